@@ -12,7 +12,7 @@ Outcome = Literal["Success", "Failure"]
 MemoryStatus = Literal["active", "quarantined", "archived", "candidate"]
 """candidate: a fix that one task showed; it is kept hidden until a second one bears it out."""
 Distiller = Literal["model", "agent", "extractive", "user", "imported"]
-Standing = Literal[-1, 0, 1]
+Priority = Literal[-1, 0, 1]
 """1: the user's own word. -1: of suspect wording. 0: any other."""
 Kind = Literal["preference", "convention", "fact", "procedure"]
 """What the user says; it is a tag of the memory."""
@@ -120,7 +120,7 @@ class Provenance(Model):
         return self.distiller == "user" and self.imported_from is None
 
     @property
-    def standing(self) -> Standing:
+    def priority(self) -> Priority:
         """Where it stands before anything is known of its use. What the user typed is not doubted for its wording."""
         if self.suspect is not None and not (self.is_users_word and self.judge is None):
             return -1

@@ -245,7 +245,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate):
         return ""
     elsewhere, surest = toolbox.promoted(event.host), await store.surest_memories(toolbox.scope, _LOOKED_AT)
-    words = [each for each in surest if each.provenance.standing > 0 and each.id not in elsewhere]
+    words = [each for each in surest if each.provenance.priority > 0 and each.id not in elsewhere]
     if host(event.host).sees_calls:
         at_calls = ("command:", "tool:")
         words = [each for each in words if not any(handle.startswith(at_calls) for handle in handles_of(each))]

@@ -136,8 +136,8 @@ async def remember(
     is never the user's word. Pass on `notices`.
     """
     from swarm_memory.server.jobs.transcripts import session_so_far
+    from swarm_memory.tools.memories.remember import attributed, remember_notes
     from swarm_memory.tools.memories.remember import remember as keep
-    from swarm_memory.tools.memories.remember import remember_notes
 
     if not notes and text is None and outcome is None:
         raise InputError("notes is empty: give one to three notes, or text with the user's own words, or outcome")
@@ -147,8 +147,8 @@ async def remember(
     session = await session_so_far(await site.session(), site.folders or (), site.root)
     done = await remember_notes(toolbox, notes, session) if notes else []
     if text is not None:
-        heard = await anyio.to_thread.run_sync(session.heard, text)
-        done.append(await keep(toolbox, text, kind, everywhere=everywhere, heard=heard))
+        attribution = await anyio.to_thread.run_sync(attributed, text, session.trajectories, session.prompts)
+        done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution))
     if len(done) == 1 and outcome is None:
         return _of_remembered(done[0])
     # How the task ended is read from this very call when the task is judged.

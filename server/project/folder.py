@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Collection
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -61,8 +62,12 @@ class ProjectFolder:
         else:
             return True
         named = re.compile(pattern.format(name="[-_]".join(map(re.escape, re.split("[-_]", name)))))
-        paths = (self.root / file for file in files)
-        return any(named.search(_text(path, stamp)) for path in paths if (stamp := _stamp(path)) is not None)
+        for path in (self.root / file for file in files):
+            with suppress(OSError):
+                found = os.lstat(path)
+                if named.search(_text(path, (found.st_ino, found.st_mtime_ns, found.st_size))):
+                    return True
+        return False
 
     async def lasting(self, files: Collection[str]) -> frozenset[str]:
         """Return those of the files that Git keeps: none where it does not answer.
@@ -88,18 +93,12 @@ class ProjectFolder:
         return frozenset()
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; None where there is none."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
 @lru_cache(_KEPT_TEXTS)
 def _text(path: Path, stamp: tuple[int, int, int]) -> str:
-    """Return the text of a regular file; nothing for any other, or where it cannot be read."""
+    """Return the text of a regular file; nothing for any other, or where it cannot be read.
+
+    `stamp` is what changes when the file does.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:

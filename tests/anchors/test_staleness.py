@@ -13,9 +13,8 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.retrieve.rank import GONE_PENALTY
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

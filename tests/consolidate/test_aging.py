@@ -29,7 +29,7 @@ def _item(confidence: float, age_days: float, used_days: float | None = None, us
         last_used=None if used_days is None else NOW - used_days * DAY,
         status_reason=None,
         version="",
-        standing=0,
+        priority=0,
         direction=None,
     )
 

@@ -15,7 +15,7 @@ from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, rests
-from swarm_memory.tools.memories.decide import desk, keep
+from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 
@@ -157,7 +157,7 @@ async def test_the_users_own_word_is_never_kept_back_but_put_before_the_user(sho
         await shop.outcome("Success", task_id=f"other-{number}")
     done = await live(shop, said, 20)
     assert (done.withdrawn, done.trials.resting) == ((), frozenset())
-    counts, kind, (card,) = await desk(shop.toolbox)
+    counts, kind, (card,) = await to_review(shop.toolbox)
     assert (counts["failing"], kind, card.item.id) == (1, "failing", said)
     assert card.reason == "20 of 20 tasks that were shown it failed, where 33% are to be expected"
     await keep(shop.toolbox, said, "failing")

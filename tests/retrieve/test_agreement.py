@@ -62,13 +62,13 @@ async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(toolbox
     items = await toolbox.store.get_memories((toolbox.scope,), [new])
     await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
 
-    async def told() -> dict[str, str]:
+    async def titles() -> dict[str, str]:
         return {item.title: item.content for item in await toolbox.store.surest_memories(toolbox.scope, 5)}
 
-    assert set(await told()) == {NOT[0], "Ask before a release"}
-    assert (await told())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
+    assert set(await titles()) == {NOT[0], "Ask before a release"}
+    assert (await titles())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
     await undo_consolidation(toolbox, "run_1")
-    assert len(await told()) == 3
+    assert len(await titles()) == 3
 
 
 @pytest.mark.parametrize("text", [DO, ("Run the linter before the tests", "1. Run the linter.")])

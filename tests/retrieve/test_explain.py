@@ -1,4 +1,4 @@
-"""A search tells of all that it considered why it is told or not, and leaves no trace."""
+"""A search says of all that it considered why it is shown or not, and leaves no trace."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,8 +7,7 @@ import pytest
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.tools.ports.records import UpkeepBatch
-from swarm_memory.tools.retrieve.explain import Explanation, explain
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import Explanation, explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]
@@ -34,9 +33,9 @@ async def test_it_tells_the_very_answer_and_the_parts_that_sum_to_each_score(too
     explained, given = await explain(toolbox, QUERY), await retrieve(toolbox, QUERY)
     assert explained.found.preamble == given.preamble
     assert explained.found.memories == given.memories
-    told = [each for each in explained.considered if each.place]
-    assert [each.memory for each in told] == list(given.memories)
-    assert [each.place for each in told] == [1, 2, 3]
+    shown = [each for each in explained.considered if each.place]
+    assert [each.memory for each in shown] == list(given.memories)
+    assert [each.place for each in shown] == [1, 2, 3]
     for each in explained.considered:
         assert sum(value for _, value in each.parts) == pytest.approx(each.memory.score, abs=2e-3)
     (behind,) = [each for each in explained.considered if not each.place]
@@ -44,11 +43,11 @@ async def test_it_tells_the_very_answer_and_the_parts_that_sum_to_each_score(too
 
 
 async def test_it_is_not_recorded_and_no_use_is_counted(toolbox: Toolbox, add: Add) -> None:
-    told = await add(*LOGIN)
+    shown = await add(*LOGIN)
     await explain(toolbox, QUERY)
     await toolbox.store.injections(toolbox.scope, "t1")  # what is queued is written
     assert (await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)).retrievals == 0
-    assert [each.usage_count for each in await toolbox.store.get_memories((toolbox.scope,), [told])] == [0]
+    assert [each.usage_count for each in await toolbox.store.get_memories((toolbox.scope,), [shown])] == [0]
 
 
 async def test_the_floor_and_the_distance_are_named_with_their_figures(toolbox: Toolbox, add: Add) -> None:

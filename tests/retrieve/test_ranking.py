@@ -14,10 +14,8 @@ from swarm_memory.tools.retrieve.rank import (
     Scored,
     best_of,
     cosine,
-    coverage,
     query_vector_weight,
     scaled_fusion,
-    token_weights,
     unit,
 )
 
@@ -80,15 +78,6 @@ def test_the_choice_is_that_of_marginal_relevance_among_all_that_apply(
         assert value(place) == pytest.approx(max(map(value, left)))
         before.append(place)
         left.remove(place)
-
-
-def test_coverage_weighs_rare_words_more() -> None:
-    weights = token_weights(["kubernet", "test"], 10_000, {"kubernet": 3, "test": 4_000})
-    assert sum(weights.values()) == pytest.approx(1.0)
-    assert coverage(weights, {"deploy", "kubernet", "pod"}) > 0.75
-    assert coverage(weights, {"run", "test"}) < 0.25
-    assert coverage(weights, {"contest", "kubernetes"}) == 0
-    assert coverage({}, {"run", "test"}) == 0
 
 
 COSINES = st.none() | st.floats(-1, 1)

@@ -11,7 +11,7 @@ from scripted_chat import ScriptedChatModel
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve.rerank import MEMORIES, candidates_of, final_order, find_reranker, reorder_memories
+from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reorder_memories, reordered
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -26,8 +26,17 @@ def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
     return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
 
 
-class Silent:
-    """A reranker that never answers."""
+class Quick:
+    """A reranker that leaves the order."""
+
+    name = "quick"
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        return [Ranked(place, 1.0) for place in range(len(candidates))], []
+
+
+class Silent(Quick):
+    """One that never answers."""
 
     name = "silent"
 
@@ -36,11 +45,14 @@ class Silent:
         raise AssertionError
 
 
+async def put(toolbox: Toolbox, way: str, timeout_s: float = 5) -> Order:
+    setting = ("retrieve.rerank", way)
+    return await reordered(toolbox, "the migration hangs", SHOWN, MEMORIES, setting, timeout_s)
+
+
 async def asked(toolbox: Toolbox, chat: ScriptedChatModel) -> tuple[list[int], tuple[str, ...]]:
-    reranker, notices = find_reranker(dataclasses.replace(toolbox, chat=chat), ("retrieve.rerank", "chat"), MEMORIES, 5)
-    assert reranker is not None
-    order = await final_order(reranker, "the migration hangs", candidates_of(SHOWN), 5)
-    return [each.place for each in order.ranked], (*notices, *order.notices)
+    order = await put(dataclasses.replace(toolbox, chat=chat), "chat")
+    return [each.place for each in order.ranked], order.notices
 
 
 async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbox) -> None:
@@ -53,14 +65,14 @@ async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbo
 
 
 @pytest.mark.parametrize("bad", [ModelUnavailable("it is down"), scores(("made up", 1.0)), "no JSON"])
-async def test_a_chat_model_without_a_usable_answer_changes_nothing_and_is_told(toolbox: Toolbox, bad: Any) -> None:
+async def test_a_chat_model_without_a_usable_answer_changes_nothing_and_is_said(toolbox: Toolbox, bad: Any) -> None:
     places, notices = await asked(toolbox, ScriptedChatModel([bad]))
     assert places == []
     assert any("the reranker scripted:test failed" in notice for notice in notices)
 
 
-async def test_a_reranker_that_takes_too_long_is_given_up_and_told() -> None:
-    order = await final_order(Silent(), "the migration hangs", candidates_of(SHOWN), 0.01)
+async def test_a_reranker_that_takes_too_long_is_given_up_and_said(toolbox: Toolbox) -> None:
+    order = await put(dataclasses.replace(toolbox, reranker=Silent()), "endpoint", 0.01)
     assert (list(order.ranked), order.reranker) == ([], None)
     assert order.notices == (
         "in the order of the index alone, because the reranker silent failed: it gave no answer within 0.01 s",
@@ -68,17 +80,18 @@ async def test_a_reranker_that_takes_too_long_is_given_up_and_told() -> None:
 
 
 async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
-    both = dataclasses.replace(toolbox, chat=ScriptedChatModel([]), reranker=Silent())
-    for given, way, name, told in (
+    chat = ScriptedChatModel([scores(("Pin the lock file", 0.5))])
+    both = dataclasses.replace(toolbox, chat=chat, reranker=Quick())
+    for given, way, name, said in (
         (both, "none", None, ()),
-        (both, "auto", "silent", ()),
+        (both, "auto", "quick", ()),
         (both, "chat", "scripted:test", ()),
         (toolbox, "auto", None, ()),
         (toolbox, "chat", None, ("retrieve.rerank is chat, and no chat model is set",)),
         (toolbox, "endpoint", None, ("retrieve.rerank is endpoint, and sources.rerank_url is not set",)),
     ):
-        reranker, notices = find_reranker(given, ("retrieve.rerank", way), MEMORIES, 5)
-        assert (reranker.name if reranker else None, notices) == (name, told)
+        order = await put(given, way)
+        assert (order.reranker, order.notices) == (name, said)
 
 
 async def test_a_retrieval_comes_in_the_rerankers_order_and_in_its_own_where_that_fails(

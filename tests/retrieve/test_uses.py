@@ -1,4 +1,4 @@
-"""A way out is told where its error or its program is spoken of; a problem that nobody solved is no advice."""
+"""A fix is shown where its error or its program is spoken of; a problem that nobody solved is no advice."""
 
 from collections.abc import Awaitable, Callable
 
@@ -25,8 +25,8 @@ OPEN = {**WAY, "title": 'Not solved yet: "could not reach the ledger"', "tags": 
 async def test_a_way_out_is_told_where_its_program_or_its_error_is_spoken_of(
     toolbox: Toolbox, add: Add, query: str
 ) -> None:
-    told = await add(**WAY)
-    assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [told]
+    shown = await add(**WAY)
+    assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [shown]
 
 
 async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> None:
@@ -38,8 +38,8 @@ async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> N
 
 
 async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(toolbox: Toolbox, add: Add) -> None:
-    told = await add(**OPEN, provenance=Provenance(distiller="agent"))
-    assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [told]
+    shown = await add(**OPEN, provenance=Provenance(distiller="agent"))
+    assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [shown]
 
 
 async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:

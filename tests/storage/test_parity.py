@@ -42,7 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(found: SearchResult) -> dict[str, tuple[Any, ...]]:
-    return {each.id: (each.project, each.words, each.standing, each.is_strategy) for each in found.candidates}
+    return {each.id: (each.project, each.words, each.priority, each.is_strategy) for each in found.candidates}
 
 
 def assert_same(one: SearchResult, other: SearchResult) -> None:

@@ -137,7 +137,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
 async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
     tools, _ = bank
     way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
-    # Of now, as the hook's clock is: the telling falls between the failure and what was done then.
+    # Of now, as the hook's clock is: what is shown falls between the failure and what was done then.
     run = timed(script("s2:1"), began=datetime.now(UTC) - timedelta(minutes=2.5), session_id="s2")
     scores, began, filed = (
         {await Shop(tools).add(): 0.7},

@@ -11,7 +11,7 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
-from swarm_memory.tools.memories.remember import Heard, remember
+from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.team.cache import sync
 from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
 
@@ -37,7 +37,7 @@ async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidenc
     member = settings.model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
     async with opened_toolbox(place, member) as toolbox:
         await sync(toolbox, ann.server, URL, PROJECT)
-        await remember(toolbox, LOGIN_AGAIN[0], heard=Heard("prompt"))
+        await remember(toolbox, LOGIN_AGAIN[0], attribution=Attribution("prompt"))
         await sync(toolbox, ann.server, URL, PROJECT)
     async with Client(build_server(Bank(lambda: open_toolbox(place, member), root=place.root))) as client:
         notes = await text_of(client, "memory://strategies")

@@ -9,8 +9,8 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.tool_memory.log import learn_and_log
-from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, call, failed, log_calls
 
@@ -25,7 +25,7 @@ async def test_tools_are_shown_with_their_success_time_and_tokens_the_most_used_
     assert search.time_s == pytest.approx(2.0)
     assert (rare.time_s, rare.tokens, search.memory.totals.kept) == (2.0, 10.0, 3)
     with pytest.raises(NotFoundError, match="nothing"):
-        await tool_in_use(toolbox, "nothing")
+        await tools_in_use(toolbox, "nothing")
 
 
 async def test_errors_are_the_same_whatever_the_run_and_the_most_frequent_stand_first(toolbox: Toolbox) -> None:

@@ -3,7 +3,7 @@
 import re
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
-from swarm_memory.tools.memories.decide import desk_counts
+from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.viewer.browsed import Browsing, seen
@@ -59,7 +59,7 @@ async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(brow
     await browser.post("/desk/keep", id=kept, why="unverified", back="//evil.example")
     answer = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
     assert "Nothing that is shown is unverified." in answer
-    assert (await desk_counts(await browser.toolbox())).total() == 0
+    assert (await to_review(await browser.toolbox()))[0].total() == 0
     await browser.post("/desk/explode", id=kept, status=400)
 
 

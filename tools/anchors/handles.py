@@ -176,7 +176,12 @@ def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str
     else:
         found = [f"tool:{name}", _word(name.rpartition("__")[2])] if name.startswith("mcp__") else []
         paths = [value for key, value in given.items() if key.endswith(("path", "file")) and isinstance(value, str)]
-    return _first(MOST_AT_ONCE, (*found, *_files(paths, root)))
+    prefix = root.rstrip("/") + "/"
+    for path in paths:  # of files of the project, and of the folders that they are in
+        inside = path.removeprefix(prefix).removeprefix("./").rstrip("/")
+        if inside and not inside.startswith(("/", "-", "..", "~")) and is_path(inside):
+            found += [f"file:{each}" for each in (inside, *map(str, PurePosixPath(inside).parents)) if each != "."]
+    return _first(MOST_AT_ONCE, found)
 
 
 def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str, ...]:
@@ -236,15 +241,6 @@ def _errors(lines: Iterable[str]) -> Iterator[str]:
     for line in islice((line for line in lines if 3 <= len(line) <= 400), 3 * _MAX_ERRORS):
         if signature_of("-", line) is not None:
             yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _files(paths: Iterable[str], root: str) -> Iterator[str]:
-    """The handles of files of the project, and of the folders that they are in."""
-    prefix = root.rstrip("/") + "/"
-    for path in paths:
-        inside = path.removeprefix(prefix).removeprefix("./").rstrip("/")
-        if inside and not inside.startswith(("/", "-", "..", "~")) and is_path(inside):
-            yield from (f"file:{each}" for each in (inside, *map(str, PurePosixPath(inside).parents)) if each != ".")
 
 
 def _word(text: str) -> str:

@@ -84,6 +84,14 @@ async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[st
     return {}
 
 
+async def still_applying(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return the items without those of which nothing is left in the project, but for what the user said."""
+    stale = await staleness_of(toolbox, items) if items else {}
+    return [
+        each for each in items if each.id not in stale or stale[each.id].share_gone < 1 or each.provenance.priority > 0
+    ]
+
+
 def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
     """Return what a memory's title and content name that is in the project now; of a fix what it says to do.
 

@@ -95,7 +95,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
 
 def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
     """Return what time does to an item; None for nothing, as to all that the user said."""
-    if item.standing > 0:
+    if item.priority > 0:
         return None
     confidence = faded(item, this.since, this.at)
     if is_worthless(item, confidence, run.now):
@@ -219,7 +219,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         await run.write((), [related.link for related in part], origins=part)
     against: dict[str, set[str]] = {}
     links, gone = [related.link for related in relations.related], run.gone
-    said = [item.id for item in found.items if item.standing > 0]
+    said = [item.id for item in found.items if item.priority > 0]
     for link in [*links, *await links_of(run.toolbox, [*said, *(link.src_id for link in links)])]:
         ids = (link.src_id, link.dst_id)
         if link.relation == "contradicts" and items.keys() >= {*ids} and gone.isdisjoint(ids):
@@ -230,7 +230,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         items[item_id]
         for item_id, others in against.items()
         if sum(items[each].usage_count for each in others) >= OUTVOTED
-        or any(items[each].standing > 0 for each in others)
+        or any(items[each].priority > 0 for each in others)
     ]
     changes = [
         UpkeepChange(
@@ -251,8 +251,8 @@ def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
 
     What somebody restored by hand stays.
     """
-    if one.standing > 0 or other.standing > 0:
-        return one.standing <= 0 and one.status_reason is None
+    if one.priority > 0 or other.priority > 0:
+        return one.priority <= 0 and one.status_reason is None
     return one.position > other.position and one.usage_count < WELL_USED <= other.usage_count
 
 

@@ -95,7 +95,7 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
 
     def rank(item: UpkeepItem) -> tuple[int, bool, float, int]:
         """What the user said, what stands for duplicates already, then by the bank's score; of the same the older."""
-        return -item.standing, item.id not in kept_before, -keep_score(item, now, settings), item.position
+        return -item.priority, item.id not in kept_before, -keep_score(item, now, settings), item.position
 
     ranked = sorted(every, key=rank)
     known = [item for item in ranked if item.direction is not None]
@@ -245,7 +245,7 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
     pairs = [
         pair
         for pair in survey.pairs
-        if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.standing <= 0
+        if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.priority <= 0
     ]
     texts = await texts_of(toolbox, pairs)
 

@@ -164,13 +164,13 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     items = await store.upkeep_items_of(scope, toolbox.embedder, list(records))
     found = [(each, records[each.id]) for each in items]
     trials = Trials(
-        frozenset(each.id for each, record in found if record.resting and each.standing <= 0),
-        {each.id: record.says for each, record in found if record.is_doubtful and each.standing > 0},
+        frozenset(each.id for each, record in found if record.resting and each.priority <= 0),
+        {each.id: record.says for each, record in found if record.is_doubtful and each.priority > 0},
     )
     changes = [
         UpkeepChange(each, each.confidence, "archived", f"{HARMFUL}: {record.says}")
         for each, record in found
-        if record.harmful and each.standing <= 0
+        if record.harmful and each.priority <= 0
     ]
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
     await store.save_trials(scope, trials)

@@ -9,7 +9,6 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding, by_rules, by_rules_of_prompts, by_wording, reason_of
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -38,7 +37,7 @@ def gated(item: MemoryItem) -> MemoryItem:
     """Return an active item as it may be stored, any other as it is.
 
     What a rule finds is quarantined with the reason; what the classifier alone finds is noted as suspect, which lowers
-    its trust (`Provenance.standing`). What the user's own command stores is only marked, whoever finds it; what a
+    its trust (`Provenance.priority`). What the user's own command stores is only marked, whoever finds it; what a
     prompt of the user's says is not doubted for its wording, and held back by the rules for prompts alone.
     """
     if item.status != "active":
@@ -88,25 +87,21 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     every = list(items)
     held = [each for each in every if each.status == "quarantined" and each.provenance.heard_in != "result"]
     suspect = [each for each in every if each.status != "quarantined" and each.provenance.suspect is not None]
-    less = [each for each in suspect if each.provenance.standing < 0]
-    marked = [each for each in suspect if each.provenance.standing >= 0]
+    less = [each for each in suspect if each.provenance.priority < 0]
+    marked = [each for each in suspect if each.provenance.priority >= 0]
     restore = "swarm-memory memories restore"
-    notices = (
-        _notice(held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
-        _notice(less, "stored with less trust", f"the user vouches for it: {restore}"),
-        _notice(marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
-    )
-    return "; ".join(filter(None, notices)) or None
-
-
-def _notice(items: Sequence[MemoryItem], how: str, fix: str) -> str | None:
-    if not items:
-        return None
-    findings = (each for item in items for each in by_rules(_text(item)) or by_wording(_text(item)))
-    rules = dict.fromkeys(finding.rule for finding in findings)
-    ids = " ".join(item.id for item in items[:_MAX_NAMED])
-    more = f" … ({len(items) - _MAX_NAMED} more)" if len(items) > _MAX_NAMED else ""
-    return f"{len(items)} {how} ({', '.join(rules) or 'by a model'}); {fix} {ids}{more}"
+    notices: list[str] = []
+    for found, how, fix in (
+        (held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
+        (less, "stored with less trust", f"the user vouches for it: {restore}"),
+        (marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
+    ):
+        findings = (each for item in found for each in by_rules(_text(item)) or by_wording(_text(item)))
+        rules = ", ".join(dict.fromkeys(finding.rule for finding in findings)) or "by a model"
+        ids = " ".join(item.id for item in found[:_MAX_NAMED])
+        more = f" … ({len(found) - _MAX_NAMED} more)" if len(found) > _MAX_NAMED else ""
+        notices += [f"{len(found)} {how} ({rules}); {fix} {ids}{more}"] if found else []
+    return "; ".join(notices) or None
 
 
 def suspects(items: Sequence[MemoryItem]) -> list[str]:
@@ -144,34 +139,24 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
     asked = [item for item in by_gate if item.status == "active" and item.provenance.distiller == "model"]
     if toolbox.chat is None or not asked or not toolbox.settings.distill.screen_with_model:
         return by_gate, None
-    found = await _ask(toolbox.chat, asked)
-    if isinstance(found, str):
-        return by_gate, f"screened without a model: {found}"
-    findings, name = found
-    judged = {
-        item.id: held_back(_by(f"{LOCAL}, {name}", item), findings.get(number, ()))
-        for number, item in enumerate(asked, 1)
-    }
-    return [judged.get(item.id, item) for item in by_gate], None
-
-
-async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int, tuple[Finding, ...]], str] | str:
-    """Return the findings by the items' numbers and the model that answered, or why there are none."""
-    shown = "\n\n".join(f"Item {number}\n{_text(item)}" for number, item in enumerate(items, 1))
-    prompt = render(load_prompt(PROMPT), given={}, untrusted={"items": shown})
+    shown = "\n\n".join(f"Item {number}\n{_text(item)}" for number, item in enumerate(asked, 1))
+    prompt, effort = render(load_prompt(PROMPT), given={}, untrusted={"items": shown}), Effort(timeout_s=_TIMEOUT_S)
     try:
-        answer, name = await ask(model, prompt, ItemVerdicts, purpose=PURPOSE, effort=Effort(timeout_s=_TIMEOUT_S))
+        answer, name = await ask(toolbox.chat, prompt, ItemVerdicts, purpose=PURPOSE, effort=effort)
     except ModelUnavailable as error:
-        return one_line(redact(f"the model could not be asked: {error}").text, 300)
+        why = one_line(redact(f"the model could not be asked: {error}").text, 300)
+        return by_gate, f"screened without a model: {why}"
     if isinstance(answer, Unparsed):
-        return f"the model's answer cannot be used: {answer.reason}"
+        return by_gate, f"screened without a model: the model's answer cannot be used: {answer.reason}"
     said = {each.number: each for each in answer.items}
-    if len(said) != len(answer.items) or set(said) != set(range(1, len(items) + 1)):
-        return "the model's answer does not name each item once"
-    reasons = {
-        number: one_line(redact(each.reason).text, _MAX_SAID_CHARS) for number, each in said.items() if each.suspect
-    }
-    return {number: (Finding(f"the model {name}", why or "no reason given"),) for number, why in reasons.items()}, name
+    if len(said) != len(answer.items) or set(said) != set(range(1, len(asked) + 1)):
+        return by_gate, "screened without a model: the model's answer does not name each item once"
+    judged: dict[str, MemoryItem] = {}
+    for number, item in enumerate(asked, 1):
+        why = one_line(redact(said[number].reason).text, _MAX_SAID_CHARS) or "no reason given"
+        found = (Finding(f"the model {name}", why),) if said[number].suspect else ()
+        judged[item.id] = held_back(_by(f"{LOCAL}, {name}", item), found)
+    return [judged.get(item.id, item) for item in by_gate], None
 
 
 def _by(who: str, item: MemoryItem) -> MemoryItem:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
@@ -64,18 +65,14 @@ def with_texts(
 
 def _generalized(text: str, section: str = "general") -> str:
     for rule in table(GENERAL).sections[section]:
-        text = compiled(rule).sub(_REPLACE.get(rule.name) or _placed(rule.name), text)
+        # Of most rows a find becomes the placeholder that the row's name begins with.
+        placeholder = f"<{rule.name.partition('-')[0]}>"
+        text = compiled(rule).sub(_REPLACE.get(rule.name) or partial(_placed, placeholder), text)
     return text
 
 
-def _placed(name: str) -> Callable[[re.Match[str]], str]:
-    """Return what replaces a find by the placeholder that a row's name begins with."""
-    placeholder = f"<{name.partition('-')[0]}>"
-    return lambda match: "".join((*match.groups(), placeholder))
-
-
-def _windows(match: re.Match[str]) -> str:
-    return _shortened(match[0].replace("\\", "/"))
+def _placed(placeholder: str, match: re.Match[str]) -> str:
+    return "".join((*match.groups(), placeholder))
 
 
 def _posix(match: re.Match[str]) -> str:
@@ -102,5 +99,9 @@ def _host(match: re.Match[str]) -> str:
     return "<host>" if match[1] is None else "<user>@<host>"
 
 
-_REPLACE = {"windows": _windows, "posix": _posix, "host": _host}
+_REPLACE: Mapping[str, Callable[[re.Match[str]], str]] = {
+    "windows": lambda match: _shortened(match[0].replace("\\", "/")),
+    "posix": _posix,
+    "host": _host,
+}
 """What the finds of these rows become."""

@@ -41,7 +41,13 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
         found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
         if not found:
             break
-        text = _masked(text, found, counts)
+        kept: list[str] = []
+        position = 0
+        for span in _disjoint(found):
+            kept += (text[position : span.start], span.mark)
+            counts[span.mark] += 1
+            position = span.end
+        text = "".join([*kept, text[position:]])
     return Redacted(text, dict(counts))
 
 
@@ -49,17 +55,6 @@ def kept_text(text: str, settings: Settings, max_chars: int) -> str:
     """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
     bounded = clean(text, 4 * max_chars)
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
-
-
-def _masked(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
-    kept: list[str] = []
-    position = 0
-    for span in _disjoint(spans):
-        kept += (text[position : span.start], span.mark)
-        counts[span.mark] += 1
-        position = span.end
-    kept.append(text[position:])
-    return "".join(kept)
 
 
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:

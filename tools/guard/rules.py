@@ -54,10 +54,6 @@ class Table:
             self.sections[rule.section].append(rule)
             self.sections[rule.section.partition(".")[0]].append(rule)
 
-    def hinted(self, text: str) -> list[Rule]:
-        """Return the rules of which a hint is in a text."""
-        return [rule for rule in self.rules if any_in(text, rule.hints)]
-
 
 def any_in(text: str, hints: Iterable[str]) -> bool:
     """Whether one of the hints is in a text."""

@@ -6,7 +6,6 @@ The classifier is linear, over what a sentence speaks of, alone and in pairs, an
 """
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -22,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.rules import SCREENING, Rule, compiled, table
+from swarm_memory.tools.guard.rules import SCREENING, Rule, any_in, compiled, table
 from swarm_memory.tools.text.cleaning import clean
 
 WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
@@ -51,17 +50,6 @@ class Weights(NamedTuple):
     threshold: float
 
 
-def suspicion(text: str) -> tuple[float, str]:
-    """Return the highest score of a text's sentences and lines, and the one that has it.
-
-    The text is in lower case and in the form in which a reader sees it. A score above 0 is suspect: the threshold is
-    taken off. Linear in the length. Raises `ConfigError` when the weights are damaged.
-    """
-    weights = load_weights()
-    scored = ((score(unit, weights) - weights.threshold, unit) for unit in units(text))
-    return max(scored, default=(-math.inf, ""))
-
-
 def units(text: str) -> list[str]:
     """Return what is scored by itself: a text's longer sentences, or the whole where it has none.
 
@@ -85,9 +73,15 @@ def score(unit: str, weights: Weights) -> float:
 
 def features_of(unit: str) -> Features:
     """Return the features of one unit."""
-    found, count = sorted(concepts_of(unit)), len(concept_names())
+    found, count = sorted(_concepts_of(unit)), len(_lexicon().names)
     pairs = [count + second * (second - 1) // 2 + first for at, second in enumerate(found) for first in found[:at]]
-    words = [concept_columns() + bucket for bucket in _word_buckets(unit)]
+    said: list[str] = _WORD.findall(unit)
+    if not unit.isascii() and (is_unspaced := _UNSPACED.search)(unit):
+        said = [part for word in said for part in (word if not word.isascii() and is_unspaced(word) else (word,))]
+    # A bucket for each word, and for each two that follow one another.
+    both = [*said, *(f"{one} {other}" for one, other in pairwise(said))]
+    buckets = {zlib.crc32(each.encode("utf-8", "replace")) % WORD_BUCKETS for each in both}
+    words = [concept_columns() + bucket for bucket in buckets]
     norm = 1.0 / (1 + len(found))
     of_words = len(words) ** -0.5 if words else 0.0
     return (found, math.sqrt(3) * norm), (pairs, math.sqrt(2) * norm), (words, of_words)
@@ -96,17 +90,8 @@ def features_of(unit: str) -> Features:
 @cache
 def concept_columns() -> int:
     """Return how many columns the concepts and their pairs take."""
-    count = len(concept_names())
+    count = len(_lexicon().names)
     return count + count * (count - 1) // 2
-
-
-def _word_buckets(unit: str) -> set[int]:
-    """Return the buckets of the words and of each two that follow one another: CRC-32 of both with a blank between."""
-    words: list[str] = _WORD.findall(unit)
-    if not unit.isascii() and (is_unspaced := _UNSPACED.search)(unit):
-        words = [part for word in words for part in (word if not word.isascii() and is_unspaced(word) else (word,))]
-    both = [*words, *(f"{one} {other}" for one, other in pairwise(words))]
-    return {zlib.crc32(each.encode("utf-8", "replace")) % WORD_BUCKETS for each in both}
 
 
 @cache
@@ -151,12 +136,7 @@ class _Lexicon(NamedTuple):
     """Of scripts that put no blanks between words, or join endings to them."""
 
 
-def concept_names() -> tuple[str, ...]:
-    """Return the concepts in the order of their numbers."""
-    return _lexicon().names
-
-
-def concepts_of(text: str) -> set[int]:
+def _concepts_of(text: str) -> set[int]:
     """Return the numbers of the concepts that a text in lower case speaks of."""
     found: set[int] = set()
     if not text.isascii():
@@ -164,7 +144,12 @@ def concepts_of(text: str) -> set[int]:
     tokens: list[str] = _TOKEN.findall(text)
     for at, (concepts, phrases) in enumerate(map(_said_by, tokens), start=1):
         found |= concepts
-        found.update(each.concept for each in phrases if _follows(each, tokens[at : at + len(each.rest)]))
+        for rest, begins, concept in phrases:
+            follow = tokens[at : at + len(rest)]
+            if len(follow) < len(rest) or tuple(follow[:-1]) != rest[:-1]:
+                continue
+            if follow[-1].startswith(rest[-1]) if begins else follow[-1].strip(_EDGES) == rest[-1]:
+                found.add(concept)
     return found
 
 
@@ -176,13 +161,6 @@ def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
     found = {concept for form in forms for concept in lexicon.words.get(form, ())}
     found.update(concept for begun, concept in lexicon.beginnings if any(form.startswith(begun) for form in forms))
     return frozenset(found), tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
-
-
-def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:
-    if len(tokens) < len(phrase.rest) or tuple(tokens[:-1]) != phrase.rest[:-1]:
-        return False
-    last = phrase.rest[-1]
-    return tokens[-1].startswith(last) if phrase.begins else tokens[-1].strip(_EDGES) == last
 
 
 @cache
@@ -274,13 +252,12 @@ def screen(text: str) -> tuple[Finding, ...]:
 def by_wording(text: str) -> tuple[Finding, ...]:
     """Return what the classifier finds: its most suspect sentence, when that is over the threshold.
 
-    What is in back-ticks is left to the rules.
+    What is in back-ticks is left to the rules. Raises `ConfigError` when the weights are damaged.
     """
-    prose = _CODE.sub("`x`", text[:MAX_CHARS])
-    worst = max((suspicion(view) for view in readings(prose)), default=None)
-    if worst is None or worst[0] <= 0:
-        return ()
-    return (Finding(CLASSIFIED, " ".join(worst[1].split())[:120]),)
+    weights, prose = load_weights(), _CODE.sub("`x`", text[:MAX_CHARS])
+    every = (unit for view in readings(prose) for unit in units(view))
+    worst, unit = max(((score(unit, weights), unit) for unit in every), default=(-math.inf, ""))
+    return (Finding(CLASSIFIED, " ".join(unit.split())[:120]),) if worst > weights.threshold else ()
 
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
@@ -309,16 +286,12 @@ def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
     """Yield each rule that fires, once for each reading of the text, with the words that show it."""
     known = table(SCREENING)
     for view in readings(text[:MAX_CHARS]):
-        for rule in known.hinted(view):
-            if quote := _found(rule, view):
-                yield rule, quote
-
-
-def _found(rule: Rule, text: str) -> str | None:
-    for match in compiled(rule).finditer(text):
-        if not (rule.section.endswith(".unless_negated") and _is_taken_back(text, match.start())):
-            return " ".join(match[0].split())[:120]
-    return None
+        for rule in (each for each in known.rules if any_in(view, each.hints)):
+            can_be_taken_back = rule.section.endswith(".unless_negated")
+            for match in compiled(rule).finditer(view):
+                if not (can_be_taken_back and _is_taken_back(view, match.start())):
+                    yield rule, " ".join(match[0].split())[:120]
+                    break
 
 
 def _is_taken_back(text: str, start: int) -> bool:
@@ -348,7 +321,12 @@ def _readings(text: str) -> Iterator[str]:
         yield _readable(unquote(text))
     blobs = _BLOB.findall(text)
     for blob in blobs:
-        if decoded := _decoded(blob):
+        body = blob.rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            decoded = _printable(base64.b64decode(body + "=" * (-len(body) % 4), validate=True))
+        except ValueError:  # it is no base64
+            continue
+        if decoded:
             yield _readable(decoded)
     for digits in _HEX.findall(text) if blobs or "\\x" in text else ():
         if decoded := _printable(bytes.fromhex(digits.replace("\\x", ""))):
@@ -361,14 +339,6 @@ def _readable(text: str) -> str:
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()
-
-
-def _decoded(blob: str) -> str | None:
-    body = blob.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return _printable(base64.b64decode(body + "=" * (-len(body) % 4), validate=True))
-    except (binascii.Error, ValueError):
-        return None
 
 
 def _printable(data: bytes) -> str | None:

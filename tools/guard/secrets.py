@@ -215,7 +215,7 @@ class _Name(NamedTuple):
     is_for_password: bool
 
 
-def find_assigned(text: str, lower: str) -> Iterator[Span]:
+def _find_assigned(text: str, lower: str) -> Iterator[Span]:
     """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
     for rule in table(SECRETS).sections["names"]:
         if rule.hints and not any_in(lower, rule.hints):
@@ -313,8 +313,14 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
     """Whether a value of a name is a secret, by how it is given to it and by what it looks like."""
     shown, end, is_sure = text[value[0] : value[1]], value[1], _is_secrets(name)
     is_quoted, is_flag = given["quote"] is not None, name.before.startswith("--")
-    if (given["space"] is not None and not is_flag) or given["apart"] or given["said"]:
-        return not (name.after or given["closed"]) and is_sure and _is_in_sentence(name, given, shown)
+    if (given["space"] is not None and not is_flag) or given["apart"] or given["said"]:  # as the next word of a text
+        if name.after or given["closed"] or not is_sure:
+            return False
+        if not name.is_for_password:
+            return len(shown) >= 12 and is_key(shown, sure=True, loud=False)
+        if is_quoted and given["said"] is not None:
+            return is_password(shown, loud=True)
+        return is_said_password(shown.rstrip("!?)"), of_three_kinds=name.word in ("pass", "pw", "pwd"))
     is_weak = given["weak"] is not None
     if given["weak"] == "," and not given["closed"]:
         return is_sure and not (name.is_for_password or name.after) and is_key(shown, sure=True, loud=False)
@@ -330,15 +336,6 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
         may_be = not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
         return not is_weak and may_be and is_phrase(shown, sure=name.word == "passphrase")
     return is_password(shown, loud=loud and given["tag"] is None)
-
-
-def _is_in_sentence(name: _Name, given: re.Match[str], shown: str) -> bool:
-    """Whether the word that follows in a sentence is a secret."""
-    if not name.is_for_password:
-        return len(shown) >= 12 and is_key(shown, sure=True, loud=False)
-    if given["quote"] is not None and given["said"] is not None:
-        return is_password(shown, loud=True)
-    return is_said_password(shown.rstrip("!?)"), of_three_kinds=name.word in ("pass", "pw", "pwd"))
 
 
 def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
@@ -366,17 +363,13 @@ def find_secrets(text: str) -> Iterator[Span]:
     if "\\" in text or "\x1b" in text:
         text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
     marks = [match.span() for match in _MARK.finditer(text)] if "[" in text else []
-    lower = _lowered(text)
-    for span in chain(_vendors(text), _given(text, lower), find_assigned(text, lower)):
+    lower = text.lower()
+    if len(lower) != len(text):  # every character stays at its place
+        lower = "".join(each.lower() if each.isascii() else each for each in text)
+    for span in chain(_vendors(text), _given(text, lower), _find_assigned(text, lower)):
         place = bisect_right(marks, (span.start, len(text)))
         if not (place and marks[place - 1][1] > span.start) and not (place < len(marks) and marks[place][0] < span.end):
             yield span
-
-
-def _lowered(text: str) -> str:
-    """Return the text in lower case with every character at its place."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(each.lower() if each.isascii() else each for each in text)
 
 
 _LONG_WORD = lazy(r"\S{16,}")
@@ -398,14 +391,10 @@ def _vendors(text: str) -> Iterator[Span]:
             group = 1 if match.re.groups else 0
             word = bisect_right(starts, match.start(group)) - 1
             start = words[word].start() + match.start(group) - starts[word]
+            # Random characters are no secret where a name says that they are an id, a hash or public.
             is_known = rule.section != "vendors.unknown"
-            if is_mixed(match[group]) and (is_known or _is_unknown_key(text, start, match[group])):
+            if is_mixed(match[group]) and (is_known or (is_random(match[group]) and not is_shown_to_all(text, start))):
                 yield Span(start, start + len(match[group]), f"[secret:{rule.kind}]", rule.name)
-
-
-def _is_unknown_key(text: str, start: int, value: str) -> bool:
-    """Whether random characters are kept secret: not where a name says that they are an id, a hash or public."""
-    return is_random(value) and not is_shown_to_all(text, start)
 
 
 _AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")

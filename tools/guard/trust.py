@@ -50,8 +50,8 @@ def rests_on_evidence(item: MemoryItem) -> bool:
     No evidence vouches for what the agent was shown, nor for a wording that is suspect.
     """
     source = item.provenance
-    if source.standing != 0:
-        return source.standing > 0
+    if source.priority != 0:
+        return source.priority > 0
     if is_teams(item.scope):
         return True  # a reviewer accepted it
     if source.repeats_shown:
@@ -70,25 +70,24 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     vouched = 0
     for event in history:
-        vouched += _vouches(event)
+        if event.kind == RESTORED:
+            vouched += "run_id" not in event.data
+        elif event.data.get("decision") in VOUCHING:
+            vouched += {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
         change = event.data.get("change")
         helped = event.data.get("label") == "Success" and isinstance(change, int | float) and change > 0
         is_use = event.kind == CREDITED and helped and not doubted
         if event.kind == REINFORCED or is_use:
             others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
-            if others and not any(_is_of(each, mine) for each in others for mine in own):
+            # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
+            if others and not any(
+                task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
+                for task in others
+                for origin in own
+            ):
                 return True
     return vouched > 0
-
-
-def _vouches(event: Event) -> int:
-    """Return 1 where the user spoke for a memory, -1 where that was taken back, 0 for all else."""
-    if event.kind == RESTORED:
-        return int("run_id" not in event.data)
-    if event.data.get("decision") not in VOUCHING:
-        return 0
-    return {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
 
 
 async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
@@ -113,25 +112,14 @@ async def prefer_verified(
         return found
     known = {each.item.id for each in found}
     others = fetch(wanted * _WIDER, known)
-    doubtful = await unverified(toolbox, [each.item for each in (*found, *others)])  # one look at the histories of all
-    return found if len(doubtful & known) <= MAX_UNVERIFIED else limited((*found, *others), doubtful, wanted)
-
-
-def limited(ranked: Sequence[ScoredMemory], doubtful: set[str], wanted: int) -> tuple[ScoredMemory, ...]:
-    """Return `wanted` of the ranked in their order: verified ones and one other before further unverified ones."""
-    seen = 0
-    first: list[int] = []
-    later: list[int] = []
-    for index, each in enumerate(ranked):
-        seen += each.item.id in doubtful
-        is_surplus = each.item.id in doubtful and seen > MAX_UNVERIFIED
-        (later if is_surplus else first).append(index)
-    return tuple(ranked[index] for index in sorted([*first, *later][:wanted]))
-
-
-def _is_of(task: str, origin: str) -> bool:
-    """Whether a task is the origin itself, or both are tasks of one session of a host (`<session>:<number>`)."""
-    return task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
+    ranked = (*found, *others)
+    doubtful = await unverified(toolbox, [each.item for each in ranked])  # one look at the histories of all
+    if len(doubtful & known) <= MAX_UNVERIFIED:
+        return found
+    places = [place for place, each in enumerate(ranked) if each.item.id in doubtful]
+    surplus = places[MAX_UNVERIFIED:]
+    first = [place for place in range(len(ranked)) if place not in surplus]
+    return tuple(ranked[place] for place in sorted([*first, *surplus][:wanted]))
 
 
 def _session(task: str) -> str:
@@ -150,7 +138,8 @@ def repeats_what_was_shown(
     words are within one or two sentences. Linear in the length of the trajectory for each step of the lesson.
     """
     beforehand = [trajectory.task, *(f"{each.title}\n{each.content}" for each in had)]
-    return any(_was_shown(words, beforehand, trajectory.steps) for words in _steps_of(lesson))
+    lines = (frozenset(tokenize(_QUOTED.sub(" ", _NUMBER.sub("", line)))) for line in lesson.content.splitlines())
+    return any(_was_shown(words, beforehand, trajectory.steps) for words in lines if len(words) >= MIN_WORDS)
 
 
 def says_all_of(new: MemoryItem, known: MemoryItem) -> bool:
@@ -161,13 +150,6 @@ def says_all_of(new: MemoryItem, known: MemoryItem) -> bool:
     quoted = (word for part in _QUOTED.findall(known.content) for word in tokenize(part) if word.isalpha())
     words = {*tokenize(_QUOTED.sub(" ", known.content)), *quoted}
     return words <= set(tokenize(f"{new.title}\n{new.content}"))
-
-
-def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
-    for line in lesson.content.splitlines():
-        words = frozenset(tokenize(_QUOTED.sub(" ", _NUMBER.sub("", line))))
-        if len(words) >= MIN_WORDS:
-            yield words
 
 
 def _was_shown(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[Step]) -> bool:

@@ -54,10 +54,12 @@ class Decided(NamedTuple):
     what: What
     items: tuple[MemoryItem, ...]
     """The memories as they are now."""
+    at: datetime | None = None
+    """Of an earlier one: when it was written."""
 
 
 async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decided:
-    """Have a memory stay as it is, and not come back to the desk for the same reason; who keeps it vouches for it.
+    """Have a memory stay as it is, and not come up again for the same reason; who keeps it vouches for it.
 
     `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
     quarantine is restored. Raises as `get_memories`.
@@ -80,10 +82,17 @@ async def edit(
     a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
     """
     (item,) = await changeable(toolbox, [memory_id])
-    edited = _edited(toolbox, item, change, by_hand=by_hand)
+    changes = {name: value for name, value in change._asdict().items() if value is not None}
+    if not changes:
+        raise InputError("nothing to change: give a title, description, content, tags or domain")
+    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+    edited = _with(item, **checked_texts({**texts, **changes}, toolbox.settings))
     if edited == item:
         return Decided("", "edit", (item,))
-    (edited,) = await anchored(toolbox, [edited])
+    if not by_hand and item.provenance.is_users_word:
+        agents = {"distiller": "agent", "judge": "agent", "heard_in": "nowhere"}
+        edited = _with(edited, provenance=edited.provenance.model_copy(update=agents))
+    (edited,) = await anchored(toolbox, [gated_edit(item, edited)])
     return await _decide(toolbox, "edit", [(item, edited)], why=_reason(reason, by_hand=by_hand))
 
 
@@ -116,7 +125,7 @@ async def set_memory_status(
     why = _reason(reason, by_hand=by_hand)
     pairs: list[tuple[MemoryItem, MemoryItem]] = []
     for item in found:
-        if status == "active" and by_hand and (item.status != status or item.provenance.standing < 0):
+        if status == "active" and by_hand and (item.status != status or item.provenance.priority < 0):
             pairs.append((item, _restored(item, why)))
         elif item.status != status:
             pairs.append((item, _with(item, status=status, status_reason=why)))
@@ -159,7 +168,7 @@ async def demote(toolbox: Toolbox, memory_id: str) -> Decided:
 
     Raises `NotFoundError` for one that was not, and as `undo`.
     """
-    for decision_id, events in standing(await toolbox.store.review.decisions(toolbox.scope.readable())).items():
+    for decision_id, events in in_force(await toolbox.store.review.decisions(toolbox.scope.readable())).items():
         if events[0].subject_id == memory_id and events[0].data.get("decision") == "promote":
             return await undo(toolbox, decision_id)
     raise NotFoundError(f"{memory_id} was not promoted to the user: nothing was taken back")
@@ -171,7 +180,7 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
     What tasks changed since (confidence, uses) stays. Raises `NotFoundError` for a decision that is unknown or was
     taken back, `InputError` where one of its memories was changed or forgotten since: then nothing is taken back.
     """
-    events = standing(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
+    events = in_force(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
     if events is None:
         raise NotFoundError(f"no decision {decision_id[:60]!r} that could be taken back")
     changes: dict[str, Any] = {str(event.subject_id): event.data for event in events}
@@ -186,7 +195,7 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
     return await _write(toolbox, TAKEN_BACK, f"{what} was taken back", [(*pair, about) for pair in back], (), links)
 
 
-def standing(decisions: Iterable[Event]) -> dict[str, list[Event]]:
+def in_force(decisions: Iterable[Event]) -> dict[str, list[Event]]:
     """Return the events of each decision that was not taken back, by its id, oldest first."""
     found: dict[str, list[Event]] = {}
     for event in decisions:
@@ -248,24 +257,9 @@ async def _write(
     return Decided(about["id"], about["decision"], tuple(item for _, item, _ in changes))
 
 
-def _edited(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:
-    """Return a memory as an edit makes it, and `gated_edit` lets it be. Raises `InputError` as `edit`."""
-    changes = {name: value for name, value in change._asdict().items() if value is not None}
-    if not changes:
-        raise InputError("nothing to change: give a title, description, content, tags or domain")
-    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
-    edited = _with(item, **checked_texts({**texts, **changes}, toolbox.settings))
-    if edited == item:
-        return item
-    if not by_hand and item.provenance.is_users_word:
-        agents = {"distiller": "agent", "judge": "agent", "heard_in": "nowhere"}
-        edited = _with(edited, provenance=edited.provenance.model_copy(update=agents))
-    return gated_edit(item, edited)
-
-
 def _restored(item: MemoryItem, why: str) -> MemoryItem:
     source = item.provenance
-    if source.standing < 0:
+    if source.priority < 0:
         item = _with(item, provenance=source.model_copy(update={"suspect": None}))
     return item if item.status == "active" else _with(item, status="active", status_reason=why)
 
@@ -284,10 +278,10 @@ def _values(item: MemoryItem, names: Iterable[str]) -> dict[str, JsonValue]:
     return item.model_dump(mode="json", include=set(names))
 
 
-DeskKind = Literal["quarantined", "contradicting", "unverified", "failing"]
+ReviewKind = Literal["quarantined", "contradicting", "unverified", "failing"]
 """Contradicting are pairs, failing the user's own words with which tasks fail."""
 
-KINDS: tuple[DeskKind, ...] = get_args(DeskKind)
+KINDS: tuple[ReviewKind, ...] = get_args(ReviewKind)
 
 MOST_SHOWN_TO_AGENTS = 500
 """Unverified memories are looked for among so many, the most shown ones: it is these that matter."""
@@ -302,7 +296,7 @@ LATEST = 20
 class Card(NamedTuple):
     """One thing to decide."""
 
-    kind: DeskKind
+    kind: ReviewKind
     item: MemoryItem
     reason: str
     """Why it lies here, with its figures."""
@@ -310,61 +304,39 @@ class Card(NamedTuple):
     """What it contradicts."""
 
 
-class Taken(NamedTuple):
-    """A decision that can be taken back."""
-
-    id: str
-    what: str
-    at: datetime
-    items: tuple[MemoryItem, ...]
-
-
-async def desk_counts(toolbox: Toolbox) -> Counter[DeskKind]:
-    """Return how much waits for a decision, by kind. Raises `StorageError`."""
-    return Counter(card.kind for card in await _waiting(toolbox))
-
-
-async def desk(
-    toolbox: Toolbox, wanted: DeskKind | None = None, *, limit: int = 20, offset: int = 0
-) -> tuple[Counter[DeskKind], DeskKind, list[Card]]:
+async def to_review(
+    toolbox: Toolbox, wanted: ReviewKind | None = None, *, limit: int = 20, offset: int = 0
+) -> tuple[Counter[ReviewKind], ReviewKind, list[Card]]:
     """Return how much waits, and what waits of one kind; by default of the first of which something does.
 
     The newest come first, of unverified ones the most shown. Raises `StorageError`.
     """
-    waiting = await _waiting(toolbox)
-    kind: DeskKind = wanted or (waiting[0].kind if waiting else KINDS[0])
-    cards = [card for card in waiting if card.kind == kind]
-    return Counter(card.kind for card in waiting), kind, cards[offset : offset + limit]
-
-
-async def latest_decisions(toolbox: Toolbox) -> list[Taken]:
-    """Return the newest decisions that can be taken back, newest first. Raises `StorageError`."""
-    decided = standing(await toolbox.store.review.decisions(toolbox.scope.readable()))
-    newest = list(reversed(decided.items()))[:LATEST]
-    items = await _items(toolbox, [str(event.subject_id) for _, events in newest for event in events])
-    return [
-        Taken(
-            decision_id,
-            str(events[0].data["decision"]),
-            events[0].at,
-            tuple(items[each] for event in events if (each := str(event.subject_id)) in items),
-        )
-        for decision_id, events in newest
-    ]
-
-
-async def _waiting(toolbox: Toolbox) -> list[Card]:
-    """Return all that waits, in the order of `KINDS`."""
     shown = await toolbox.store.review.most_shown(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
     doubtful = await unverified(toolbox, shown)
     doubted = (await toolbox.store.trials(toolbox.scope)).doubted  # to keep one counts it from the start
     said = await _items(toolbox, list(doubted))
-    return [
+    waiting = [
         *await _quarantined(toolbox),
         *await _contradicting(toolbox),
         *(Card("unverified", item, _why_unverified(item)) for item in shown if item.id in doubtful),
         *(Card("failing", item, doubted[each]) for each, item in said.items() if item.status == "active"),
     ]
+    kind: ReviewKind = wanted or (waiting[0].kind if waiting else KINDS[0])
+    cards = [card for card in waiting if card.kind == kind]
+    return Counter(card.kind for card in waiting), kind, cards[offset : offset + limit]
+
+
+async def latest_decisions(toolbox: Toolbox) -> list[Decided]:
+    """Return the newest decisions that can be taken back, newest first. Raises `StorageError`."""
+    decided = in_force(await toolbox.store.review.decisions(toolbox.scope.readable()))
+    newest = list(reversed(decided.items()))[:LATEST]
+    items = await _items(toolbox, [str(event.subject_id) for _, events in newest for event in events])
+    latest: list[Decided] = []
+    for decision_id, events in newest:
+        first: Any = events[0].data
+        of_it = tuple(items[each] for event in events if (each := str(event.subject_id)) in items)
+        latest.append(Decided(decision_id, first["decision"], of_it, events[0].at))
+    return latest
 
 
 async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
@@ -392,7 +364,7 @@ async def _contradicting(toolbox: Toolbox) -> list[Card]:
     """Return the pairs that contradict each other, but for those that were decided to stay."""
     scopes = toolbox.scope.readable()
     kept: set[frozenset[str]] = set()
-    for events in standing(await toolbox.store.review.decisions(scopes)).values():
+    for events in in_force(await toolbox.store.review.decisions(scopes)).values():
         pairs = (event.data.get("pair") for event in events if event.data.get("decision") == "keep")
         kept.update(frozenset(map(str, pair)) for pair in pairs if isinstance(pair, list))
     links = await toolbox.store.review.contradicting(scopes, MOST_WAITING)

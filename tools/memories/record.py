@@ -4,7 +4,7 @@ its versions.
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -67,11 +67,16 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
     links = await toolbox.store.memory_links((item.scope,), [memory_id])
     others = [link.dst_id if link.src_id == memory_id else link.src_id for link in links]
     known = {each.id: each for each in await toolbox.store.get_memories(readable, others)} if others else {}
+    versions: list[Version] = []
+    for event in history:
+        former, reason = event.data.get("pattern_data"), event.data.get("reason")
+        if isinstance(former, str):
+            versions.append(Version(json.loads(former), event.at, reason if isinstance(reason, str) else None))
     return MemoryRecord(
         item=item,
         source=await _source(toolbox, item),
         injections=tuple(await toolbox.store.review.showings(readable, memory_id, MAX_INJECTIONS)),
-        versions=tuple(_versions(item, history)),
+        versions=(*versions, Version(item.model_dump())),
         history=tuple(history),
         links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),
     )
@@ -89,11 +94,3 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
     marked = [place for place, part in enumerate(shown) if part.is_evidence]
     parts = tuple(part for place, part in enumerate(shown) if any(abs(place - each) <= BESIDE for each in marked))
     return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, parts)
-
-
-def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterator[Version]:
-    for event in history:
-        former, reason = event.data.get("pattern_data"), event.data.get("reason")
-        if isinstance(former, str):
-            yield Version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
-    yield Version(item.model_dump())

@@ -53,7 +53,7 @@ _WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Attribution:
     """Where the words of a text are."""
 
     where: Literal["prompt", "result", "nowhere", "unseen"]
@@ -65,7 +65,7 @@ class Heard:
     rest: str = ""
 
 
-UNSEEN = Heard("unseen")
+UNSEEN = Attribution("unseen")
 
 
 class Session(NamedTuple):
@@ -86,15 +86,11 @@ class Session(NamedTuple):
         """The calls of the task that it works on."""
         return calls_of(self.trajectories[-1]) if self.trajectories else ()
 
-    def heard(self, text: str) -> Heard:
-        """Return where the words of a text are in it."""
-        return heard(text, self.trajectories, self.prompts)
-
 
 NO_SESSION = Session()
 
 
-def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Heard:
+def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Attribution:
     """Return where the words of a text are in a session, and in prompts that its hooks saw.
 
     They are the user's where each sentence is in one prompt: `SPOKEN` of its words within two sentences that follow
@@ -111,7 +107,7 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
     wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
     by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
     if all(by_prompt):
-        return Heard("prompt")
+        return Attribution("prompt")
     chosen = (by_prompt, map(not_, by_prompt)) if any(by_prompt) else ((), ())
     said, rest = ("".join(compress(wholes, each)).strip() for each in chosen)
     ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
@@ -123,9 +119,9 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
         for step in steps:
             if step.call_id not in ours and occurs_in(words, step.text):
                 if step.kind == "observation":
-                    return Heard("result", names.get(step.call_id, step.tool_name or ""), said, rest)
+                    return Attribution("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
-    return Heard("nowhere", "", said, rest)
+    return Attribution("nowhere", "", said, rest)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -202,12 +198,12 @@ async def remember(
     *,
     everywhere: bool = False,
     by_hand: bool = False,
-    heard: Heard = UNSEEN,
+    attribution: Attribution = UNSEEN,
 ) -> Remembered:
     """Store what the user said, in the project or, `everywhere`, in all of the user's projects.
 
     Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
-    an agent passes on is screened, and is the user's word where it was `heard` in a prompt. Else it is the agent's
+    an agent passes on is screened, and is the user's word where its `attribution` is a prompt. Else it is the agent's
     note, of the project alone; in quarantine where it is in a tool's result. The same words again are known;
     `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over 4,000 characters,
     `QuotaReached` for an agent's, `StorageError`.
@@ -219,16 +215,16 @@ async def remember(
         raise InputError("text is empty: give what the user said")
     given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
-    is_users = by_hand or heard.where == "prompt"
+    is_users = by_hand or attribution.where == "prompt"
     everywhere = everywhere and is_users
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     if known := await toolbox.store.said(scope, texts["content"]):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    item = _item(toolbox, texts, scope, None if by_hand else heard, is_users=is_users)
+    item = _item(toolbox, texts, scope, None if by_hand else attribution, is_users=is_users)
     prepared, fault = await prepare_or_say(toolbox, await anchored(toolbox, [item]))
     await _add(toolbox, prepared, fault)
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    return _stored(prepared[0].item, heard, redacted, fault)
+    return _stored(prepared[0].item, attribution, redacted, fault)
 
 
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
@@ -245,7 +241,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
         raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
     await check_quota(toolbox)
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
-    items = await anchored(toolbox, await asyncio.to_thread(lambda: [*_items(toolbox, parts, session)]))
+    items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
     prepared, fault = await prepare_or_say(toolbox, items)
     same = [await same_in_bank(toolbox, memory) for memory in prepared]
     done = [
@@ -275,24 +271,20 @@ def title_of(said: str) -> str:
     return begun(one_line(sentence or line, _TITLE_CHARS))
 
 
-def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Heard | None]]:
+def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attribution | None]]:
     """Yield a note, or the two of it: what a prompt says, then what the agent adds."""
-    where = session.heard(note.note) if note.users_word else None
+    where = attributed(note.note, session.trajectories, session.prompts) if note.users_word else None
     if where is None or not where.said:
         yield note, where
         return
-    yield note.model_copy(update={"note": where.said}), Heard("prompt", said=where.said)
+    yield note.model_copy(update={"note": where.said}), Attribution("prompt", said=where.said)
     yield note.model_copy(update={"note": where.rest, "users_word": False}), None
 
 
-def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session: Session) -> Iterator[MemoryItem]:
-    results = [
-        words_of(step.text)
-        for trajectory in session.trajectories
-        for step in trajectory.steps
-        if step.kind == "observation"
-    ]
-    calls = session.calls
+def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], session: Session) -> list[MemoryItem]:
+    steps = [step for trajectory in session.trajectories for step in trajectory.steps]
+    results = [words_of(step.text) for step in steps if step.kind == "observation"]
+    calls, items = session.calls, list[MemoryItem]()
     for note, where in parts:
         is_users = where is not None and where.where == "prompt"
         given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
@@ -302,14 +294,15 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
-        yield _item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results)
+        items.append(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results))
+    return items
 
 
 def _item(
     toolbox: Toolbox,
     texts: Mapping[str, Any],
     scope: Scope,
-    heard: Heard | None,
+    attribution: Attribution | None,
     about: Mapping[str, Any] | None = None,
     *,
     is_users: bool,
@@ -317,16 +310,16 @@ def _item(
 ) -> MemoryItem:
     """Return a new memory as the gate lets it be; `about` is what else is known of where it comes from.
 
-    `heard`: where the words of what an agent brings as the user's are; None for what nobody brings as such. What only a
-    tool's result says is in quarantine then, and so is what copies one of the `results` of the session, but for what it
-    quotes (commands and errors).
+    `attribution`: where the words of what an agent brings as the user's are; None for what nobody brings as such. What
+    only a tool's result says is in quarantine then, and so is what copies one of the `results` of the session, but for
+    what it quotes (commands and errors).
     """
-    is_brought = heard is not None and heard.where == "result"
+    is_brought = attribution is not None and attribution.where == "result"
     source = Provenance(
         distiller="user" if is_users else "agent",
-        judge=None if heard is None else "agent",
+        judge=None if attribution is None else "agent",
         screened_by=LOCAL,
-        heard_in=None if heard is None else heard.where,
+        heard_in=None if attribution is None else attribution.where,
         repeats_shown=is_brought,
     )
     item = gated(
@@ -342,7 +335,7 @@ def _item(
     is_copy = not is_users and copies(without_quotations(item.content), results)
     if item.status != "active" or not (is_copy or is_brought):
         return item
-    tool = harmless(heard.tool[:60]) if heard else ""
+    tool = harmless(attribution.tool[:60]) if attribution else ""
     why = COPIED if is_copy else f"brought as the user's word; {_WHY['result'].format(tool=tool or 'a tool')}"
     return item.model_copy(update={"status": "quarantined", "status_reason": why})
 
@@ -383,12 +376,12 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
     return Remembered(item, False)
 
 
-def _stored(item: MemoryItem, heard: Heard | None, *said: str | None) -> Remembered:
+def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None) -> Remembered:
     """Return what became of a new memory: why it is held back or a note, then what else is to be `said`."""
     parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
     notices = (
-        _why_a_note(item, heard.tool) if heard else None,
-        parted if heard and heard.where == "prompt" and heard.said else None,
+        _why_a_note(item, attribution.tool) if attribution else None,
+        parted if attribution and attribution.where == "prompt" and attribution.said else None,
         COPIED if item.status_reason == COPIED else None,
         notice_of([item]),
         *said,

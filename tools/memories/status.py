@@ -1,12 +1,10 @@
 """How the bank stands and how its answers are made; it measures nothing itself."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, timedelta
 from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
 from swarm_memory.tools.credit.metrics import memory_effect
@@ -28,16 +26,29 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         shown = "`swarm-memory memories list --status quarantined`"
         notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
     notices += await demotable(toolbox)
+    chat = toolbox.settings.chat
+    judging = " → ".join(provider.name for provider in chat.judging(toolbox.settings.judge.model))
+    learning = "the agent is asked about tasks that are worth it, else by rules" if chat.learn_with == "agent" else ""
+    if names := ", ".join(provider.name for provider in chat.learning):
+        learning = f"with {names} from tasks that are worth it, else by rules"
+    counts, logged = await toolbox.store.tool_memory.counts(toolbox.scope), "no calls logged"
+    if counts.tools:
+        logged = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')} ({counts.kept:,} kept,"
+        logged += f" {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
+    passages: Counter[str] = Counter()
+    for source in await toolbox.store.sources.list_sources(toolbox.scope):
+        passages[source.kind] += source.passages
+    kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
     return MemoryStatus(
         version=version("swarm-memory"),
         storage=storage,
         statistics=statistics,
         embedder=toolbox.embedder.name,
-        judge=_judge(toolbox),
-        learning=_learning(toolbox),
+        judge="evidence" if toolbox.chat is None else judging or toolbox.chat.name,
+        learning=learning or "by rules",
         chat=await chat_status(toolbox),
-        tools=await _tools(toolbox),
-        sources=await _sources(toolbox),
+        tools=logged,
+        sources=f"{counted(passages.total(), 'passage')} ({kinds})" if passages else "none indexed",
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         retention=retention_status(toolbox),
@@ -68,47 +79,12 @@ def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStati
     if statistics.not_embedded:
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
         notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
-    return [*notices, *toolbox.notices, *_model_notices(toolbox.settings)]
-
-
-async def _tools(toolbox: Toolbox) -> str:
-    counts = await toolbox.store.tool_memory.counts(toolbox.scope)
-    if not counts.tools:
-        return "no calls logged"
-    logged = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')}"
-    return f"{logged} ({counts.kept:,} kept, {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
-
-
-async def _sources(toolbox: Toolbox) -> str:
-    passages: Counter[str] = Counter()
-    for source in await toolbox.store.sources.list_sources(toolbox.scope):
-        passages[source.kind] += source.passages
-    kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
-    return f"{counted(passages.total(), 'passage')} ({kinds})" if passages else "none indexed"
-
-
-def _judge(toolbox: Toolbox) -> str:
-    if toolbox.chat is None:
-        return "evidence"
-    judging = toolbox.settings.chat.judging(toolbox.settings.judge.model)
-    return " → ".join(provider.name for provider in judging) or toolbox.chat.name
-
-
-def _learning(toolbox: Toolbox) -> str:
-    chat = toolbox.settings.chat
-    if names := ", ".join(provider.name for provider in chat.learning):
-        return f"with {names} from tasks that are worth it, else by rules"
-    return (
-        "the agent is asked about tasks that are worth it, else by rules" if chat.learn_with == "agent" else "by rules"
-    )
-
-
-def _model_notices(settings: Settings) -> Iterator[str]:
-    """Yield a line for each model that is named for a purpose and is none of those that are set."""
-    purposes = (("judge.model", settings.judge.model), ("sources.rerank_chat", settings.sources.rerank_chat))
-    for name, wanted in purposes:
-        if wanted is not None and not settings.chat.named(wanted):
-            yield f"{name} is {wanted!r}, which is none of chat.providers: it is as if it were not set"
+    notices += toolbox.notices
+    judge, rerank = toolbox.settings.judge.model, toolbox.settings.sources.rerank_chat
+    for name, wanted in (("judge.model", judge), ("sources.rerank_chat", rerank)):
+        if wanted is not None and not toolbox.settings.chat.named(wanted):
+            notices.append(f"{name} is {wanted!r}, which is none of chat.providers: it is as if it were not set")
+    return notices
 
 
 async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:

@@ -142,11 +142,15 @@ async def ask(
 
     `can_shorten` is that of `ChatRequest`. Raises `ModelUnavailable`.
     """
+    whole: dict[str, JsonValue] = form.model_json_schema()
+    definitions = whole.pop("$defs", {})
+    schema = _plain(whole, definitions if isinstance(definitions, dict) else {})
+    assert isinstance(schema, dict)
     request = ChatRequest(
         purpose=purpose,
         system=prompt.system,
         user=prompt.user,
-        answer_schema=_schema(form),
+        answer_schema=schema,
         temperature=effort.temperature,
         max_tokens=effort.max_tokens,
         timeout_s=effort.timeout_s,
@@ -203,17 +207,8 @@ async def ask_about(
             return Asked(answer, name, prompt, shown)
 
 
-def _schema(form: type[Answered]) -> dict[str, JsonValue]:
-    """Return the form as one JSON schema without references, which not every endpoint follows, and without comments."""
-    whole: dict[str, JsonValue] = form.model_json_schema()
-    definitions = whole.pop("$defs", {})
-    assert isinstance(definitions, dict)
-    plain = _plain(whole, definitions)
-    assert isinstance(plain, dict)
-    return plain
-
-
 def _plain(value: JsonValue, definitions: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a part of a JSON schema without references, which not every endpoint follows, and without comments."""
     if isinstance(value, list):
         return [_plain(part, definitions) for part in value]
     if not isinstance(value, dict):

@@ -85,13 +85,20 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
     """
     if len(text) > MAX_CHARS:
         return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
-    rest = _answer(text).strip()
+    if not text.lstrip().startswith("{"):  # what stands behind the thoughts: nothing when they never ended
+        text = _CLOSED.split(text)[-1]
+        text = "" if _OPENED.match(text) else text
+    rest = text.strip()
     if not rest:
         return Unparsed("The answer is empty.")
     problem = Unparsed("The answer holds no JSON object.")
     found: list[JsonObject] = []
     for candidate in _candidates(rest):
-        checked = _check(_parse_tolerantly(candidate), schema)
+        value = parse_json(candidate)
+        if isinstance(value, Unparsed):
+            mended = parse_json(_COMMAS.sub(lambda comma: "" if comma[0] == "," else comma[0], candidate))
+            value = value if isinstance(mended, Unparsed) else mended
+        checked = _check(value, schema)
         if isinstance(checked, Unparsed):
             problem = checked
         elif checked not in found:
@@ -101,30 +108,12 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
     return found[0] if found else problem
 
 
-def _answer(text: str) -> str:
-    """Return what stands behind the thoughts of a reasoning model: nothing when it never ended them."""
-    if text.lstrip().startswith("{"):
-        return text
-    last = _CLOSED.split(text)[-1]
-    return "" if _OPENED.match(last) else last
-
-
-def _parse_tolerantly(text: str) -> JsonValue | Unparsed:
-    value = parse_json(text)
-    if isinstance(value, Unparsed):
-        mended = parse_json(_COMMAS.sub(lambda found: "" if found[0] == "," else found[0], text))
-        return value if isinstance(mended, Unparsed) else mended
-    return value
-
-
 def _candidates(text: str) -> Iterator[str]:
     """Yield what may be the object: the fenced blocks, else each balanced pair of braces, which may be the whole."""
     fenced = [] if text.startswith("{") else [block.strip() for block in _FENCE.findall(text)]
-    objects = [block for block in fenced if block.startswith("{")]
-    yield from objects or _braced(text)
-
-
-def _braced(text: str) -> Iterator[str]:
+    if objects := [block for block in fenced if block.startswith("{")]:
+        yield from objects
+        return
     start = text.find("{")
     for _ in range(MAX_STARTS):
         if start < 0:

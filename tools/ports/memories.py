@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
+from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Priority
 from swarm_memory.tools.ports.models import Vector
 
 
@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
     project: str
     confidence: float
     created_at: datetime
-    standing: Standing
+    priority: Priority
     cosine: float | None
     """Given for every candidate that has a vector in the query's space, whichever leg found it."""
     keyword: float | None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Scope, Timestamp
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Priority
 from swarm_memory.schema.outcome import RecordedTask, UseMethod
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, Verdict
@@ -107,7 +107,7 @@ class UpkeepItem(NamedTuple):
     status_reason: str | None
     version: str
     """Changes whenever the item is written, but for a use."""
-    standing: Standing
+    priority: Priority
     direction: bytes | None
     """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
 

@@ -206,7 +206,7 @@ def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
     if item.use == "open_problem":
         return "it is no advice yet: nothing was seen to end its error"
     by_own_command = item.provenance.is_users_word and item.provenance.judge is None
-    if not by_own_command and (item.provenance.standing < 0 or suspects([item])):
+    if not by_own_command and (item.provenance.priority < 0 or suspects([item])):
         return "its wording is suspect: look at it, and `swarm-memory memories restore` it where it is sound"
     return None
 
@@ -251,7 +251,7 @@ def _sound(items: Sequence[MemoryItem], done: Promotion) -> list[MemoryItem]:
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
         return []
-    return sorted(items, key=lambda item: (-item.provenance.standing, -item.confidence, item.id))
+    return sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
 
 
 def _add(

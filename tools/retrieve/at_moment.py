@@ -9,7 +9,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
-from swarm_memory.tools.anchors.staleness import staleness_of
+from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
@@ -86,9 +86,7 @@ async def _shown(
     """Return the notes as they are shown, and record them."""
     started = toolbox.clock.now()
     new = [item for item in found if item.id not in around.shown and item.id not in around.elsewhere]
-    gone = await staleness_of(toolbox, new) if new else {}
-    new = [item for item in new if item.id not in gone or gone[item.id].share_gone < 1 or item.provenance.standing > 0]
-    if not new:
+    if not (new := await still_applying(toolbox, new)):
         return ""
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
@@ -98,7 +96,7 @@ async def _shown(
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
     against = await first_of_opposites(toolbox, best, by_words=False)
-    kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.standing)
+    kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
     text, shown = _worded(at, kept, counts, against) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),
@@ -123,8 +121,14 @@ def _worded(
 ) -> tuple[str, Sequence[MemoryItem]]:
     """Return as many of the notes, the first ones, as fit whole; at least one, cut where it is too long."""
     limit, opening = (MAX_CALL_CHARS, _CALL) if at == CALL else (MAX_FAILURE_CHARS, _FAILURE)
-    notes = [_note(item, counts.get(item.id), against.get(item.id, ())) for item in items]
-    said = sum(item.provenance.standing > 0 for item in items)
+    notes: list[tuple[str, str, str]] = []
+    for item in items:
+        title, content, counted = item.title, item.content, counts.get(item.id)
+        if counted is not None and (item.use == "way_out" or counted.people is not None):
+            title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
+            content = without_symptom(content)  # what failed is known
+        notes.append((item.id, title, "\n".join([content, *map(otherwise, against.get(item.id, ()))])))
+    said = sum(item.provenance.priority > 0 for item in items)
     for count in range(len(items), 0, -1):
         whole = preamble(notes[:count], _NO_LIMIT, len, opening, min(said, count))
         if len(whole) <= limit:
@@ -133,12 +137,3 @@ def _worded(
     bare = preamble([(memory_id, "", content)], limit, len, opening, min(said, 1))  # its words say more than its title
     is_enough = len(bare) > limit // 2
     return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, min(said, 1)), items[:1]
-
-
-def _note(item: MemoryItem, counted: KnownFix | None, against: Sequence[str]) -> tuple[str, str, str]:
-    """Return what is shown of one; of a fix with how often it worked, without saying again what failed."""
-    title, content = item.title, item.content
-    if counted is not None and (item.use == "way_out" or counted.people is not None):
-        title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
-        content = without_symptom(content)
-    return item.id, title, "\n".join([content, *map(otherwise, against)])

@@ -3,7 +3,6 @@ of fixes those that mostly worked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TypeAlias
 
 from swarm_memory.schema.base import TEAM, counted, is_teams
@@ -66,7 +65,11 @@ def preamble(
         return max(count(text) / token_budget, len(text) / MAX_CHARS)
 
     room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{NOTES_CLOSE}")
-    entries = [(_heading(note, is_users=place < said), _body_of(note)) for place, note in enumerate(notes)]
+    entries: list[tuple[str, _Body]] = []
+    for place, (memory_id, title, content) in enumerate(notes):
+        heading = ("The user said: " if place < said else "") + harmless(title[:_MAX_TITLE_CHARS])
+        reference = f" [{memory_id}]" if is_memory_id(memory_id) else ""
+        entries.append(((heading + reference).strip(), _body_of(title, content)))
     wanted = [cost(_entry(len(entries), heading, body)) for heading, body in entries]
     fair = room / max(1, len(entries))
     reserved = sum(min(each, fair) for each in wanted)
@@ -90,7 +93,7 @@ def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, in
 
     `counts` are of those that a team shares, as `how_often` takes them.
     """
-    said = sum(each.provenance.standing > 0 for each in surest)
+    said = sum(each.provenance.priority > 0 for each in surest)
     often = {memory_id: how_often(*each) for memory_id, each in counts.items()}
     titles = [each.title[:MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
     notes = [(each.id, title, each.content) for each, title in zip(surest, titles, strict=True)]
@@ -127,18 +130,11 @@ def how_often(worked: int, tried: int, people: int | None = None) -> str:
     return " (worked once)" if tried == worked == 1 else f" (worked {worked} of {tried} times)"
 
 
-def _heading(note: Note, *, is_users: bool) -> str:
-    memory_id, title, _ = note
-    reference = f" [{memory_id}]" if is_memory_id(memory_id) else ""
-    return (("The user said: " if is_users else "") + harmless(title[:_MAX_TITLE_CHARS]) + reference).strip()
-
-
-def _body_of(note: Note) -> _Body:
+def _body_of(title: str, content: str) -> _Body:
     """Divide into steps, without their numbers: numbered lines. Lines without numbers are sentences, as a paragraph is.
 
     What only says the title again is left out.
     """
-    _, title, content = note
     lines = content[:_MAX_CONTENT_CHARS].strip().splitlines()
     is_prose = not any(map(_NUMBERING.match, lines))
     if is_prose or len(lines) == 1:
@@ -153,12 +149,9 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     parts, is_prose = body
     if not parts:
         return f"{number}) {heading}\n"
-    text = " ".join(map(_ended, parts)) if is_prose else f"Steps: {'; '.join(parts)}"
+    ended = (part if part[-1] in ".!?:;,\u2026" else f"{part}." for part in parts)
+    text = " ".join(ended) if is_prose else f"Steps: {'; '.join(parts)}"
     return f"{number}) {heading}\n   {text}\n"
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence[-1] in ".!?:;,\u2026" else f"{sentence}."
 
 
 def _first_parts(body: _Body, room: float, cost: Callable[[str], float]) -> _Body:
@@ -177,10 +170,10 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     The user's own word stays, and the team's goes. Raises `StorageError`.
     """
     found = {candidate.id: candidate for candidate in result.candidates}
-    shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
-    links = await toolbox.store.memory_links(toolbox.team, shared) if shared else []
+    shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)]
+    links = await toolbox.store.memory_links(toolbox.team, shared) if toolbox.team and shared else []
     gone = {
-        link.dst_id if found[link.src_id].standing > 0 else link.src_id
+        link.dst_id if found[link.src_id].priority > 0 else link.src_id
         for link in links
         if link.relation == "duplicate_of" and link.dst_id in shared and link.src_id in found
     }
@@ -204,7 +197,10 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     The one that stays names them. They contradict each other where a link says so, or where their words do
     (`text.opposition`). Raises `StorageError`.
     """
-    stay = await first_of_opposites(toolbox, sorted((each.item for each in found), key=_precedence, reverse=True))
+    # The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one.
+    items = sorted((each.item for each in found), key=lambda item: (item.created_at, item.id), reverse=True)
+    items.sort(key=lambda item: (item.provenance.priority, round(item.confidence, 1)), reverse=True)
+    stay = await first_of_opposites(toolbox, items)
     return tuple(
         each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay[each.item.id] else each
         for each in found
@@ -256,8 +252,3 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
         elif helps(way.worked, way.tried):
             kept.append(each.model_copy(update={"worked": way.worked, "tried": way.tried, "people": way.people}))
     return tuple(kept)
-
-
-def _precedence(item: MemoryItem) -> tuple[int, float, datetime, str]:
-    """The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one."""
-    return item.provenance.standing, round(item.confidence, 1), item.created_at, item.id

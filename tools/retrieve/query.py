@@ -1,12 +1,12 @@
 """A query as it is searched: without the template of a harness, whole and by its sentences, and the time it names.
 
-What stands in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
+What is in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
 """
 
 import re
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +34,7 @@ LEAST_WORDS = 12
 """A query of fewer distinct words has no template."""
 
 _MOST, _SAYS_NOTHING = 0.5, 0.8
-"""What stands in more of the tasks is common; a sentence of which so many words are common is part of a template."""
+"""What is in more of the tasks is common; a sentence of which so many words are common is part of a template."""
 
 _QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
@@ -165,25 +165,21 @@ def common_words(tasks: Iterable[str]) -> list[str]:
 async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
     """Return what of a query is not common in the project's tasks, and the words to look up. Raises `StorageError`.
 
-    Both are the whole where nothing is common, or nothing else is said.
+    Left out are the sentences that hardly hold any other word. Both are the whole where nothing is common, or nothing
+    else is said.
     """
     words = query_tokens(text)
     common = await toolbox.store.common_words(toolbox.scope) if len(words) >= LEAST_WORDS else frozenset[str]()
     if common.isdisjoint(words):
         return text, words
-    said = without_template(text, common)
-    words = query_tokens(said)
-    return said, tuple(word for word in words if word not in common) or words
-
-
-def without_template(text: str, common: Collection[str]) -> str:
-    """Return a query without the sentences that hardly hold a word that is not common; all of it where none is left."""
-    said: list[str] = []
+    kept: list[str] = []
     for part in _split(text):
         words = query_tokens(part)
         if sum(word in common for word in words) < _SAYS_NOTHING * len(words):
-            said.append(part)
-    return "\n".join(said) or text
+            kept.append(part)
+    said = "\n".join(kept) or text
+    words = query_tokens(said)
+    return said, tuple(word for word in words if word not in common) or words
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +240,7 @@ def mentioned_time(query: str, now: datetime) -> TargetTime | None:
     text = query[:_TIME_CHARS]
     if not _NAMES_ONE.search(text):
         return None
-    readers = (*((pattern, _date) for pattern in _DATES), (_AGO, _ago), (_LAST, _last), (_MONTH_ONLY, _month))
-    for pattern, read in (*readers, (_YEAR_ONLY, _year)):
+    for pattern, read in _READERS:
         if found := pattern.search(text):
             try:
                 return read(found, now)
@@ -281,9 +276,14 @@ def _month(found: re.Match[str], now: datetime) -> TargetTime:
     return TargetTime(datetime(year, number, (monthrange(year, number)[1] + 1) // 2, 12, tzinfo=UTC), 15.0)
 
 
-def _year(found: re.Match[str], now: datetime) -> TargetTime:
-    return TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)
-
-
 def _month_number(name: str) -> int:
     return 1 + _MONTHS.index(name.lower()[:3])
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], TargetTime]], ...] = (
+    *((pattern, _date) for pattern in _DATES),
+    (_AGO, _ago),
+    (_LAST, _last),
+    (_MONTH_ONLY, _month),
+    (_YEAR_ONLY, lambda found, now: TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)),
+)

@@ -6,8 +6,8 @@ docs/BENCHMARKS.md.
 
 import math
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from operator import mul
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ conversations to 0.95 in notes of coding work."""
 
 _DAY_S = 86_400.0
 _BACKGROUND_DOCUMENTS, _BACKGROUND_FREQUENCY = 1000, 5
+"""Added to the bank's counts: among a few items a token is not thought common because one of three holds it."""
+
 _OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
 
 WORDS = 0.15
@@ -139,7 +141,7 @@ def score_terms(
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
         "confidence": settings.gamma * candidate.confidence,
-        "suspect wording" if candidate.standing < 0 else "the user's word": (USER_PREFERENCE * candidate.standing),
+        "suspect wording" if candidate.priority < 0 else "the user's word": (USER_PREFERENCE * candidate.priority),
         "time that the query names": TIME_BOOST * near_in_time,
         "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
@@ -162,23 +164,6 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     return sum(map(mul, first, second))
 
 
-def token_weights(tokens: Iterable[str], documents: int, document_frequency: Mapping[str, int]) -> dict[str, float]:
-    """Return the share 0…1 of each query token in what the query says, by inverse document frequency; they sum to 1.
-
-    The bank's counts are added to a background of 1,000 documents with 5 uses of each token, so that in a bank of a few
-    items a token is not thought common because one of three holds it.
-    """
-    total = documents + _BACKGROUND_DOCUMENTS
-    idf = {token: math.log(total / (document_frequency.get(token, 0) + _BACKGROUND_FREQUENCY)) for token in tokens}
-    whole = sum(idf.values())
-    return {token: value / whole for token, value in idf.items()} if whole > 0 else dict.fromkeys(idf, 0.0)
-
-
-def coverage(weights: Mapping[str, float], words: Iterable[str]) -> float:
-    """Return the weighted share 0…1 of the query's tokens that are among an item's distinct words."""
-    return unit(sum([weights[word] for word in words if word in weights]))
-
-
 class Fit:
     """One decision for a query, and what follows from it for each candidate."""
 
@@ -192,8 +177,18 @@ class Fit:
         size = min(max(result.documents, LEAST_SIZE), GREATEST_SIZE)
         self.needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
         """By the best; 0 and less: everything fits."""
-        self._weights = token_weights(tokens, result.documents, result.document_frequency)
-        self._covered = cache(partial(coverage, self._weights))  # many candidates share the same words with the query
+        total, counts = result.documents + _BACKGROUND_DOCUMENTS, result.document_frequency
+        idf = {token: math.log(total / (counts.get(token, 0) + _BACKGROUND_FREQUENCY)) for token in tokens}
+        whole = sum(idf.values())
+        weights = {token: value / whole if whole > 0 else 0.0 for token, value in idf.items()}
+        self._weights: Mapping[str, float] = weights
+        """The share 0…1 of each query token in what the query says; they sum to 1."""
+
+        @cache  # many candidates share the same words with the query
+        def covered(words: frozenset[str]) -> float:
+            return unit(sum([weights[word] for word in words if word in weights]))
+
+        self._covered = covered
         self._text = text if text and names_in(text) else ""
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
         most = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
@@ -238,8 +233,12 @@ class Fit:
         if candidate.is_strategy:
             return True
         item = candidate.read_item()
-        if item.use == "way_out":
-            return covered >= MIN_COVERAGE or speaks_of(self._weights.keys(), item)
+        if item.use == "way_out" and covered < MIN_COVERAGE:  # then the query must name its program, or its error
+            words, program = self._weights, tokenize((item.domain or "").partition(".")[2])
+            symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
+            is_named = bool(program) and all(token in words for token in program)
+            least = max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))
+            return is_named or sum(token in words for token in symptom) >= least
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
@@ -275,7 +274,7 @@ class Scored(NamedTuple):
     def lowered(self, share_gone: float) -> "Scored":
         """Return it with what it loses by that share of what it names."""
         lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
-        return lowered._replace(applies=share_gone < 1.0 or self.candidate.standing > 0)
+        return lowered._replace(applies=share_gone < 1.0 or self.candidate.priority > 0)
 
     def memory(self, item: MemoryItem) -> ScoredMemory:
         """Return its item, scored."""
@@ -320,11 +319,3 @@ def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
                 taken = penalty * unit(float(direction @ other))
                 pool[place] = pool[place]._replace(penalty=max(pool[place].penalty, taken))
     return chosen
-
-
-def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a fix is of, or its error."""
-    program = tokenize((item.domain or "").partition(".")[2])
-    symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
-    is_named = bool(program) and all(token in words for token in program)
-    return is_named or sum(token in words for token in symptom) >= max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))

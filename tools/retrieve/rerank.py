@@ -6,7 +6,7 @@ Sources and memories share it. A chat model's structured answer is checked again
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
@@ -75,31 +75,38 @@ class Order:
     notices: tuple[str, ...] = ()
 
 
-def find_reranker(
-    toolbox: Toolbox, setting: tuple[str, str], form: Form, timeout_s: float, *, may_chat: bool = True
-) -> tuple[Reranker | None, tuple[str, ...]]:
-    """Return who is asked, and what is set and cannot be done.
+async def reordered(
+    toolbox: Toolbox,
+    query: str,
+    shown: Sequence[tuple[str, str, str]],
+    form: Form,
+    setting: tuple[str, str],
+    timeout_s: float,
+    *,
+    may_chat: bool = True,
+) -> Order:
+    """Have candidates, given as (title, group, text), put in order by whom a setting names.
 
     `setting` is its name and value: `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody.
+    What is set and cannot be done, fails or takes longer gives an empty order and a notice.
     """
     name, way = setting
+    reranker: Reranker
     if way in ("auto", "endpoint") and toolbox.reranker is not None:
-        return toolbox.reranker, ()
-    if way == "endpoint":
-        return None, (f"{name} is endpoint, and sources.rerank_url is not set",)
-    if way == "chat" and toolbox.chat is None:
-        return None, (f"{name} is chat, and no chat model is set",)
-    if way in ("auto", "chat") and toolbox.chat is not None and may_chat:
+        reranker = toolbox.reranker
+    elif way == "endpoint":
+        return Order(notices=(f"{name} is endpoint, and sources.rerank_url is not set",))
+    elif way in ("auto", "chat") and toolbox.chat is not None and may_chat:
         named = " → ".join(each.name for each in toolbox.settings.chat.named(toolbox.settings.sources.rerank_chat))
-        return ChatReranker(toolbox.chat, form, timeout_s, named), ()
-    return None, ()
-
-
-async def final_order(reranker: Reranker, query: str, candidates: Sequence[RerankCandidate], timeout_s: float) -> Order:
-    """Have candidates put in order; a reranker that fails, or takes longer, gives an empty order and a notice."""
+        reranker = ChatReranker(toolbox.chat, form, timeout_s, named)
+    else:
+        lacking = f"{name} is chat, and no chat model is set"
+        return Order(notices=(lacking,) if way == "chat" and toolbox.chat is None else ())
+    if len(shown) < 2:
+        return Order()
     try:
         async with asyncio.timeout(timeout_s):
-            ranked, notices = await reranker.rerank(query, candidates)
+            ranked, notices = await reranker.rerank(query, _candidates(shown))
     except TimeoutError:
         reason = f"it gave no answer within {timeout_s:g} s"
     except ModelError as error:
@@ -113,19 +120,12 @@ async def final_order(reranker: Reranker, query: str, candidates: Sequence[Reran
 async def reorder_memories(toolbox: Toolbox, query: str, shown: Sequence[tuple[str, str]]) -> Order:
     """Have memories, given as (title, text), put in order by whom `retrieve.rerank` names, within its time limit."""
     setting = ("retrieve.rerank", toolbox.settings.retrieve.rerank)
-    reranker, notices = find_reranker(toolbox, setting, MEMORIES, MEMORIES_TIMEOUT_S)
-    if reranker is None:
-        return Order(notices=notices)
-    candidates = candidates_of([(title, "", text) for title, text in shown])
-    order = await final_order(reranker, query, candidates, MEMORIES_TIMEOUT_S)
-    return replace(order, notices=(*notices, *order.notices))
+    each = [(title, "", text) for title, text in shown]
+    return await reordered(toolbox, query, each, MEMORIES, setting, MEMORIES_TIMEOUT_S)
 
 
-def candidates_of(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
-    """Make candidates of (title, group, text).
-
-    Each is named by its title, with its group before it where two have the same, and a number where that is not enough.
-    """
+def _candidates(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
+    """Name each by its title; two of one title get their group before it, and a number where that is not enough."""
     titles = [title for title, _, _ in shown]
     names: dict[str, None] = {}
     for title, group, _ in shown:

@@ -1,4 +1,6 @@
-"""Retrieve memories for a query, in five steps: read the query, search, score, choose, put into words."""
+"""Retrieve memories for a query, in five steps: read the query, search, score, choose, put into words; and say of each
+memory that was considered how its score is made up, and what kept it back.
+"""
 
 import time
 from collections.abc import Container, Mapping, Sequence
@@ -9,7 +11,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, i
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
-from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
+from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
@@ -37,7 +39,6 @@ from swarm_memory.tools.retrieve.rank import (
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -113,7 +114,6 @@ async def retrieve(
         notices += [why] if memories else []
         changed = {} if memories else {"reason": why}
         found = found.model_copy(update={"memories": memories, "preamble": _notes(toolbox, memories), **changed})
-    standing = stages.choice.standing
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
@@ -127,7 +127,7 @@ async def retrieve(
         via=hook and hook.via,
         read=stages.choice.read,
         rested=rested,
-        gone={memory_id: staleness.names_gone for memory_id, staleness in standing.items() if staleness.gone},
+        gone={memory_id: each.names_gone for memory_id, each in stages.choice.stale.items() if each.gone},
     )
     try:
         await toolbox.store.record_retrieval(record)
@@ -160,7 +160,7 @@ class Choice(NamedTuple):
 
     scored: Sequence[Scored]
     """All that may be given, with what staleness takes off."""
-    standing: Mapping[str, Staleness]
+    stale: Mapping[str, Staleness]
     """Of those that were looked at, what is gone or has moved, by id."""
     fitting: tuple[ScoredMemory, ...]
     """What fits, verified ones before further unverified ones; two of them may contradict each other."""
@@ -245,7 +245,7 @@ def _score(toolbox: Toolbox, question: Question, result: SearchResult, cosines: 
         relevance = unit(value / best)
         near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
-        recent = 1.0 if candidate.standing > 0 else recency(age_s, HALF_LIFE_DAYS)
+        recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
         terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
     return scored
@@ -259,7 +259,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     hook, wanted = question.hook, question.wanted
     known = {each.candidate.id for each in every if hook and hook.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, standing = await _standing(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
+    scored, picked, stale = await _applying(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
@@ -270,7 +270,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     memories = [
         each.model_copy(
             update={
-                "changed": standing[each.item.id].note if each.item.id in standing else "",
+                "changed": stale[each.item.id].note if each.item.id in stale else "",
                 **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
             }
         )
@@ -287,10 +287,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         )
         fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
         read = tuple(memory_id for memory_id in fits if memory_id in hook.elsewhere)
-    memories.sort(key=lambda each: -each.item.provenance.standing)
+    memories.sort(key=lambda each: -each.item.provenance.priority)
     for each in memories:
         left_out.pop(each.item.id, None)
-    return Choice(scored, standing, fitting, tuple(memories), left_out, read)
+    return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
@@ -315,7 +315,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     ]
 
 
-async def _standing(
+async def _applying(
     toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
 ) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
     """Return the candidates, those of them that would be given, and what the project says of these.
@@ -323,15 +323,15 @@ async def _standing(
     One of whose anchors nothing is left is not given, and the next one is looked at in its place, but for what the
     user said; one that lost some goes down by as much.
     """
-    seen, standing = set[str](), dict[str, Staleness]()
+    seen, stale = set[str](), dict[str, Staleness]()
     while True:
         chosen = best_of(scored, fit, wanted, toolbox.settings.retrieve.delta)
         new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
         found = await staleness_of(toolbox, [candidate.read_item() for candidate in new]) if new else {}
         if not found:
-            return scored, chosen, standing
+            return scored, chosen, stale
         seen |= {each.candidate.id for each in chosen}
-        standing |= found
+        stale |= found
         scored = [
             each.lowered(found[each.candidate.id].share_gone) if each.candidate.id in found else each for each in scored
         ]
@@ -349,12 +349,10 @@ async def _called_first(
     called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     near = {each.item.id for each in found}
     new = [item for item in called if not (item.id in near or hook.leaves_out(item.id))]
-    gone = await staleness_of(toolbox, new) if new else {}
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
-        for item in new
-        if item.id not in gone or gone[item.id].share_gone < 1.0 or item.provenance.standing > 0
+        for item in await still_applying(toolbox, new)
     ]
     named = {item.id for item in called}
     return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]
@@ -406,21 +404,98 @@ def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choi
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     """Return the notes of memories, within the budget of tokens."""
-    return preamble(
-        [_note(each) for each in memories],
-        toolbox.settings.retrieve.token_budget,
-        count_tokens,
-        said=sum(each.item.provenance.standing > 0 for each in memories),
-    )
+    notes: list[tuple[str, str, str]] = []
+    for found in memories:
+        item, source = found.item, found.item.provenance
+        title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
+        if source.heard_in is not None and not source.is_users_word:
+            title = f"An agent noted: {title}"
+        when = item.description if source.distiller in ("agent", "user") else ""
+        changed = f"({found.changed})" if found.changed else ""
+        parts = [when, item.content, changed, *map(otherwise, found.contradicts)]
+        often = how_often(found.worked, found.tried, found.people)
+        notes.append((item.id, title + often, "\n".join(filter(None, parts))))
+    said = sum(each.item.provenance.priority > 0 for each in memories)
+    return preamble(notes, toolbox.settings.retrieve.token_budget, said=said)
 
 
-def _note(found: ScoredMemory) -> tuple[str, str, str]:
-    item = found.item
-    title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
-    if item.provenance.heard_in is not None and not item.provenance.is_users_word:
-        title = f"An agent noted: {title}"
-    when = [item.description] if item.provenance.distiller in ("agent", "user") and item.description else []
-    others = [otherwise(title) for title in found.contradicts]
-    changed = [f"({found.changed})"] if found.changed else []
-    often = how_often(found.worked, found.tried, found.people)
-    return item.id, title + often, "\n".join([*when, item.content, *changed, *others])
+_LEAST_PART = 0.0005
+
+
+class Considered(NamedTuple):
+    """A memory that a search looked at, and what became of it."""
+
+    memory: ScoredMemory
+    strength: float
+    """Nearness and shared words as one number, which is compared with what is needed."""
+    coverage: float
+    """The share 0…1 of the query's words that it has, the rarer ones weighing more."""
+    parts: tuple[tuple[str, float], ...]
+    """What makes up its score, by name; they sum to it."""
+    place: int | None = None
+    """Its number in the notes; None: it is not shown."""
+    why: str | None = None
+    """Why it is not shown."""
+
+
+class Explanation(NamedTuple):
+    """One search with everything that was considered; nothing of it is recorded."""
+
+    found: Retrieval
+    needed: float
+    """By the best one, for the bank to have anything for the query; 0: everything fits."""
+    strength: float
+    """What the best has of that."""
+    needed_beside: float
+    """By every other one."""
+    considered: tuple[Considered, ...]
+    """Those that are shown, in their order; then the others, best first."""
+
+
+async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: SearchFilter = ANY) -> Explanation:
+    """Return what `retrieve` would give now and why; no retrieval is recorded and nothing is credited.
+
+    Raises as `retrieve`.
+    """
+    stages = await stages_of(toolbox, query, k, only)
+    choice, fit = stages.choice, stages.fit
+    at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
+    there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
+    places = {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
+    scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
+    memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
+    memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
+    memories |= {each.item.id: each for each in choice.memories}
+    too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"
+    reasons = {each.item.id: too_long for each in choice.memories}
+    reasons |= {name: why for name, (_, why) in choice.left_out.items()}
+    considered: list[Considered] = []
+    for name in [*places, *(name for name in memories if name not in places)]:
+        memory, its = memories[name], scored.get(name)
+        why = None if name in places else reasons.get(name) or _not_chosen(stages, scored[name])
+        covered = 0.0 if its is None else fit.coverage(its.candidate)
+        terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
+        parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
+        strength = fit.strength(memory.parts.cosine, covered)
+        considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
+    return Explanation(stages.found, fit.needed, fit.found, fit.needed_beside, tuple(considered))
+
+
+def _not_chosen(stages: Stages, scored: Scored) -> str:
+    """Return why a candidate was not chosen: it does not fit, or others stand before it."""
+    candidate, fit = scored.candidate, stages.fit
+    strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
+    if not scored.applies:
+        return f"nothing is left in the project of what it names: {stages.choice.stale[candidate.id].names_gone}"
+    if fit.found < fit.needed:
+        return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be shown"
+    if strength < beside:
+        return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
+    if not fit.is_met_by(candidate):
+        if candidate.read_item().use == "open_problem":
+            return "it is about an error that nothing ended: no advice"
+        return "it is a fix of an error that the query does not speak of"
+    wanted = stages.question.wanted
+    if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
+        return "it says much of what a better one says: another subject comes first"
+    return f"it fits, and {wanted} that fit stand before it"

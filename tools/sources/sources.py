@@ -35,7 +35,7 @@ from swarm_memory.tools.ports.sources import (
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_query
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
-from swarm_memory.tools.retrieve.rerank import TOOLS, candidates_of, final_order, find_reranker
+from swarm_memory.tools.retrieve.rerank import TOOLS, reordered
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -477,19 +477,15 @@ async def _reranked(
     A reranker that fails leaves the order as it is, which a notice says.
     """
     setting = ("sources.reranker", toolbox.settings.sources.reranker)
-    reranker, notices = find_reranker(toolbox, setting, TOOLS, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
-    if reranker is None or len(hits) < 2:
-        return hits, None, notices
-    top = hits[:RERANKED]
-    passages = [hit.passage for hit in top]
+    passages = [hit.passage for hit in hits[:RERANKED]]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await final_order(reranker, query, candidates_of(shown), RERANK_TIMEOUT_S)
+    done = await reordered(toolbox, query, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
     order = [
-        top[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
+        hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
     ]
     judged = {each.place for each in done.ranked}
     rest = [hit for place, hit in enumerate(hits) if place not in judged]
-    return [*order, *rest], done.reranker, (*notices, *done.notices)
+    return [*order, *rest], done.reranker, done.notices
 
 
 def _reason(

@@ -156,7 +156,17 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     )
     events = histories[task.row.task_id]
     injections = await _injections(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
-    parts, evidence = await asyncio.to_thread(_read, task, taught, injections)
+
+    def woven() -> tuple[list[Injection | Shown], tuple[str, ...]]:
+        reading, trajectory = read(task.trajectory), task.trajectory
+        shown = list(steps_shown(reading, task.verdict.evidence if task.verdict else (), taught))
+        evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
+        if shown and (shown[0].step.role, clean(shown[0].step.text)) != ("user", clean(trajectory.task)):
+            asked = Step(id=TASK, kind="message", role="user", text=trajectory.task, at=trajectory.started_at)
+            shown.insert(0, Shown((TASK,), asked))
+        return _woven(shown, injections), evidence
+
+    parts, evidence = await asyncio.to_thread(woven)
     if step is not None:
         named = (isinstance(part, Shown) and step in (*part.ids, part.step.call_id) for part in parts)
         first = next((place for place, is_it in enumerate(named) if is_it), 0)
@@ -170,18 +180,6 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
         taught=taught,
         changes=tuple(event for event in reversed(events) if event.kind == VERDICT),
     )
-
-
-def _read(
-    task: KeptTask, taught: Sequence[MemoryItem], injections: Sequence[Injection]
-) -> tuple[list[Injection | Shown], tuple[str, ...]]:
-    reading, trajectory = read(task.trajectory), task.trajectory
-    shown = list(steps_shown(reading, task.verdict.evidence if task.verdict else (), taught))
-    evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
-    if shown and (shown[0].step.role, clean(shown[0].step.text)) != ("user", clean(trajectory.task)):
-        asked = Step(id=TASK, kind="message", role="user", text=trajectory.task, at=trajectory.started_at)
-        shown.insert(0, Shown((TASK,), asked))
-    return _woven(shown, injections), evidence
 
 
 async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[Injection]:

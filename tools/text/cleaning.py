@@ -51,7 +51,10 @@ def clean(text: str, max_chars: int | None = None) -> str:
     """
     needs_work = _ASCII_NEEDS_WORK if text.isascii() else _NEEDS_WORK
     if needs_work.search(text):
-        text = _cleaned(text)
+        if _LONE_SURROGATE.search(text):
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+        text = _MARK_RUN.sub(r"\1", _UNWANTED.sub("", text))
     return text if max_chars is None else shorten(text, max_chars)
 
 
@@ -87,14 +90,6 @@ def faults(error: "ValidationError", within: str = "") -> str:
         where = ".".join(str(part)[:80] for part in each["loc"]) or "it"
         said[f"{within}{where}: {each['msg'].removeprefix('Value error, ')}"] = None
     return one_line("; ".join(list(said)[:_MAX_FAULTS]), _MAX_FAULT_CHARS)
-
-
-def _cleaned(text: str) -> str:
-    if _LONE_SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    text = _ANSI.sub("", text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _MARK_RUN.sub(r"\1", _UNWANTED.sub("", text))
 
 
 NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"

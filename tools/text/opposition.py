@@ -10,7 +10,7 @@ at once.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -116,10 +116,7 @@ def _antonyms() -> dict[str, list[tuple[str, str]]]:
 @lru_cache(_CACHED)
 def clauses(text: str) -> tuple[Clause, ...]:
     """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
-    return tuple(_clauses(text))[:_MAX_CLAUSES]
-
-
-def _clauses(text: str) -> Iterator[Clause]:
+    found: list[Clause] = []
     for part in _CLAUSE_END.split(_CODE.sub("", text)):
         sentence = _NUMBERING.sub("", part)
         contrast = _CONTRAST.search(sentence)
@@ -130,7 +127,9 @@ def _clauses(text: str) -> Iterator[Clause]:
             continue
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
-        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_switched(advice.lower())]
+        stems = [*tokenize(_NEGATION.sub(" ", advice))]
+        if re.search(r"\b(?:turn|switch)", advice.lower()):  # these antonyms are no words for the index
+            stems += re.findall(r"\b(?:on|off)\b", advice.lower())
         sides = [side for stem in stems for side in _sides_of(stem)]
         axes = Counter(axis for axis, _ in set(sides))
         turns = {axis: side for axis, side in sides if axes[axis] == 1}
@@ -139,18 +138,15 @@ def _clauses(text: str) -> Iterator[Clause]:
             words |= frozenset(tokenize(condition)) - LIGHT
         if len(words) + bool(sides) >= _MIN_WORDS:
             order = _ORDER.search(advice)
-            yield Clause(
+            clause = Clause(
                 words=words,
                 turns=turns,
                 negated=len(_NEGATION.findall(advice)) % 2 == 1,
                 when=frozenset(tokenize(f"{condition} {order[1] if order else ''}")),
                 refused=frozenset(tokenize(refused)) - words - LIGHT,
             )
-
-
-def _switched(advice: str) -> list[str]:
-    """Return the antonyms that are no words for the index: on and off."""
-    return re.findall(r"\b(?:on|off)\b", advice) if re.search(r"\b(?:turn|switch)", advice) else []
+            found.append(clause)
+    return tuple(found[:_MAX_CLAUSES])
 
 
 def _between(one: Clause, other: Clause) -> float:

@@ -5,7 +5,7 @@ and what in a prompt is its writer's own word, not pasted, quoted or reported.
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize, words_as_written
@@ -82,8 +82,12 @@ def each_time_from(sentence: str) -> int | None:
     None where nothing is, where it says more of the task ("Write a helper: always wait"), or is hardly a word ("return
     a list, never None").
     """
-    found = next(filter(_asks_for_an_action, _EACH_TIME.finditer(sentence)), None)
-    if found is None:
+    for found in _EACH_TIME.finditer(sentence):
+        word = (found["next"] or "").lower()
+        is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
+        if word not in _NO_ACTION and not (is_bent and tokenize(word) != (word,)):
+            break  # an action is asked for
+    else:
         return None
     begin = (
         found.start("adverb")
@@ -101,12 +105,6 @@ def each_time_from(sentence: str) -> int | None:
     if len(words_as_written(around)) + bool(found["next"]) > 1:
         return at
     return None if found["adverb"] else 0
-
-
-def _asks_for_an_action(found: re.Match[str]) -> bool:
-    word = (found["next"] or "").lower()
-    is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
-    return word not in _NO_ACTION and not (is_bent and tokenize(word) != (word,))
 
 
 def is_meant_once(sentence: str) -> bool:
@@ -208,7 +206,10 @@ def without_quotations(text: str) -> str:
 
 
 def _own_lines(lines: list[str]) -> Iterator[str]:
-    closings = _closing_tags(lines)
+    closings: dict[str, list[int]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        for name in _CLOSING_TAG.findall(line):
+            closings[name].append(number)
     at, before, is_asked = 0, "", False
     while at < len(lines):
         line = lines[at]
@@ -216,7 +217,9 @@ def _own_lines(lines: list[str]) -> Iterator[str]:
             yield from lines[at:end] if is_asked else ()
             at = end
             continue
-        if _begins_a_message(lines, at):
+        # A mail or a message begins: with two lines of its head at least, or the line that names its writer.
+        headers = [bool(_HEADER.match(each)) for each in lines[at : at + _HEAD]]
+        if _MAIL.match(line) or (headers[0] and sum(headers) > 1):
             return
         yield line
         before, at = line, at + 1
@@ -227,14 +230,6 @@ def _own_lines(lines: list[str]) -> Iterator[str]:
             at = next((number for number in range(at, len(lines)) if lines[number].strip()), len(lines))
             if at < len(lines) and _end_of_block(lines, at, "", closings) == at:
                 return
-
-
-def _closing_tags(lines: Sequence[str]) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, line in enumerate(lines):
-        for name in _CLOSING_TAG.findall(line):
-            found[name].append(number)
-    return found
 
 
 def _end_of_block(lines: list[str], at: int, before: str, closings: Mapping[str, list[int]]) -> int:
@@ -249,9 +244,3 @@ def _end_of_block(lines: list[str], at: int, before: str, closings: Mapping[str,
         return later[0] + 1 if later else at
     is_set_off = _QUOTED_LINE.match(line) or _RECORD.match(line) or (_INDENTED.match(line) and not before.strip())
     return at + 1 if is_set_off else at
-
-
-def _begins_a_message(lines: list[str], at: int) -> bool:
-    """Whether a mail or a message begins here: at least two lines of its head, or the line that names its writer."""
-    head = lines[at : at + _HEAD]
-    return bool(_MAIL.match(lines[at]) or (_HEADER.match(head[0]) and sum(map(bool, map(_HEADER.match, head))) > 1))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from operator import add
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any
 
 MAX_TOKEN_CHARS = 40
 """A longer token (a hash, base64) is cut to this length on both sides, so that it still matches itself."""
@@ -58,10 +58,6 @@ _MODEL_PIECE = re.compile(
 _ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
 
 
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the stemmer's own name
-
-
 class _WithoutMarks(dict[int, int | None]):
     """Maps a code point to itself, or to nothing when it is a combining mark."""
 
@@ -81,8 +77,11 @@ def tokenize(text: str) -> tuple[str, ...]:
     lowered and stemmed (Snowball English); Chinese, Japanese, Korean and other scripts without spaces become pieces of
     two characters. A token has only letters and digits, at most 40. Linear in the length.
     """
+    if not text.isascii():  # as NFKC, without marks; they go first, because sorting a long run of them is quadratic
+        decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
+        text = unicodedata.normalize("NFC", decomposed.translate(_WITHOUT_MARKS))
     tokens: list[str] = []
-    for word in _WORD.findall(_folded(text)):
+    for word in _WORD.findall(text):
         tokens += _cached_tokens(word) if len(word) <= _CACHED_WORD_CHARS else _word_tokens(word)
     return tuple(tokens)
 
@@ -110,19 +109,14 @@ def count_tokens(text: str) -> int:
     return pieces if text.isascii() else pieces + 2 * len(_ASTRAL.findall(text))
 
 
-def _folded(text: str) -> str:
-    """Fold as NFKC does, without marks; they go first, because sorting a long run of them is quadratic."""
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
-    return unicodedata.normalize("NFC", decomposed.translate(_WITHOUT_MARKS))
-
-
 def _word_tokens(word: str) -> tuple[str, ...]:
     word = word.partition("'")[0].partition("\u2019")[0]
-    if word.isascii():
-        return tuple(_identifier_parts(word))
     tokens: list[str] = []
+    if word.isascii():  # the parts of an identifier, and the whole of it too: GitHub is also written github
+        parts = [] if word.islower() or len(word) > _MAX_IDENTIFIER_CHARS else _CASE_BOUNDARY.split(word)
+        for part in (word, *(parts if len(parts) > 1 else ())):
+            tokens += _term(part)
+        return tuple(tokens)
     for run in re.finditer(_SCRIPT_RUN, word):
         if (unspaced := run.group(1)) is None:
             tokens += _term(run.group())
@@ -134,34 +128,21 @@ def _word_tokens(word: str) -> tuple[str, ...]:
 _cached_tokens = lru_cache(_CACHED_WORDS)(_word_tokens)
 
 
-def _identifier_parts(word: str) -> Iterator[str]:
-    """Give the parts of an identifier, and the whole of it too: GitHub is also written github."""
-    yield from _term(word)
-    if word.islower() or len(word) > _MAX_IDENTIFIER_CHARS:
-        return
-    parts = _CASE_BOUNDARY.split(word)
-    if len(parts) > 1:
-        for part in parts:
-            yield from _term(part)
-
-
 def _term(word: str) -> Iterator[str]:
     lowered = word.lower()
     if lowered in STOP_WORDS:
         return
-    term = _stem(lowered[:MAX_TOKEN_CHARS])
+    term = lowered[:MAX_TOKEN_CHARS]
+    if term.isascii() and term.isalpha():
+        term = str(_english_stemmer()().stemWord(term))
     if not term.isalnum():
         term = "".join(filter(str.isalnum, term))
     if term:
         yield term
 
 
-def _stem(word: str) -> str:
-    return _english_stemmer()().stemWord(word) if word.isascii() and word.isalpha() else word
-
-
 @cache
-def _english_stemmer() -> Callable[[], "_Stemmer"]:
+def _english_stemmer() -> Callable[[], Any]:
     """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe.
 
     Importing `snowballstemmer` itself costs 150 ms for 35 languages, and gives PyStemmer's stems where that happens to
@@ -173,8 +154,7 @@ def _english_stemmer() -> Callable[[], "_Stemmer"]:
     package = ModuleType("swarm_memory_snowball")
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules[package.__name__] = package
-    module = importlib.import_module(f"{package.__name__}.english_stemmer")
-    return cast("Callable[[], _Stemmer]", module.EnglishStemmer)
+    return importlib.import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
 
 
 _SPAN = re.compile(r"`([^`\n]{2,300})`")

@@ -1,17 +1,25 @@
-"""What is known of tools, as Markdown for an agent: each by its name, or which to take for a task and why."""
+"""What is known of tools: as Markdown for an agent, each by its name, or which to take for a task and why; and for a
+person the figures of each tool, and the errors with what is known to end them.
+"""
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import Guidelines, Measure, ToolMemory, ToolSummary
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory
+from swarm_memory.tools.credit.intervals import Interval, wilson
+from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
+from swarm_memory.tools.tool_memory.evaluate import as_read
 from swarm_memory.tools.tool_memory.log import OPENING, opening_token, read_names
 from swarm_memory.tools.tool_memory.summarize import Counts, news_of
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.failures import Signature
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.stores.tool_memory import PastCalls
@@ -229,7 +237,11 @@ def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget
     """Return which tool to take for a task and why, and what to know of the best ones."""
     known = {memory.totals.tool_name: memory for memory in memories}
     lines = [UNTRUSTED, "", "## For this task, by what happened to similar calls"]
-    lines += [f"{place}. {_why(each)}" for place, each in enumerate(ranked[:MAX_RANKED], start=1)]
+    for place, each in enumerate(ranked[:MAX_RANKED], start=1):
+        why = [f"{each.similar} similar calls went well"] if each.similar.calls else []
+        why += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
+        expected = f"expect success {each.expected_success:.0%} ({'; '.join([*why, f'{each.overall} in all'])})"
+        lines.append(f"{place}. {name_of(each.tool_name)}: {expected}")
     text = "\n".join(lines)
     for each in ranked[:2]:
         memory = known.get(each.tool_name)
@@ -243,13 +255,6 @@ def name_of(tool_name: str) -> str:
     return f"`{_safe(tool_name, MAX_NAME).replace('`', '')}`"
 
 
-def _why(each: Experience) -> str:
-    parts = [f"{each.similar} similar calls went well"] if each.similar.calls else []
-    parts += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
-    parts.append(f"{each.overall} in all")
-    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(parts)})"
-
-
 def _tool(memory: ToolMemory, budget: int) -> str:
     totals = memory.totals
     heading = f"## {name_of(totals.tool_name)}"
@@ -258,20 +263,17 @@ def _tool(memory: ToolMemory, budget: int) -> str:
         rated = f"; {totals.good} of {totals.evaluated} evaluated ones were good" if totals.evaluated else ""
         return f"{heading}\n{calls}{rated}. Not summarized yet."
     new = f" Not in this summary yet: {counted(memory.new_calls, 'newer call')}." if memory.new_calls else ""
-    figures = _figures(memory.summary)
-    body = _guidelines("", memory.summary.guidelines) or "These calls taught nothing that can be said."
-    return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
-
-
-def _figures(summary: ToolSummary) -> str:
+    summary = memory.summary
+    body = _guidelines("", summary.guidelines) or "These calls taught nothing that can be said."
     parts = [f"success {_rate(summary.success_rate)}"]
     if summary.score is not None:
         parts.append(f"score {_rate(summary.score)}")
     for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
         if measure is not None:
             parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")
-    made = summary.model or summary.method
-    return f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {_safe(made, MAX_NAME)}."
+    made = _safe(summary.model or summary.method, MAX_NAME)
+    figures = f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {made}."
+    return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
 
 
 def _rate(measure: Measure) -> str:
@@ -308,3 +310,90 @@ def _within(text: str, budget: int) -> str:
             return "\n".join([*kept, f"… [{len(lines) - number} lines left out]"])
         kept.append(line)
     return text
+
+
+MAX_FAILED = 300
+"""The newest failed calls, of a tool or of all, that errors are known from."""
+
+_MAX_ERRORS = 40
+
+
+class Use(NamedTuple):
+    """A tool that was called, and how that went."""
+
+    memory: ToolMemory
+    rate: Interval
+    """Wilson's, of the calls that succeeded."""
+    time_s: float | None
+    """Mean of the calls whose time is known; of the tokens too."""
+    tokens: float | None
+
+
+class Fix(NamedTuple):
+    """A memory that is known to end an error, and in how many tasks it did."""
+
+    item: MemoryItem
+    known: KnownFix
+
+
+class SeenError(NamedTuple):
+    """An error that calls of tools ended in; of one signature, whatever the run."""
+
+    signature: Signature
+    line: str
+    """Of the output of the last one, what says it."""
+    times: int
+    sessions: int
+    last: KeptCall
+    fixes: tuple[Fix, ...]
+    """The surest first."""
+
+
+async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
+    """Return every tool that was called, the most used first; with a `name` that one.
+
+    Raises `NotFoundError` where it was never called, `StorageError`.
+    """
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
+    if name is not None and not memories:
+        raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
+    used: list[Use] = []
+    for memory in sorted(memories, key=lambda each: -each.totals.calls):
+        totals, calls = memory.totals, max(memory.totals.calls, 1)
+        time_s = totals.time_cost_us / totals.timed / 1e6 if totals.timed else None
+        tokens = totals.token_cost / totals.counted if totals.counted else None
+        used.append(Use(memory, wilson(min(totals.succeeded, calls), calls), time_s, tokens))
+    return used
+
+
+async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenError]:
+    """Return what the newest failed calls of a tool, or of all, ended in, the most frequent first.
+
+    An output that says nothing by which its error could be known again is left out. Raises `StorageError`.
+    """
+    calls = await toolbox.store.tool_memory.failed_calls(toolbox.scope, tool, MAX_FAILED)
+    groups = await asyncio.to_thread(_by_signature, calls)
+    signatures = sorted(groups, key=lambda each: -len(groups[each]))[:_MAX_ERRORS]
+    digests = [signature.digest for signature in signatures]
+    known = await toolbox.store.known_fixes(toolbox.scope, digests) if digests else []
+    ids = list(dict.fromkeys(fix.memory_id for fix in known))
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
+    return [
+        SeenError(
+            signature=signature,
+            line=as_read(groups[signature][0].call).error,
+            times=len(groups[signature]),
+            sessions=len({kept.call.session_id for kept in groups[signature]}),
+            last=groups[signature][0],
+            fixes=tuple(Fix(items[fix.memory_id], fix) for fix in known if fix.signature == signature.digest),
+        )
+        for signature in signatures
+    ]
+
+
+def _by_signature(calls: Sequence[KeptCall]) -> dict[Signature, list[KeptCall]]:
+    groups: dict[Signature, list[KeptCall]] = {}
+    for kept in calls:
+        if (signature := as_read(kept.call).signature) is not None:
+            groups.setdefault(signature, []).append(kept)
+    return groups

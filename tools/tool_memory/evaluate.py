@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnav
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask, load_prompt, render
+from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.records import EvaluatedCall, PendingCalls
@@ -137,7 +137,15 @@ async def _evaluate_all(
 ) -> tuple[list[EvaluatedCall], dict[int, str], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        return await asyncio.to_thread(_by_evidence, pending, tool_words(schemas)), {}, False
+        # By which a sentence is known to speak of a tool; names that are words of the language too are not among them.
+        short = (name.rpartition("__")[2] for name in schemas)
+        names = frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
+
+        def by_evidence(kept: KeptCall) -> EvaluatedCall:
+            found = evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)
+            return EvaluatedCall(kept.seq, found, indexed_tokens(kept))
+
+        return await asyncio.to_thread(lambda: [by_evidence(each) for each in pending.calls]), {}, False
     model = toolbox.chat
     done: list[EvaluatedCall] = []
     failed: dict[int, str] = {}
@@ -176,11 +184,6 @@ async def spaced(
             group.start_soon(work, item)
 
 
-def _by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
-    found = ((kept, evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)) for kept in pending.calls)
-    return [EvaluatedCall(kept.seq, evaluation, indexed_tokens(kept)) for kept, evaluation in found]
-
-
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
     """Return the tokens by which a call is found: of its task and its arguments, never of what it returned.
 
@@ -195,25 +198,9 @@ async def evaluate_by_model(
     model: ChatModel, kept: KeptCall, corrected: bool, schema: str | None, toolbox: Toolbox
 ) -> Evaluation:
     """Return what the model says of a call. A call that failed cannot be rated as good. Raises `ModelError`."""
-    answer, name = await ask(
-        model, _prompt(kept.call, corrected, schema), CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S)
-    )
-    if isinstance(answer, Unparsed):
-        raise ModelAnswerInvalid(answer.reason)
-    if answer.score not in (0.0, 1.0):
-        raise ModelAnswerInvalid(f"its score is neither 0 nor 1: {answer.score:g}")
-    return Evaluation(
-        score=0.0 if is_error(kept.call) else answer.score,
-        summary=_said(answer.summary, toolbox, _MAX_SUMMARY),
-        evaluation=_said(answer.evaluation, toolbox, _MAX_EVALUATION),
-        method="model",
-        model=name,
-    )
-
-
-def _prompt(call: ToolCall, corrected: bool, schema: str | None) -> Rendered:
+    call = kept.call
     took = "" if call.time_cost_s is None else f" It took {call.time_cost_s:.3g} s."
-    return render(
+    prompt = render(
         load_prompt(PROMPT),
         given={"reported": ("success." if call.success else "failure.") + took},
         untrusted={
@@ -223,6 +210,18 @@ def _prompt(call: ToolCall, corrected: bool, schema: str | None) -> Rendered:
             "returned": call.output or "(nothing)",
             "followed": "The user corrected what was done." if corrected else "(not known)",
         },
+    )
+    answer, name = await ask(model, prompt, CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
+    if isinstance(answer, Unparsed):
+        raise ModelAnswerInvalid(answer.reason)
+    if answer.score not in (0.0, 1.0):
+        raise ModelAnswerInvalid(f"its score is neither 0 nor 1: {answer.score:g}")
+    return Evaluation(
+        score=0.0 if as_read(call).failed else answer.score,
+        summary=_said(answer.summary, toolbox, _MAX_SUMMARY),
+        evaluation=_said(answer.evaluation, toolbox, _MAX_EVALUATION),
+        method="model",
+        model=name,
     )
 
 
@@ -249,10 +248,13 @@ def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] 
     `corrected`: the user corrected what was done right after it. `names` are those of all tools that are known: what an
     output says of any of them is no answer.
     """
-    against = _against(call, corrected, names)
+    against, arguments = _against(call, corrected, names), arguments_of(call.input)
+    shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
+    lines = len(call.output.splitlines())
+    returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
     return Evaluation(
         score=0.0 if against else 1.0,
-        summary=_summary(call),
+        summary=f"called with {'; '.join(shown) or 'no short arguments'}; returned {returned}",
         evaluation=against or "it returned something, and nothing that followed speaks against it",
         method="evidence",
     )
@@ -265,20 +267,18 @@ def symptom_of(call: ToolCall) -> str:
 
 
 def as_read(call: ToolCall) -> Call:
-    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs."""
+    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs.
+
+    It failed where its caller says so, or its output does.
+    """
     given = arguments_of(call.input)
     step = Step(id="s1", kind="tool_call", role="assistant", tool_name=call.tool_name, tool_input=given)
     said = None if call.success else True
     return Call(0, step, Step(id="s2", kind="observation", role="tool", text=call.output, is_error=said), 1)
 
 
-def is_error(call: ToolCall) -> bool:
-    """Tell whether a call failed: as its caller says, or as its output does."""
-    return as_read(call).failed
-
-
 def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | None:
-    if is_error(call):
+    if as_read(call).failed:
         line = symptom_of(call)
         return f'it failed: "{line}"' if line else "it failed"
     if corrected:
@@ -286,44 +286,18 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
     arguments = arguments_of(call.input)
     if is_looking(call.tool_name, arguments) and says_nothing(call.output):
         return "it found nothing"
-    found = _coverage(asked_of(arguments), call, names)
-    if found is not None and found < MIN_COVERAGE:
-        return "what it returned shares hardly a word with what was asked"
-    return None
-
-
-def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None:
-    """Return the share of the words asked for that the output has; None where there are too few.
-
-    Sentences that name a tool speak of it and not of what was asked: they are left out.
-    """
-    wanted = set(query_tokens(asked))
+    wanted = set(query_tokens(asked_of(arguments)))
     if len(wanted) < MIN_ASKED:
         return None
     own = call.tool_name.rpartition("__")[2].lower()
-    sentences = (
+    sentences = (  # one that names a tool speaks of it and not of what was asked
         part
         for part in _SENTENCE_END.split(call.output)
         if own not in part.lower() and names.isdisjoint(_IDENTIFIER.findall(part.lower()))
     )
-    return len(wanted & set(tokenize(" ".join(sentences)))) / len(wanted)
-
-
-def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
-    """Return the names of tools by which a sentence is known to speak of a tool, in lower case.
-
-    Names that are words of the language too, such as Read, are not among them.
-    """
-    short = (name.rpartition("__")[2] for name in tool_names)
-    return frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
-
-
-def _summary(call: ToolCall) -> str:
-    arguments = arguments_of(call.input)
-    shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
-    lines = len(call.output.splitlines())
-    returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
-    return f"called with {'; '.join(shown) or 'no short arguments'}; returned {returned}"
+    if len(wanted & set(tokenize(" ".join(sentences)))) / len(wanted) < MIN_COVERAGE:
+        return "what it returned shares hardly a word with what was asked"
+    return None
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:

@@ -26,7 +26,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL
 from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.tasks import is_own_tool
@@ -72,7 +72,15 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
         return [kept_call(each, scope, toolbox.settings, now) for each in portion]
 
-    new, kept = await _not_known(toolbox, logged), list[ToolCall]()
+    ids = [_ids(each) for each in logged]
+    asked = [(session_id or "", call_id) for session_id, call_id in ids if call_id is not None]
+    known = await store.known_calls(scope, asked) if asked else set[tuple[str, str]]()
+    new = [
+        each
+        for each, (session_id, call_id) in zip(logged, ids, strict=True)
+        if (session_id or "", call_id) not in known
+    ]
+    kept: list[ToolCall] = []
     for start in range(0, len(new), PORTION):
         kept += await asyncio.to_thread(keep, new[start : start + PORTION])
     added = await store.add_calls(kept, toolbox.settings.tool_memory.max_history_tool_call_cnt) if kept else 0
@@ -84,17 +92,6 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
         await queue_evaluation(toolbox)
     tools = tuple(sorted(set(map(_tool_name, logged))))
     return LogResult(logged=added, known=len(logged) - added, tools=tools)
-
-
-async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[LoggedCall]:
-    ids = [_ids(each) for each in logged]
-    asked = [(session_id or "", call_id) for session_id, call_id in ids if call_id is not None]
-    known = await toolbox.store.tool_memory.known_calls(toolbox.scope, asked) if asked else set[tuple[str, str]]()
-    return [
-        each
-        for each, (session_id, call_id) in zip(logged, ids, strict=True)
-        if (session_id or "", call_id) not in known
-    ]
 
 
 async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
@@ -216,32 +213,26 @@ async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
     """
     reading = read(given)
     trajectory = reading.trajectory
-    logged = [_logged(call, trajectory) for call in reading.calls if _counts(call)]
+    logged = [
+        LoggedCall(
+            tool_name=call.step.tool_name[:300],
+            input=dict(call.input),
+            output=call.output,
+            success=call.observation.is_error is not True,
+            create_time=call.step.at,
+            session_id=trajectory.session_id,
+            task_id=trajectory.task_id[:500],
+            call_id=call.step.call_id,
+            task=trajectory.task,
+        )
+        for call in reading.calls
+        if call.step.tool_name and call.step.call_id and not is_own_tool(call.step.tool_name)
+        # One that a person interrupted, or that never ended, says nothing of its tool.
+        if call.observation is not None and not call.observation.interrupted
+    ]
     if trajectory.session_id is None or not logged:
         return 0
     return (await log_tool_calls(toolbox, logged)).logged
-
-
-def _counts(call: Call) -> bool:
-    """Whether a call says something of its tool: one that a person interrupted, or that never ended, does not."""
-    name = call.step.tool_name
-    ended = call.observation is not None and not call.observation.interrupted
-    return ended and bool(name) and bool(call.step.call_id) and not is_own_tool(name or "")
-
-
-def _logged(call: Call, trajectory: Trajectory) -> LoggedCall:
-    failed = call.observation is not None and call.observation.is_error is True
-    return LoggedCall(
-        tool_name=(call.step.tool_name or "")[:300],
-        input=dict(call.input),
-        output=call.output,
-        success=not failed,
-        create_time=call.step.at,
-        session_id=trajectory.session_id,
-        task_id=trajectory.task_id[:500],
-        call_id=call.step.call_id,
-        task=trajectory.task,
-    )
 
 
 MAX_VALUE = 60

@@ -22,9 +22,9 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.tool_memory.evaluate import (
     EvaluateResult,
+    as_read,
     evaluate_tool_calls,
     interval_of,
-    is_error,
     resolving_call,
     spaced,
     symptom_of,
@@ -168,11 +168,11 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
     """Yield the errors that came again or were ended, with what went through after them, the most frequent first."""
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
-        if is_error(each.call) and (line := symptom_of(each.call)):
+        if as_read(each.call).failed and (line := symptom_of(each.call)):
             groups[line].append(each)
     for line in sorted(groups, key=lambda each: (-len(groups[each]), each)):
         failed = groups[line]
-        fixes = Counter(fix for each in failed if (fix := resolution(each, known)))
+        fixes = Counter(fix for each in failed if (fix := _resolution(each, known)))
         times = f" ({len(failed)} times)" if len(failed) > 1 else ""
         if fixes:
             fix, count = fixes.most_common(1)[0]
@@ -181,7 +181,7 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
             yield f'"{line}": {len(failed)} of {len(known)} calls'
 
 
-def resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
+def _resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
     """Return what the next good call like a failed one was; empty when there was none.
 
     `calls` are those of the same tool, by arrival. The same call counts only where no other call of any tool arrived
@@ -258,7 +258,14 @@ async def summarize_tool_memory(
             outcomes[memory.totals.tool_name] = ToolOutcome(memory.totals.tool_name, "skipped")
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
-    return SummarizeResult(_in_a_sentence(tools), tools, evaluation)
+    count = Counter(each.status for each in tools)
+    message = (
+        f"Successfully processed {count['summarized'] + count['skipped']} tool memories:"
+        f" {count['summarized']} summarized, {count['skipped']} skipped (already up-to-date)"
+    )
+    message += f"; {count['failed']} failed" if count["failed"] else ""
+    unknown = ", ".join(each.tool_name for each in tools if each.status == "unknown")
+    return SummarizeResult(message + (f"; never called: {unknown}" if unknown else ""), tools, evaluation)
 
 
 async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> ToolOutcome:
@@ -289,16 +296,6 @@ async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
     return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, RECENT)
 
 
-def _in_a_sentence(outcomes: Sequence[ToolOutcome]) -> str:
-    """Say what was done; what failed is added only where something did."""
-    count = Counter(each.status for each in outcomes)
-    summarized, skipped, failed = count["summarized"], count["skipped"], count["failed"]
-    unknown = ", ".join(each.tool_name for each in outcomes if each.status == "unknown")
-    message = f"Successfully processed {summarized + skipped} tool memories: {summarized} summarized, "
-    message += f"{skipped} skipped (already up-to-date)"
-    return message + (f"; {failed} failed" if failed else "") + (f"; never called: {unknown}" if unknown else "")
-
-
 class WrittenGuidelines(Answered):
     """What the prompt asks for."""
 
@@ -317,14 +314,11 @@ async def summarize_calls(
     The model is shown those too; without one all of `kept` are read. Figures of scores rest on the evaluated
     calls. Raises `ModelError` when a model is given and gives no guidelines.
     """
-    calls = kept[:RECENT]
+    calls, name = kept[:RECENT], None
     if model is None:
-        return _summary(calls, await asyncio.to_thread(extract_guidelines, kept))
-    guidelines, name = await _written(calls, model, settings, tool_schema)
-    return _summary(calls, guidelines).model_copy(update={"method": "model", "model": name})
-
-
-def _summary(calls: Sequence[KeptCall], guidelines: Guidelines) -> ToolSummary:
+        guidelines = await asyncio.to_thread(extract_guidelines, kept)
+    else:
+        guidelines, name = await _written(calls, model, settings, tool_schema)
     evaluated = sum(each.evaluation is not None for each in calls)
     return ToolSummary(
         recent=len(calls),
@@ -334,7 +328,8 @@ def _summary(calls: Sequence[KeptCall], guidelines: Guidelines) -> ToolSummary:
         time_cost_s=_mean([each.call.time_cost_s for each in calls if each.call.time_cost_s is not None]),
         token_cost=_mean([float(each.call.token_cost) for each in calls if each.call.token_cost is not None]),
         guidelines=guidelines,
-        method="extractive",
+        method="extractive" if model is None else "model",
+        model=name,
     )
 
 
@@ -364,15 +359,13 @@ async def _written(
     answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
-    lists = {field: _sentences(texts, settings) for field, texts in answer.model_dump().items()}
+    lists: dict[str, tuple[str, ...]] = {}
+    for field, texts in answer.model_dump().items():
+        # Redacted, generalised, short, and none that gives its reader orders.
+        plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in texts)
+        shown = (show_symptom(each, limit=_MAX_SENTENCE) for each in plain)
+        lists[field] = tuple(filter(None, shown))[:MAX_EACH]
     return Guidelines.model_validate(lists), by
-
-
-def _sentences(texts: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """Keep sentences that may be shown: redacted, generalised, short, and none that gives its reader orders."""
-    plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in texts)
-    shown = (show_symptom(each, limit=_MAX_SENTENCE) for each in plain)
-    return tuple(each for each in shown if each)[:MAX_EACH]
 
 
 def _shown(number: int, kept: KeptCall) -> str:

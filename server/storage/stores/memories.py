@@ -168,7 +168,7 @@ class Memories(Engine):
         found = _BANK.rows(connection, "briefing", **_place(scope), limit=limit)
         if team["team"]:
             shared = _BANK.rows(connection, "team_briefing", **_place(scope), **team, limit=max(1, limit // 3))
-            said = sum(standing > 0 for *_, standing in found)  # never in the place of what the user said
+            said = sum(priority > 0 for *_, priority in found)  # never in the place of what the user said
             found = [*found[: max(said, limit - len(shared))], *shared][:limit]
         contents = {memory_id: content for memory_id, content, _ in found}
         scopes = (*scope.readable(), *(scope.model_copy(update={"project": name}) for name in team.values() if name))
@@ -426,7 +426,7 @@ def answer_of(
 ) -> SearchResult:
     """Return what a search gives of rows, each with its cosine to the query.
 
-    A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its standing.
+    A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
     """
     space = near.vector.space if near.vector else None
     read = space and Vectors(space, [(row[0], row[2]) for row in rows if row[2] is not None])
@@ -459,14 +459,14 @@ def _candidate(
     vector: tuple[bytes | None, Quantization],
     views: tuple[float | None, ...],
 ) -> Candidate:
-    *item, standing = row
+    *item, priority = row
     blob, quantization = vector
     return Candidate(
         id=item[0],
         project=item[2],
         confidence=item[4],
         created_at=to_moment(item[6]),
-        standing=standing,
+        priority=priority,
         cosine=cosine,
         keyword=scored[0],
         words=scored[1],

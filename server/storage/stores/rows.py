@@ -161,7 +161,7 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
         "task_id": item.provenance.task_id,
         "run_id": item.provenance.run_id,
         "agent_id": item.provenance.agent_id,
-        "standing": item.provenance.standing,
+        "standing": item.provenance.priority,
         "content_hash": content_hash(item.id, data),
         "person_id": author(),
     }

@@ -4,7 +4,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Decided
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
-from swarm_memory.tools.memories.decide import KINDS, desk, keep, latest_decisions, merge, set_memory_status, undo
+from swarm_memory.tools.memories.decide import KINDS, keep, latest_decisions, merge, set_memory_status, to_review, undo
 from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.bank import TeamBank, edited
 
@@ -21,7 +21,7 @@ async def cards(asked: Asked) -> Page:
     asked_for = asked.query.get("kind") or None
     if asked_for not in (None, *KINDS):
         raise InputError(f"kind is one of {', '.join(KINDS)}")
-    counts, kind, found = await desk(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
+    counts, kind, found = await to_review(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
     proposed = await toolbox.store.team.count_waiting(toolbox.scope.tenant_id)
     if proposed and asked_for is None and not counts.total():
         return await proposals(asked)

@@ -14,14 +14,14 @@ from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
-from swarm_memory.tools.memories.decide import desk_counts
+from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.memories.status import chat_status, out_of_order
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.team.people import audit_trail, list_people
-from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
+from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
 
 MOST = 100
@@ -54,8 +54,8 @@ async def tools(asked: Asked) -> Page:
     """List the tools and the errors of all, or show one tool. Raises `InputError`, `NotFoundError`."""
     name = asked.query.get("tool", "")
     if name:
-        use, errors = await tool_in_use(asked.toolbox, name), await errors_seen(asked.toolbox, name)
-        return Page("tool.html", {"use": use, "errors": errors})
+        (use,) = await tools_in_use(asked.toolbox, name)
+        return Page("tool.html", {"use": use, "errors": await errors_seen(asked.toolbox, name)})
     every, first = await tools_in_use(asked.toolbox), (asked.page - 1) * MOST
     shown = {
         "tools": every[first : first + MOST],
@@ -136,7 +136,7 @@ async def today(asked: Asked) -> Page:
             "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
             "retrieved": await _with_memories(toolbox, retrieved),
-            "waiting": await desk_counts(toolbox),
+            "waiting": (await to_review(toolbox))[0],
             "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
             "missed": lines_of_missed(asked.root),
             "failed": failed,

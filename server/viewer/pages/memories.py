@@ -15,7 +15,7 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories, list
 from swarm_memory.tools.memories.record import Version, memory_record
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.retrieve.explain import explain
+from swarm_memory.tools.retrieve.retrieve import explain
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 

@@ -10,7 +10,7 @@ from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.memories.remember import Heard, remember
+from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -63,7 +63,7 @@ class Bank:
         started = time.perf_counter()
         for item in items:
             for text in _parts(item.content):
-                written = (await remember(own, text, heard=Heard("prompt"))).item.id
+                written = (await remember(own, text, attribution=Attribution("prompt"))).item.id
                 ids.setdefault(written, []).append(item.id)
         self.seconds += time.perf_counter() - started
         missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded

@@ -10,15 +10,14 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.decide import (
     Card,
-    DeskKind,
     MemoryChange,
-    desk,
-    desk_counts,
+    ReviewKind,
     edit,
     keep,
     latest_decisions,
     merge,
     set_memory_status,
+    to_review,
     undo,
 )
 from swarm_memory.tools.memories.record import memory_record
@@ -45,9 +44,9 @@ async def tell(toolbox: Toolbox, memory_id: str, task_id: str, *, withheld: bool
     await toolbox.store.injections(toolbox.scope, task_id)  # what is queued is written
 
 
-async def cards(toolbox: Toolbox, kind: DeskKind) -> list[Card]:
-    counts, _, found = await desk(toolbox, kind)
-    assert counts == await desk_counts(toolbox)
+async def cards(toolbox: Toolbox, kind: ReviewKind) -> list[Card]:
+    counts, _, found = await to_review(toolbox, kind)
+    assert counts == (await to_review(toolbox))[0]
     assert counts[kind] == len(found)
     return found
 
@@ -60,7 +59,7 @@ async def test_what_is_in_quarantine_lies_beside_what_it_contradicts(toolbox: To
     (card,) = await cards(toolbox, "quarantined")
     assert (card.item.id, card.reason, card.other and card.other.id) == (held, f"contradicts {known}", known)
     decided = await keep(toolbox, held, "quarantined", known)
-    assert (await desk_counts(toolbox)).total() == 0  # nor as a pair that contradicts each other
+    assert (await to_review(toolbox))[0].total() == 0  # nor as a pair that contradicts each other
     await undo(toolbox, decided.id)
     assert await cards(toolbox, "quarantined") == [card]
 
