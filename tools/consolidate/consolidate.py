@@ -118,6 +118,8 @@ DOUBTED = 0.5
 """… and so much of its confidence is left."""
 
 _BATCH = 100
+_COUNTED = ("merged", "related", "quarantined", "pruned", "skipped")
+"""Of these the event of a run says how many; its batches have the rest."""
 
 
 async def consolidate(
@@ -148,10 +150,8 @@ async def consolidate(
     await _relate(run, found, relations)
     await age_items(run, state)
     notices = [*relations.notices]
-    if found.without_vector:
-        notices.append(
-            f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory bank reembed`"
-        )
+    if without := found.without_vector:
+        notices.append(f"{counted(without, 'memory')} without a vector left out: run `swarm-memory bank reembed`")
     result = Consolidation(
         run_id=run.id,
         dry_run=dry_run,
@@ -168,7 +168,10 @@ async def consolidate(
     )
     if not dry_run:
         await note_common_words(toolbox)
-        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, _summary(result))
+        counts = {name: len(getattr(result, name)) for name in _COUNTED}
+        figures = {name: getattr(result, name) for name in ("full", "compared", "aged", "asked")}
+        summary: dict[str, JsonValue] = {**figures, **counts, "notices": [*notices]}
+        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, summary)
     run.report(run.total)
     return result
 
@@ -254,11 +257,3 @@ def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
     if one.standing > 0 or other.standing > 0:
         return one.standing <= 0 and one.status_reason is None
     return one.position > other.position and one.usage_count < WELL_USED <= other.usage_count
-
-
-def _summary(result: Consolidation) -> dict[str, JsonValue]:
-    """Return the figures of a run; its batches have the rest."""
-    counted_only = ("merged", "related", "quarantined", "pruned", "skipped")
-    counts = {name: len(getattr(result, name)) for name in counted_only}
-    others = {"full": result.full, "compared": result.compared, "aged": result.aged, "asked": result.asked}
-    return {**others, **counts, "notices": list(result.notices)}

@@ -90,7 +90,13 @@ async def plan_promotion(
     mine = [each for each in here if await _is_ours(toolbox, each, overwrite, done)]
     known = {each for one in here for each in one.marked.ids}
     elsewhere = {each for one in standing if one.place != place for each in one.marked.ids}
-    named = [item for item in await _named(toolbox, ids) if item.id not in known]
+    wanted = list(dict.fromkeys(ids))
+    if wrong := [each for each in wanted if not is_memory_id(each)]:
+        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+    found = await _items(toolbox, wanted)
+    if missing := {*wanted} - {item.id for item in found}:
+        raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
+    named = [item for item in found if item.id not in known]
     done.left = {item.id: why for item in named if (why := _why_not(item, elsewhere)) is not None}
     standing_ids = [each for one in mine for each in one.marked.ids]
     items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
@@ -151,10 +157,9 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
     Raises `StorageError`.
     """
     now = toolbox.clock.now()
-    for memory_id in (each for each, document in done.added.items() if document is written):
-        await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, {"path": path}))
-    for memory_id in (each for each, document in done.taken_out.items() if document is written):
-        await toolbox.store.add_event(toolbox.scope, Event(DEMOTED, now, memory_id))
+    for kind, some, data in ((PROMOTED, done.added, {"path": path}), (DEMOTED, done.taken_out, {})):
+        for memory_id in (each for each, document in some.items() if document is written):
+            await toolbox.store.add_event(toolbox.scope, Event(kind, now, memory_id, data))
 
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
@@ -181,16 +186,6 @@ def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
 def _called(one: Standing) -> str:
     file = "AGENTS.md" if one.place == "agents-md" else "CLAUDE.md"
     return f"skill {one.name}" if one.name else f"the block in {file}"
-
-
-async def _named(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
-    wanted = list(dict.fromkeys(ids))
-    if wrong := [each for each in wanted if not is_memory_id(each)]:
-        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
-    found = await _items(toolbox, wanted)
-    if missing := set(wanted) - {item.id for item in found}:
-        raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
-    return found
 
 
 async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
@@ -279,7 +274,10 @@ async def proven(toolbox: Toolbox) -> list[str]:
     """Return the active memories of which tasks made use that mostly succeeded, at 95 %. Raises `StorageError`."""
     items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=MOST))
     histories = await toolbox.store.memory_histories((toolbox.scope,), [item.id for item in items], (CREDITED,))
-    uses = {memory_id: _labels(each for each in some if _is_use(each)) for memory_id, some in histories.items()}
+    uses = {
+        memory_id: _labels(each for each in some if each.data.get("method", "none") != "none")
+        for memory_id, some in histories.items()
+    }
     return [each for each, ends in uses.items() if ends and wilson(ends.count("Success"), len(ends)).low > MOST_OF]
 
 
@@ -309,10 +307,6 @@ def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | 
     if failed + succeeded < MIN_OUTCOMES or failed <= succeeded:
         return None
     return f"{failed} of {failed + succeeded} tasks that had it since it was promoted failed"
-
-
-def _is_use(event: Event) -> bool:
-    return event.data.get("method", "none") != "none"
 
 
 def _labels(events: Iterable[Event]) -> list[str]:

@@ -55,6 +55,13 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
     if len(ids) > MAX_SENT:
         raise InputError(f"{len(ids)} memories at once: propose at most {MAX_SENT}")
     items = await get_memories(toolbox, ids)
+    for item in items:
+        if is_teams(item.scope):
+            raise InputError(f"{item.id} is the team's already")
+        if item.status != "active":
+            raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
+        if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
+            raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
     proven = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
     return [
@@ -69,18 +76,8 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             project=project,
             word=said,
         )
-        for item in map(_checked, items)
+        for item in items
     ]
-
-
-def _checked(item: MemoryItem) -> MemoryItem:
-    if is_teams(item.scope):
-        raise InputError(f"{item.id} is the team's already")
-    if item.status != "active":
-        raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
-    if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
-        raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
-    return item
 
 
 def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:

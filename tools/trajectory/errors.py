@@ -45,7 +45,6 @@ class Error:
 
     calls: tuple[Call, ...]
     """Those of one intent that failed in the same way, the first of them first. Each failed call is of one error."""
-    failure: Failure
     repair: Repair | None
     """What ended it; None: nothing did, it stayed open."""
 
@@ -68,7 +67,7 @@ def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
         repair = None if end is None else _repair(calls, index, attempts, end)
-        found.append(Error(tuple(calls[at] for at in same), classify(call.error), repair))
+        found.append(Error(tuple(calls[at] for at in same), repair))
     return tuple(found)
 
 
@@ -124,7 +123,11 @@ def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
     left, right = failed.command, other.command
     if left is None or right is None:
-        return left is right and failed.tool == other.tool and _same_object(failed, other)
+        if left is not right or failed.tool != other.tool:
+            return False
+        if failed.writes and failed.file and other.file:  # an edit is of its file, wherever that was looked for first
+            return PurePosixPath(failed.file).name == PurePosixPath(other.file).name
+        return bool(set(failed.input) & set(other.input)) or not failed.input
     if left.name and left.name == right.name:
         if left.purpose in CHECKS:
             one, two = selection_of(failed), selection_of(other)
@@ -150,13 +153,6 @@ def _same_arguments(left: Command, right: Command) -> bool:
     verbs = {next(filter(_VERB.fullmatch, words), "") for words in (one, two)} - {""}
     shared, least = len({*one} & {*two}), min(len({*one}), len({*two}))
     return one == two or (len(verbs) < 2 and 2 * shared >= least and (least > 0 or " " in left.name))
-
-
-def _same_object(left: Call, right: Call) -> bool:
-    """What an edit is of is its file, wherever that was looked for first."""
-    if left.writes and left.file and right.file:
-        return PurePosixPath(left.file).name == PurePosixPath(right.file).name
-    return bool(set(left.input) & set(right.input)) or not left.input
 
 
 def same_error(left: Call, right: Call) -> bool:

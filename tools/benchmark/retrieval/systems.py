@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, ModelError
-from swarm_memory.schema.memory import MAX_CONTENT, ScoreParts
+from swarm_memory.schema.memory import MAX_CONTENT
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Heard, remember
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -106,12 +106,9 @@ class BankSystem:
         found = await retrieve(toolbox, question.query, k=k)
         if not {"vector", "exact_scan"} & {*found.legs}:
             raise _embedder_failed(toolbox, "; ".join(found.notices))
-        kept = [each.item.id for each in found.memories if self._found_by_leg(each.parts)]
+        by = "cosine" if self.leg == "vector" else "keyword"
+        kept = [each.item.id for each in found.memories if self.leg is None or getattr(each.parts, by) is not None]
         return self.bank.items_of(question.group, kept)[:k]
-
-    def _found_by_leg(self, parts: ScoreParts) -> bool:
-        found = {"vector": parts.cosine, "keyword": parts.keyword}
-        return self.leg is None or found[self.leg] is not None
 
     async def size_bytes(self) -> int | None:
         return await self.bank.size_bytes()

@@ -158,28 +158,19 @@ class SearchAnswer(NamedTuple):
 
 def search(seed: int, epoch: int, phase: str, asked: Asked, tool: str) -> SearchAnswer:
     """Call a tool with a question and nothing else."""
-    chance = Random(_seed(seed, epoch, phase, asked.text, tool))
+    parts = "\x1f".join(map(str, (seed, epoch, phase, asked.text, tool)))
+    chance = Random(int.from_bytes(hashlib.sha256(parts.encode()).digest()[:8]))
     profile = PROFILES[tool][asked.level]
     took = round(chance.uniform(0.2, 0.6), 3)
     if chance.random() >= profile.success:
         return SearchAnswer(BUSY, success=False, relevant=False, time_cost_s=took)
     relevant = chance.random() < profile.relevance
-    return SearchAnswer(_results(chance, asked.text if relevant else None), True, relevant, took)
-
-
-def _results(chance: Random, question: str | None) -> str:
-    """Return three results: about the question, or about other things."""
-    sites = chance.sample(_SITES, 3)
-    if question is None:
-        found = list(chance.sample(_ELSEWHERE, 3))
-    else:
-        found = [(question, text.format(question=question)) for text in chance.sample(_ABOUT, 3)]
-    rows = zip(sites, found, strict=True)
-    return "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in enumerate(rows, start=1))
-
-
-def _seed(*parts: object) -> int:
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
+    sites, about = chance.sample(_SITES, 3), _ELSEWHERE
+    if relevant:
+        about = tuple((asked.text, text.format(question=asked.text)) for text in _ABOUT)
+    rows = enumerate(zip(sites, chance.sample(about, 3), strict=True), start=1)
+    output = "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in rows)
+    return SearchAnswer(output, True, relevant, took)
 
 
 PROMPT = "benchmark_choose_tool"
