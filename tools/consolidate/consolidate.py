@@ -83,25 +83,22 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         after = part[-1].position if part else after
         reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
         gone = {*run.gone, *in_files}
-        aged = (_aged(run, item, this) for item in part if item.id not in gone)
-        changes = [change for change in aged if change is not None]
+        changes: list[UpkeepChange] = []
+        for item in part:
+            if item.id in gone or item.standing > 0:  # time does nothing to what the user said
+                continue
+            confidence = faded(item, this.since, this.at)
+            if is_worthless(item, confidence, run.now):
+                reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
+                changes.append(UpkeepChange(item, confidence, "archived", reason, unless_used=True))
+            elif confidence != item.confidence:
+                changes.append(UpkeepChange(item, confidence, unless_used=True))
         written = await run.write(changes, aging=(before, reached))
         if written.refused:
             return before
         run.report(run.done + len(part))
         before = reached
     return before
-
-
-def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
-    """Return what time does to an item; None for nothing, as to all that the user said."""
-    if item.standing > 0:
-        return None
-    confidence = faded(item, this.since, this.at)
-    if is_worthless(item, confidence, run.now):
-        reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
-        return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
-    return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
 
 
 def _age_days(item: UpkeepItem, now: datetime) -> float:

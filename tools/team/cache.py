@@ -252,12 +252,11 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
 
 def _bounded(shared: SharedMemory) -> SharedMemory:
     """Return what is shared with names that can be shown, and counts that can be."""
-    counts = shared.evidence
     return shared.model_copy(
         update={
             "proposed_by": tuple(clean(name)[:_MAX_NAME] for name in shared.proposed_by[:_MAX_NAMES]),
             "accepted_by": None if shared.accepted_by is None else clean(shared.accepted_by)[:_MAX_NAME],
-            "evidence": counts.model_copy(update={"worked": min(counts.worked, counts.tried)}),
+            "evidence": shared.evidence.bounded,
         }
     )
 

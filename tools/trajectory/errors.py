@@ -62,11 +62,14 @@ def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
         if not call.failed or index in taken:
             continue
         alike = _alike(calls, index)
-        end = _end(index, alike, calls)
-        attempts = [at for at in alike if calls[at].failed and (end is None or at < end)]
+        ended = next((at for at in alike if _succeeds(call, calls[at])), None)
+        attempts = [at for at in alike if calls[at].failed and (ended is None or at < ended)]
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
-        repair = None if end is None else _repair(calls, index, attempts, end)
+        repair = None
+        if ended is not None:
+            end = next((at for at in attempts if at > same[-1] and _done(calls, same[-1], at)), ended)
+            repair = _repair(calls, same, [at for at in attempts if at < end], end)
         found.append(Error(tuple(calls[at] for at in same), repair))
     return tuple(found)
 
@@ -84,25 +87,11 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
     return found
 
 
-def _end(index: int, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
-    """Return the first of the calls of the same intent that got past the error; None where none went through.
-
-    Of those that failed in another way one counts where something had been done since the error came last.
-    """
-    failed = calls[index]
-    ended = next((at for at in alike if _succeeds(failed, calls[at])), None)
-    if ended is None:
-        return None
-    tries = [at for at in alike if at < ended and calls[at].failed]
-    last = max([index, *(at for at in tries if same_error(failed, calls[at]))])
-    return next((at for at in tries if at > last and _done(calls, last, at)), ended)
-
-
-def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
-    failed = calls[index]
-    start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
-    vain = {shape(call): call for call in _done(calls, index, start)}
-    done = _done(calls, start, end)
+def _repair(calls: Sequence[Call], same: Sequence[int], attempts: Sequence[int], end: int) -> Repair:
+    """Return what ended an error at a place; it came at the places `same`."""
+    failed = calls[same[0]]
+    vain = {shape(call): call for call in _done(calls, same[0], same[-1])}
+    done = _done(calls, same[-1], end)
     actions = [call for call in done if shape(call) not in vain] or done
     helped = {shape(call) for call in actions}
     return Repair(

@@ -7,6 +7,7 @@ look like those of a search and never speak of quality.
 """
 
 import hashlib
+import json
 import re
 import sys
 from collections import defaultdict
@@ -15,8 +16,6 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from random import Random
 from typing import Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import DatasetInfo
@@ -67,28 +66,6 @@ def expected(level: Level, tool: str | None = None) -> float:
     return sum(PROFILES[each][level].useful for each in TOOLS) / len(TOOLS)
 
 
-Questions = tuple[str, ...]
-
-
-class LevelledQuestions(BaseModel):
-    """Questions by how much an answer takes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    simple: Questions = Field(min_length=1)
-    moderate: Questions = Field(min_length=1)
-    complex: Questions = Field(min_length=1)
-
-
-class QuestionFile(BaseModel):
-    """What is trained on and what is tested on; the form is that of ReMe's `query.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    train: LevelledQuestions
-    test: LevelledQuestions
-
-
 class Asked(NamedTuple):
     """One question and its level, which nobody knows but the mock tools."""
 
@@ -97,32 +74,26 @@ class Asked(NamedTuple):
 
 
 class QuestionSet(NamedTuple):
-    """The questions of a run."""
+    """The questions of a run: those that are trained on, and those that are tested on."""
 
-    name: str
     train: tuple[Asked, ...]
     test: tuple[Asked, ...]
 
     @property
     def info(self) -> DatasetInfo:
         """What the run says of its data."""
-        hashed = digest([[list(each) for each in part] for part in (self.train, self.test)])
-        return DatasetInfo(name=self.name, hash=hashed, items=len(self.train), questions=len(self.test))
+        hashed = digest([[list(each) for each in part] for part in self])
+        return DatasetInfo(name="own questions", hash=hashed, items=len(self.train), questions=len(self.test))
 
 
-def own_questions() -> QuestionFile:
-    """Return the questions that ship."""
+def own_questions(per_level: int | None = None) -> QuestionSet:
+    """Return the questions that ship, at most `per_level` of each level."""
     text = files("swarm_memory.tools.benchmark").joinpath("data", "tool_questions.json").read_text(encoding="utf-8")
-    return QuestionFile.model_validate_json(text)
-
-
-def chosen(found: QuestionFile, name: str, per_level: int | None) -> QuestionSet:
-    """Return the first questions of each level, at most `per_level`, as they are asked."""
-
-    def flat(part: LevelledQuestions) -> tuple[Asked, ...]:
-        return tuple(Asked(each, level) for level in LEVELS for each in getattr(part, level)[:per_level])
-
-    return QuestionSet(name, flat(found.train), flat(found.test))
+    parts: dict[str, dict[Level, list[str]]] = json.loads(text)
+    return QuestionSet(*(
+        tuple(Asked(each, level) for level in LEVELS for each in parts[part][level][:per_level])
+        for part in QuestionSet._fields
+    ))  # fmt: skip
 
 
 BUSY = "Error: Service busy, please try again later"

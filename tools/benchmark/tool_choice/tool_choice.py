@@ -31,7 +31,6 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     GuidanceReader,
     QuestionSet,
     SearchAnswer,
-    chosen,
     own_questions,
     search,
 )
@@ -227,7 +226,7 @@ def _logged(call_id: str, asked: Asked, tool: str, answer: SearchAnswer) -> Logg
 
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
-    questions = chosen(own_questions(), "own questions", options.per_level)
+    questions = own_questions(options.per_level)
     bank = bench.toolbox
     if options.chooser == "model" and bank.chat is None:
         raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")
