@@ -97,26 +97,20 @@ async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Pro
     if not proposed:
         return []
     answered = await team.propose(await toolbox.store.team_cache.bank_id(), proposed)
-    await note(toolbox, url, answered, {each.origin_id: digest_of(each.draft) for each in proposed})
+    sent = {each.origin_id: digest(each.draft.model_dump(mode="json", exclude={"evidence"})) for each in proposed}
+    await note(toolbox, url, answered, sent)
     return answered
 
 
 async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digests: dict[str, str]) -> None:
-    """Note what became of one's own proposals, by what is known of the words that were sent."""
+    """Note what became of one's own proposals, by the digests of the words that were sent."""
+    kept = set(SentProposal.model_fields)
     known = [
-        Sent(each.origin_id, digests[each.origin_id], SentProposal.model_validate(each.model_dump(include=_KEPT)))
+        Sent(each.origin_id, digests[each.origin_id], SentProposal.model_validate(each.model_dump(include=kept)))
         for each in proposals
         if each.origin_id in digests
     ]
     await toolbox.store.team_cache.note_sent(toolbox.scope, url, known, toolbox.clock.now())
-
-
-_KEPT = set(SentProposal.model_fields)
-
-
-def digest_of(draft: MemoryDraft) -> str:
-    """Return by what the words of a proposal are known again."""
-    return digest(draft.model_dump(mode="json", exclude={"evidence"}))
 
 
 async def proven(toolbox: Toolbox, url: str) -> list[str]:

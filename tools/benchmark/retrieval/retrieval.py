@@ -44,11 +44,6 @@ def read_lines(path: Path) -> Iterator[Any]:
             yield parsed(line, f"{path.name}: line {number}")
 
 
-def read_json(path: Path) -> Any:
-    """Return what a file of JSON holds. Raises `InputError`."""
-    return parsed(read_text(path), path.name)
-
-
 def parsed(text: str, where: str) -> Any:
     """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
     try:
@@ -275,7 +270,7 @@ def load(name: DatasetName, path: Path | None) -> Dataset:
         "locomo-sessions": partial(locomo, by_session=True),
         "longmemeval": longmemeval,
     }
-    return forms[name](read_json(path), path.name)
+    return forms[name](parsed(read_text(path), path.name), path.name)
 
 
 def _beir(folder: Path) -> Dataset:

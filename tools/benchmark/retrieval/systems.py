@@ -128,22 +128,16 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
-class _Okapi(Protocol):
-    """What is used of rank-bm25, which has no types of its own."""
-
-    def get_scores(self, query: Sequence[str]) -> Any: ...
-
-
 class OkapiSystem:
     """`BM25Okapi` of rank-bm25, one index for each group."""
 
     name = "bm25-okapi"
 
     def __init__(self) -> None:
-        self._indexes: dict[str, tuple[_Okapi, tuple[str, ...]]] = {}
+        self._indexes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        index: _Okapi = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
+        index = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
         self._indexes[group] = index, tuple(item.id for item in items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
