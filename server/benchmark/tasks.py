@@ -21,7 +21,6 @@ from swarm_memory.schema.benchmark import SuiteResults, Table
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import run
 from swarm_memory.tools.benchmark.figures import Column, figure, figures, table, written
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
@@ -270,26 +269,22 @@ class ScenarioRunner:
         code, said = await check(self._scenario, folder) if folder.is_dir() else (1, "there is no folder")
         if code not in (0, 1, None):
             raise ConfigError(f"the checker of {self._scenario.name} failed itself: {one_line(said[-400:], 400)}")
-        attempt = _attempt(request, answer.trajectory, met=code == 0, said=said)
-        self.attempts[request.number] = replace(attempt, tokens=0, tokens_counted=True) if self._metered else attempt
+        done = answer.trajectory
+        counted = sum(done.usage.model_dump().values()) if done else 0
+        shown = [request.prompt, *(f"{step.text} {step.tool_input or ''}" for step in (done.steps if done else ()))]
+        self.attempts[request.number] = Attempt(
+            met=code == 0,
+            steps=steps_of(done) if done else 0,
+            tokens=0 if self._metered else counted or sum(map(count_tokens, shown)),
+            tokens_counted=self._metered or counted > 0,
+            said=one_line(said, 300),
+        )
         return answer
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Clear everything away: what counts was checked."""
         del best
         return await self._inner.settle(run_id, None)
-
-
-def _attempt(request: RolloutRequest, trajectory: Trajectory | None, *, met: bool, said: str) -> Attempt:
-    counted = sum(trajectory.usage.model_dump().values()) if trajectory else 0
-    texts = [f"{step.text} {step.tool_input or ''}" for step in (trajectory.steps if trajectory else ())]
-    return Attempt(
-        met=met,
-        steps=steps_of(trajectory) if trajectory else 0,
-        tokens=counted or sum(map(count_tokens, (request.prompt, *texts))),
-        tokens_counted=counted > 0,
-        said=one_line(said, 300),
-    )
 
 
 @dataclass(slots=True)
@@ -344,7 +339,22 @@ class TaskRun:
         agent = _agent(self.options, bank, place.scenario, scratch)
         runner = ScenarioRunner(place.scenario, agent, scratch, metered=self.options.command is None)
         best, notes = await self._rollouts(arm, place, bank, runner)
-        result = _result(arm, place, runner.attempts, best, notes, counted.tokens if counted else 0)
+        attempts = runner.attempts.values()
+        nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
+        chosen = runner.attempts.get(best, nothing)
+        result = TaskResult(
+            arm=arm,
+            scenario=place.scenario.name,
+            round=place.round,
+            met=chosen.met,
+            steps=chosen.steps,
+            tokens=sum(each.tokens for each in attempts) + (counted.tokens if counted else 0),
+            tokens_counted=all(each.tokens_counted for each in attempts),
+            rollouts=len(attempts),
+            met_rollouts=sum(each.met for each in attempts),
+            notes=notes,
+            said=chosen.said,
+        )
         self.tasks.append(result)
         self.context.keep(self.results())
         total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
@@ -385,31 +395,18 @@ class TaskRun:
         return 1, len(ids)
 
 
-def _result(
-    arm: TaskArm, place: Place, attempts: dict[int, Attempt], best: int, notes: int, learning_tokens: int
-) -> TaskResult:
-    nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
-    chosen = attempts.get(best, nothing)
-    return TaskResult(
-        arm=arm,
-        scenario=place.scenario.name,
-        round=place.round,
-        met=chosen.met,
-        steps=chosen.steps,
-        tokens=sum(each.tokens for each in attempts.values()) + learning_tokens,
-        tokens_counted=all(each.tokens_counted for each in attempts.values()),
-        rollouts=len(attempts),
-        met_rollouts=sum(each.met for each in attempts.values()),
-        notes=notes,
-        said=chosen.said,
-    )
-
-
 async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     """Do the tasks in all arms. Raises `InputError`, `ConfigError`, `StorageError`."""
     scenarios = await anyio.to_thread.run_sync(read_scenarios, context.root, options)
-    _check_agent(context, options)
     run, toolbox = TaskRun(context, options, scenarios), context.toolbox
+    if options.command is not None:
+        from swarm_memory.server.runners.workplace import permitted
+
+        permitted(options.command, toolbox.settings.matts)
+    elif toolbox.chat is None:
+        raise InputError(
+            "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
+        )
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
     for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model
@@ -446,18 +443,6 @@ def _scenario(folder: Path) -> Scenario:
         raise InputError(f"option tasks: the task {folder} lacks {', '.join(missing)}")
     task = (folder / "task.md").read_text(encoding="utf-8").strip()
     return Scenario(folder.name, task, folder / "work", (folder / "check.py").resolve())
-
-
-def _check_agent(context: SuiteContext, options: TaskOptions) -> None:
-    """Raises `InputError`, `ConfigError` for an agent that cannot run."""
-    if options.command is None and context.toolbox.chat is None:
-        raise InputError(
-            "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
-        )
-    if options.command is not None:
-        from swarm_memory.server.runners.workplace import permitted
-
-        permitted(options.command, context.toolbox.settings.matts)
 
 
 def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:

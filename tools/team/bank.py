@@ -254,7 +254,5 @@ def _why_withdrawn(evidence: Evidence) -> str:
     if evidence.people < MIN_PEOPLE or not evidence.tried:
         return ""
     most = wilson(evidence.worked, evidence.tried).high
-    if most >= FAILS_BELOW:
-        return ""
     figures = f"{evidence.says}, so at most {most:.0%} of the times"
-    return f"withdrawn by itself: {figures}; restoring it weighs only what comes after"
+    return f"withdrawn by itself: {figures}; restoring it weighs only what comes after" if most < FAILS_BELOW else ""
