@@ -183,13 +183,11 @@ class TeamBank:
         cleared = item.provenance.model_copy(update={"suspect": None})  # whoever accepts it vouches for its wording
         (stored,), _ = await prepare_or_say(there, [item.model_copy(update={"provenance": cleared})])
         known = await same_in_bank(there, stored)
-        same = known is not None and known.id != item.id
-        accepted = self._ruled(
-            there, proposal, decided, "accepted", known.id if known is not None and same else item.id
-        )
-        # It is the proposer who brought it.
-        by_proposer = there.store.by(proposal.person_id).team
-        return await by_proposer.share(there.scope, accepted, None if same else stored, there.embedder.name)
+        shared_id = item.id if known is None else known.id
+        accepted = self._ruled(there, proposal, decided, "accepted", shared_id)
+        new = stored if shared_id == item.id else None
+        by_proposer = there.store.by(proposal.person_id).team  # who brought it
+        return await by_proposer.share(there.scope, accepted, new, there.embedder.name)
 
     async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
         undone = decided.act == "undo"
