@@ -66,15 +66,10 @@ def digest(value: Any) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return the number, with separators of thousands, and its noun: `counted(1, "new memory")` is "1 new memory"."""
-    return f"{number:,} {plural(number, noun)}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return the noun as it stands after the number."""
-    if number == 1:
-        return noun
-    ends = noun.endswith("y") and noun[-2:-1] not in "aeiou"
-    return f"{noun[:-1]}ies" if ends else f"{noun}s"
+    if number != 1:
+        ends = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+        noun = f"{noun[:-1]}ies" if ends else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -28,10 +28,6 @@ class Progress(Model):
     """None: not known."""
     message: str = ""
 
-    def as_json(self) -> dict[str, JsonValue]:
-        """Return what a job's row holds while it runs."""
-        return {"progress": self.model_dump(mode="json")}
-
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 """Says how far a piece of work is."""

@@ -129,11 +129,6 @@ class Guidelines(Model):
     """Common errors and what resolved them."""
     recommendations: tuple[str, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the calls taught nothing that can be said."""
-        return not any(self.model_dump().values())
-
 
 class ToolSummary(Model):
     """What the newest calls of a tool say."""

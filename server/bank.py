@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
-MakeWorker: TypeAlias = "Callable[[Toolbox], Worker]"
 Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
-HoldEmpty: TypeAlias = "Callable[[], AbstractAsyncContextManager[Toolbox]]"
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
@@ -46,10 +44,10 @@ class Bank:
     def __init__(
         self,
         open_toolbox: OpenToolbox,
-        make_worker: "MakeWorker | None" = None,
+        make_worker: "Callable[[Toolbox], Worker] | None" = None,
         root: Path | None = None,
         place: "Callable[[], Location] | None" = None,
-        hold_empty: "HoldEmpty | None" = None,
+        hold_empty: "Callable[[], AbstractAsyncContextManager[Toolbox]] | None" = None,
     ) -> None:
         """`place` says where the bank is: while no file is there the worker waits for the first use.
 

@@ -52,39 +52,32 @@ ENABLED = "enabled"
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
 }
-_PROXY = "a server over HTTP keeps no sessions, and limits of what clients ask are for a reverse proxy"
-_SHOWN = "what is known of a call is shown beside it by `hooks.at_calls`"
-_SCALED = "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks"
-_OF_HTTP = (
-    "http.body_timeout_s", "http.burst", "http.header_timeout_s", "http.max_concurrent", "http.max_sessions",
-    "http.requests_per_s", "http.session_idle_s",
-)  # fmt: skip
-_OF_ONE_VALUE = (
-    "chat.cool_down_s", "chat.max_concurrency", "chat.max_failures", "chat.retries",
-    "consolidate.confidence_half_life_days", "consolidate.contradiction_threshold", "consolidate.min_confidence_keep",
-    "consolidate.prune_age_days", "credit.eta", "credit.holdout_seed", "credit.injected_weight", "credit.min_overlap",
-    "credit.price_cached", "distill.failure_prior", "distill.success_prior", "embedding.threads",
-    "embedding.timeout_s", "hooks.min_prompt_words", "http.max_connections", "jobs.long_timeout_s",
-    "judge.temperature", "learn.max_step_chars", "learn.max_steps", "matts.model_steps", "matts.temperature_max",
-    "matts.temperature_min", "promote.max_per_skill", "retrieve.gone_penalty", "retrieve.min_keyword_coverage",
-    "retrieve.pool_factor", "retrieve.project_preference", "retrieve.recency_half_life_days",
-    "retrieve.rerank_timeout_s", "retrieve.rerank_top", "retrieve.time_boost", "retrieve.user_preference",
-    "sources.context_weight", "sources.description_weight", "sources.k", "sources.rerank_timeout_s",
-    "sources.rerank_top", "sources.server_timeout_s", "sources.title_weight", "sources.vector_weight",
-    "storage.connect_timeout_s", "storage.statement_timeout_s", "team.timeout_s",
-    "tool_memory.evaluation_sleep_interval", "tool_memory.guidance_tokens", "tool_memory.max_call_chars",
-    "tool_memory.recent_call_count", "tool_memory.retry_after_s", "tool_memory.settle_s",
-    "tool_memory.summarize_after", "tool_memory.summary_sleep_interval",
-)  # fmt: skip
-GONE = {
-    "credit.dropout": "no memory is left out at random any more; `metrics --measure on` measures what they are worth",
-    **dict.fromkeys(("hooks.warn_before_tools", "hooks.warn_every_minutes"), _SHOWN),
-    **dict.fromkeys(("retrieve.fusion", "retrieve.rrf_k"), _SCALED),
-    **dict.fromkeys(_OF_HTTP, _PROXY),
-    "guard.disabled_rules": "all rules of redaction and screening hold",
-    **dict.fromkeys(_OF_ONE_VALUE, "it has one value now"),
+_OF_FORMER_RELEASES = {
+    "chat": "cool_down_s max_concurrency max_failures retries",
+    "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
+    "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached",
+    "distill": "failure_prior success_prior",
+    "embedding": "threads timeout_s",
+    "guard": "disabled_rules",
+    "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
+    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions requests_per_s "
+    "session_idle_s",
+    "jobs": "long_timeout_s",
+    "judge": "temperature",
+    "learn": "max_step_chars max_steps",
+    "matts": "model_steps temperature_max temperature_min",
+    "promote": "max_per_skill",
+    "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor project_preference recency_half_life_days "
+    "rerank_timeout_s rerank_top rrf_k time_boost user_preference",
+    "sources": "context_weight description_weight k rerank_timeout_s rerank_top server_timeout_s title_weight "
+    "vector_weight",
+    "storage": "connect_timeout_s statement_timeout_s",
+    "team": "timeout_s",
+    "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
+    "summarize_after summary_sleep_interval",
 }
-"""Settings of former releases, which are taken and ignored, and why."""
+GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
+"""Settings that are taken and ignored: a file may still hold them."""
 
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
@@ -103,7 +96,7 @@ class ResolvedSettings(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """Return a line for each setting that is ignored."""
-        return [f"{key} ({origin}) is ignored: {GONE[key]}; take it out" for key, origin in self.gone.items()]
+        return [f"{key} ({origin}) is ignored: it is no setting any more" for key, origin in self.gone.items()]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -168,7 +161,7 @@ def _parsed(text: str, origin: str) -> Values:
     values: Values = {}
     for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):
         for section, content in sections.items():
-            if section not in {ENABLED, *SECTIONS} and not any(key.startswith(f"{section}.") for key in GONE):
+            if section not in {ENABLED, *SECTIONS, *_OF_FORMER_RELEASES}:
                 raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
             named = {"": content} if section == ENABLED else _mapping(content, section, origin)
             for name, value in named.items():

@@ -11,8 +11,14 @@ import sys
 
 
 def main() -> None:
-    """Run what `sys.argv` names and end the process."""
-    _leave_pythonpath()
+    """Run what `sys.argv` names and end the process.
+
+    Nothing is imported from where PYTHONPATH leads, unless we were installed there: a project's modules shadow none.
+    """
+    if given := os.environ.get("PYTHONPATH"):
+        named = {os.path.abspath(path) for path in given.split(os.pathsep)}
+        named -= {*site.getsitepackages(), os.path.abspath(os.path.join(__file__, "..", "..", ".."))}
+        sys.path[:] = [path for path in sys.path if path not in named]
     if sys.argv[1:2] == ["hook"]:
         from swarm_memory.server.hooks.main import main as run_hook
 
@@ -20,11 +26,3 @@ def main() -> None:
     from swarm_memory.server.cli.main import main as run_command
 
     run_command()
-
-
-def _leave_pythonpath() -> None:
-    """Import nothing from where PYTHONPATH leads, unless we were installed there: a project's modules shadow none."""
-    if given := os.environ.get("PYTHONPATH"):
-        named = {os.path.abspath(path) for path in given.split(os.pathsep)}
-        named -= {*site.getsitepackages(), os.path.abspath(os.path.join(__file__, "..", "..", ".."))}
-        sys.path[:] = [path for path in sys.path if path not in named]

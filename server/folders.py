@@ -16,16 +16,13 @@ def project_root(cwd: str | None = None) -> str:
 
     It is CLAUDE_PROJECT_DIR, else the nearest folder upwards with a `.git`, else `cwd`. A link stays one.
     """
-    given = os.environ.get("CLAUDE_PROJECT_DIR")
-    here = os.path.abspath(cwd or os.getcwd())
-    return os.path.abspath(given if given and cwd is None else _git_root(here) or here)
-
-
-def _git_root(folder: str) -> str | None:
+    if (given := os.environ.get("CLAUDE_PROJECT_DIR")) and cwd is None:
+        return os.path.abspath(given)
+    folder = here = os.path.abspath(cwd or os.getcwd())
     while not os.path.exists(os.path.join(folder, ".git")):
         folder, below = os.path.dirname(folder), folder
         if folder == below:
-            return None
+            return here
     return folder
 
 

@@ -86,7 +86,9 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
     is_id = isinstance(given, str | int) and not isinstance(given, bool)
     is_response = "method" not in sent and ("result" in sent or "error" in sent)
     if "id" in sent and not is_id and not is_response:
-        return _refusal(None, f"its id must be a string or an integer, not {_shown(given)}")
+        shown = to_json(given, inf_nan_mode="constants").decode()
+        shown = shown if len(shown) <= 80 else f"{shown[:80]} …"
+        return _refusal(None, f"its id must be a string or an integer, not {shown}")
     try:
         return Message(jsonrpc_message_adapter.validate_python(sent, by_name=False), text)
     except ValidationError:
@@ -97,11 +99,6 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
             cast(RequestId, given) if is_id else None,
             'it needs "jsonrpc": "2.0", a method, and its params as an object',
         )
-
-
-def _shown(value: object) -> str:
-    text = to_json(value, inf_nan_mode="constants").decode()
-    return text if len(text) <= 80 else f"{text[:80]} …"
 
 
 def refused(head: bytes, tail: bytes, reason: str, code: int = INVALID_REQUEST) -> Refusal:
@@ -133,20 +130,14 @@ def memory_to_read(text: bytes) -> int:
     return _BYTE_COST * len(text) + _VALUE_COST * values
 
 
-def _is_there_room(size: int) -> bool:
-    """Return whether this process may have so much memory. Parsers in native code abort where they get none."""
-    try:
-        mmap.mmap(-1, size).close()
-    except OSError:
-        return False
-    return True
-
-
 def _too_dear(text: bytes) -> str | None:
     """Return why a message must not be read: here and in the SDK, which may read it once more."""
     cost = memory_to_read(text)
     if cost > MAX_MEMORY_BYTES:
         return "it holds too many values"
-    if cost <= _SMALL_COST or _is_there_room(2 * cost):
-        return None
-    return "there is not enough memory to read it; send less at a time"
+    if cost > _SMALL_COST:
+        try:  # parsers in native code abort where they get no memory
+            mmap.mmap(-1, 2 * cost).close()
+        except OSError:
+            return "there is not enough memory to read it; send less at a time"
+    return None

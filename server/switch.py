@@ -11,13 +11,15 @@ from swarm_memory.server.location import state_folder, write_private
 
 DISABLED = "SWARM_MEMORY_DISABLED"
 _NO = ("", "0", "false", "no", "off")
+"""Values with which the variable switches nothing off; any other one does."""
+
 EVERYWHERE = "*"
 MAX_CHARS = 1_000_000
 
 
 def switched_off(root: Path) -> str | None:
     """Return by what a project is switched off; None where it is on. Raises `ConfigError`."""
-    if is_disabled(os.environ.get(DISABLED, "")):
+    if os.environ.get(DISABLED, "").strip().lower() not in _NO:
         return f"the environment ({DISABLED})"
     named = _paused()
     if EVERYWHERE in named:
@@ -28,11 +30,6 @@ def switched_off(root: Path) -> str | None:
 def off_by(root: Path, enabled: bool) -> str | None:
     """Return by what swarm-memory is switched off in a project, its setting counted; None where it is on."""
     return switched_off(root) or (None if enabled else "the setting `enabled`")
-
-
-def is_disabled(value: str) -> bool:
-    """Say whether a value of the variable switches off: whatever it is, unless it says no."""
-    return value.strip().lower() not in _NO
 
 
 def pause(root: Path | None) -> bool:

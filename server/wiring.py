@@ -61,8 +61,14 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     store = await _open_store(place, settings, embedder)
     scope, clock, missing = scope_of(place, settings), SystemClock(), without_minilm(settings.embedding)
     reorder: Reorder | None = None
+    team: tuple[Scope, ...] = ()
     if settings.retrieve.rerank != "off":
         from swarm_memory.tools.retrieve.rerank import reorder_memories as reorder
+    if settings.team.url is not None:
+        from swarm_memory.schema.team.sharing import team_scopes
+        from swarm_memory.server.team.project import team_project
+
+        team = team_scopes(settings.storage.tenant_id, team_project(place.root, settings))
     return Toolbox(
         store=store,
         embedder=embedder,
@@ -71,22 +77,12 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         scope=scope,
         project=ProjectFolder(place.root),
         promoted=partial(promoted_for, place.root),
-        team=_team_of(place, settings),
+        team=team,
         chat=make_chat_model(settings, store, scope, clock),
         reorder=reorder,
         reranker=make_reranker(settings),
         notices=() if missing is None else (missing,),
     )
-
-
-def _team_of(place: Location, settings: Settings) -> tuple[Scope, ...]:
-    """Return what a team shares with the project; nothing without a team, as for most."""
-    if settings.team.url is None:
-        return ()
-    from swarm_memory.schema.team.sharing import team_scopes
-    from swarm_memory.server.team.project import team_project
-
-    return team_scopes(settings.storage.tenant_id, team_project(place.root, settings))
 
 
 async def _open_store(place: Location, settings: Settings, embedder: Embedder) -> SqliteStore | PostgresStore:
@@ -168,11 +164,10 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
     from swarm_memory.server.chat.chain import build_chat_model
     from swarm_memory.server.chat.metering import ChatMeter
 
-    meter = ChatMeter(store, scope, clock)
     return build_chat_model(
         settings.chat,
         environ=os.environ,
-        meter=meter,
+        meter=ChatMeter(store, scope, clock),
         judge=settings.judge.model,
         reranker=settings.sources.rerank_chat,
     )

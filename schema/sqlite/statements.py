@@ -83,7 +83,11 @@ def newest_version() -> int:
 @cache
 def schema_objects() -> dict[str, str]:
     """Return the CREATE statement of every object of the newest schema by its name, as `sqlite_master` keeps it."""
-    return {_created(statement): statement for statement in statements(_read("schema.sql"))}
+    found: dict[str, str] = {}
+    for statement in statements((_HERE / "schema.sql").read_text("utf-8")):
+        words = statement.split(None, 4)  # CREATE [UNIQUE | VIRTUAL] kind name
+        found[words[3] if words[1] in ("UNIQUE", "VIRTUAL") else words[2]] = statement
+    return found
 
 
 def shadow_tables(objects: Mapping[str, str]) -> set[str]:
@@ -95,13 +99,3 @@ def shadow_tables(objects: Mapping[str, str]) -> set[str]:
 def statements(script: str) -> tuple[str, ...]:
     """Split a script whose statements end with `;` at the end of a line."""
     return tuple(part.strip() for part in f"{script}\n".split(";\n") if part.strip())
-
-
-def _created(statement: str) -> str:
-    """Return the name that a CREATE statement gives: `CREATE [UNIQUE | VIRTUAL] kind name`."""
-    words = statement.split(None, 4)
-    return words[3] if words[1] in ("UNIQUE", "VIRTUAL") else words[2]
-
-
-def _read(name: str) -> str:
-    return (_HERE / name).read_text("utf-8")

@@ -52,12 +52,13 @@ class Evidence(Model):
         """In words: `worked 9 of 11 times for 4 people`."""
         if not self.tried:
             return f"shown {counted(self.shown, 'time')}, and not yet seen to be used"
-        return f"worked {self.worked} of {counted(self.tried, 'time')} for {people(self.people)}"
+        people = "1 person" if self.people == 1 else f"{self.people:,} people"
+        return f"worked {self.worked} of {counted(self.tried, 'time')} for {people}"
 
-
-def people(number: int) -> str:
-    """Return the number of people in words."""
-    return "1 person" if number == 1 else f"{number:,} people"
+    @property
+    def bounded(self) -> "Evidence":
+        """The counts, of which no more worked than were tried."""
+        return self.model_copy(update={"worked": min(self.worked, self.tried)})
 
 
 class Shareable(Model):

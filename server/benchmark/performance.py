@@ -200,6 +200,11 @@ class _Run:
         parts += [growth_results(name, self.sizes)] if self.sizes else []
         return together([*parts, SuiteResults(notes=tuple(self.notes))])
 
+    async def time(self, key: str, operation: Operation, repeats: int, *, warm: int = _WARM) -> None:
+        """Time one of the operations."""
+        self.operations[key] = await _timed(operation, repeats, warm=warm)
+        await self.report(key)
+
     async def report(self, message: str) -> None:
         """Keep what there is and pass on how far it is."""
         self.done += 1
@@ -228,25 +233,20 @@ async def _bank(run: _Run) -> AsyncGenerator[Toolbox]:
 
 async def _operations(run: _Run) -> None:
     """Time each of the twelve on a bank of the wanted size; insertions come last, so that the others see that size."""
-    options, times = run.options, run.operations
+    options = run.options
     async with _bank(run) as bank:
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
         kept, _ = await _fill(bank, made, options.items)
         await run.report(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
-            times[key] = await _timed(operation, options.repeats)
-            await run.report(key)
-        times["cosine"] = await _cosine_times(bank, kept, options.repeats)
+            await run.time(key, operation, options.repeats)
+        run.operations["cosine"] = await _cosine_times(bank, kept, options.repeats)
         await run.report("cosine")
-        one, many = made.take(options.repeats + _WARM), options.inserts
-        times["insert"] = await _timed(lambda: _insert(bank, [one.pop()]), options.repeats)
-        await run.report("insert")
+        one, others = made.take(options.repeats + _WARM), made.take(options.inserts)
+        await run.time("insert", lambda: _insert(bank, [one.pop()]), options.repeats)
         batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
-        times["batch"] = await _timed(lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
-        await run.report("batch of 100")
-        others = made.take(many)
-        times["insert_1000"] = await _timed(lambda: _insert(bank, [others.pop()]), many, warm=0)
-        await run.report(f"{many:,} inserts")
+        await run.time("batch", lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
+        await run.time("insert_1000", lambda: _insert(bank, [others.pop()]), options.inserts, warm=0)
 
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:

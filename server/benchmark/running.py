@@ -38,7 +38,7 @@ RUN = "bench"
 FOLDER = "benchmarks"
 """Beside the database: the files of runs."""
 
-_TOLD = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
+_KEPT = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
 """The groups of settings that bear on results and name no path, endpoint or key."""
 
 _PACKAGES = ("swarm-memory", "sqlite-vec", "rank-bm25", "numpy", "mcp", "pydantic")
@@ -105,7 +105,7 @@ async def run_benchmark(
 async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> BenchmarkRun:
     health = await toolbox.store.health()
     given: dict[str, JsonValue] = options.model_dump(mode="json", exclude_defaults=True)
-    settings = toolbox.settings.model_dump(mode="json", include=set(_TOLD))
+    settings = toolbox.settings.model_dump(mode="json", include=set(_KEPT))
     settings |= {"embedder": toolbox.embedder.name, "chat": None if toolbox.chat is None else toolbox.chat.name}
     versions = {name: version(name) for name in _PACKAGES}
     versions |= {"python": platform.python_version(), "sqlite": f"{health.sqlite_version} ({health.driver})"}
@@ -113,7 +113,7 @@ async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> Benchma
         run_id=new_id(RUN),
         suite=suite,
         status="running",
-        options={name: _told(value, name) for name, value in given.items()},
+        options={name: _shown(value, name) for name, value in given.items()},
         settings=settings,
         seed=options.seed,
         versions=versions,
@@ -122,12 +122,12 @@ async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> Benchma
     )
 
 
-def _told(value: JsonValue, key: str = "") -> JsonValue:
+def _shown(value: JsonValue, key: str = "") -> JsonValue:
     """Return options as they may be shown to anyone: redacted, files and environments by their names alone."""
     if isinstance(value, dict):
-        return list(value) if key == "env" else {name: _told(each, name) for name, each in value.items()}
+        return list(value) if key == "env" else {name: _shown(each, name) for name, each in value.items()}
     if isinstance(value, list):
-        return [_told(each) for each in value]
+        return [_shown(each) for each in value]
     if isinstance(value, str):
         return Path(value).name if key in ("path", "foreign", "tasks") else redact(value).text
     return value

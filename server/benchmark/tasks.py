@@ -5,8 +5,7 @@ and its report: figures, the gate of cost, each task.
 import hashlib
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -15,14 +14,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import anyio
 import anyio.to_thread
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.benchmark import Figure, SuiteResults, Table
+from swarm_memory.schema.benchmark import SuiteResults, Table
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import run
 from swarm_memory.tools.benchmark.figures import Column, figure, figures, table, written
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
@@ -84,7 +82,13 @@ class TaskReport:
         note = "success by the checkers; tokens of every rollout, and of judging and distilling"
         arms = table("Real tasks", _ARM, map(self._of, self._arms), note)
         tables = (arms, self._gate_table(), table("Each task", _EACH, self._results))
-        return SuiteResults(figures=tuple(self._figures()), tables=tables, notes=notes)
+        found = [each for arm in self._arms for each in figures(arm, _ARM, self._of(arm))]
+        found += [
+            figure(arm, "tokens_per_success_against_baseline", ratio, better="lower")
+            for arm in self._arms[1:]
+            if (ratio := self.cost_ratio(arm)) is not None
+        ]
+        return SuiteResults(figures=tuple(found), tables=tables, notes=notes)
 
     def cost_ratio(self, arm: str) -> Interval | None:
         """Return an arm's cost per success over the baseline's, tasks resampled in pairs; None without a success."""
@@ -105,28 +109,20 @@ class TaskReport:
         base = {(each.scenario, each.round): each for each in self._of(TASK_ARMS[0])}
         return [(each, base[at]) for each in self._of(arm) if (at := (each.scenario, each.round)) in base]
 
-    def _figures(self) -> Iterator[Figure]:
-        for arm in self._arms:
-            yield from figures(arm, _ARM, self._of(arm))
-        for arm in self._arms[1:]:
-            ratio = self.cost_ratio(arm)
-            if ratio is not None:
-                yield figure(arm, "tokens_per_success_against_baseline", ratio, better="lower")
-
     def _gate_table(self) -> Table:
         rows: list[tuple[str, ...]] = []
         for arm in self._arms[1:]:
             pairs, ratio = self._pairs(arm), self.cost_ratio(arm)
             gained = sum(ours.met for ours, _ in pairs) - sum(theirs.met for _, theirs in pairs)
-            shown = "-" if ratio is None else written(ratio, ".2f")
-            rows.append((arm, f"{gained:+d} of {len(pairs)}", shown, _gate(gained, ratio)))
+            shown, gate = "-" if ratio is None else written(ratio, ".2f"), "not met"
+            if ratio is None:
+                gate = "cannot be said: an arm has no success"
+            elif gained >= 0 and ratio.value <= GATE:
+                gate = "met" if ratio.high <= GATE else "met by the mean; the interval does not show it"
+            rows.append((arm, f"{gained:+d} of {len(pairs)}", shown, gate))
         headings = ("arm", "more successes", "cost per success against the baseline's", "gate")
         note = f"gate: at most {GATE:g} of the baseline's cost per success, and no fewer successes; in pairs of tasks"
         return Table(title="The gate", headings=headings, rows=tuple(rows), note=note)
-
-
-def _rate(results: Sequence[TaskResult]) -> Interval:
-    return wilson(sum(each.met for each in results), len(results))
 
 
 def _cost(results: Sequence[TaskResult]) -> float | None:
@@ -139,18 +135,10 @@ def _ratio(pairs: Sequence[tuple[TaskResult, TaskResult]]) -> float | None:
     return None if ours is None or not theirs else ours / theirs
 
 
-def _gate(gained: int, ratio: Interval | None) -> str:
-    if ratio is None:
-        return "cannot be said: an arm has no success"
-    if gained < 0 or ratio.value > GATE:
-        return "not met"
-    return "met" if ratio.high <= GATE else "met by the mean; the interval does not show it"
-
-
 _ARM: tuple[Column[Sequence[TaskResult]], ...] = (
     Column("arm", lambda of: of[0].arm),
     Column("tasks", len),
-    Column("success", _rate, ".2f", "success_rate", len, "higher"),
+    Column("success", lambda of: wilson(sum(each.met for each in of), len(of)), ".2f", "success_rate", len, "higher"),
     Column("steps", lambda of: fmean(each.steps for each in of), ".1f", "steps", len),
     Column("tokens", lambda of: fmean(each.tokens for each in of), ",.0f", "tokens", len),
     Column("tokens per success", _cost, ",.0f", "tokens_per_success", len, missing="no success"),
@@ -281,28 +269,22 @@ class ScenarioRunner:
         code, said = await check(self._scenario, folder) if folder.is_dir() else (1, "there is no folder")
         if code not in (0, 1, None):
             raise ConfigError(f"the checker of {self._scenario.name} failed itself: {one_line(said[-400:], 400)}")
-        attempt = _attempt(request, answer.trajectory, met=code == 0, said=said)
-        self.attempts[request.number] = replace(attempt, tokens=0, tokens_counted=True) if self._metered else attempt
+        done = answer.trajectory
+        counted = sum(done.usage.model_dump().values()) if done else 0
+        shown = [request.prompt, *(f"{step.text} {step.tool_input or ''}" for step in (done.steps if done else ()))]
+        self.attempts[request.number] = Attempt(
+            met=code == 0,
+            steps=steps_of(done) if done else 0,
+            tokens=0 if self._metered else counted or sum(map(count_tokens, shown)),
+            tokens_counted=self._metered or counted > 0,
+            said=one_line(said, 300),
+        )
         return answer
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Clear everything away: what counts was checked."""
         del best
         return await self._inner.settle(run_id, None)
-
-
-def _attempt(request: RolloutRequest, trajectory: Trajectory | None, *, met: bool, said: str) -> Attempt:
-    short = one_line(said, 300)
-    if trajectory is None:
-        return Attempt(met=met, steps=0, tokens=count_tokens(request.prompt), tokens_counted=False, said=short)
-    used = trajectory.usage
-    counted = used.input_tokens + used.output_tokens + used.cache_read_tokens + used.cache_creation_tokens
-    steps = steps_of(trajectory)
-    if counted:
-        return Attempt(met=met, steps=steps, tokens=counted, tokens_counted=True, said=short)
-    texts = (f"{step.text} {step.tool_input or ''}" for step in trajectory.steps)
-    estimated = count_tokens(request.prompt) + sum(map(count_tokens, texts))
-    return Attempt(met=met, steps=steps, tokens=estimated, tokens_counted=False, said=short)
 
 
 @dataclass(slots=True)
@@ -338,9 +320,12 @@ class TaskRun:
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        found = TaskReport(self.tasks, self.options.seed).results()
-        notes = (_agent_note(self.options, self.context), *found.notes)
-        return found.model_copy(update={"notes": notes, "details": {"tasks": [asdict(each) for each in self.tasks]}})
+        found, chat = TaskReport(self.tasks, self.options.seed).results(), self.context.toolbox.chat
+        agent = "the command" if self.options.command else f"the chat model {chat.name if chat else ''}".strip()
+        judge = "evidence alone" if chat is None else chat.name
+        note = f"tasks: done by {agent}; judged by {judge}, which does not see the checker's result"
+        details: dict[str, JsonValue] = {"tasks": [asdict(each) for each in self.tasks]}
+        return found.model_copy(update={"notes": (note, *found.notes), "details": details})
 
     async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> TaskResult:
         """Do a task in an arm, learn from it, and pass on how far the run is.
@@ -350,9 +335,26 @@ class TaskRun:
         """
         counted = None if bank.chat is None else CountingChat(bank.chat)
         bank = replace(bank, chat=counted)
-        runner = self._runner(arm, place.scenario, bank)
+        scratch = self.context.folder / "rollouts" / arm / place.scenario.name
+        agent = _agent(self.options, bank, place.scenario, scratch)
+        runner = ScenarioRunner(place.scenario, agent, scratch, metered=self.options.command is None)
         best, notes = await self._rollouts(arm, place, bank, runner)
-        result = _result(arm, place, runner.attempts, best, notes, counted.tokens if counted else 0)
+        attempts = runner.attempts.values()
+        nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
+        chosen = runner.attempts.get(best, nothing)
+        result = TaskResult(
+            arm=arm,
+            scenario=place.scenario.name,
+            round=place.round,
+            met=chosen.met,
+            steps=chosen.steps,
+            tokens=sum(each.tokens for each in attempts) + (counted.tokens if counted else 0),
+            tokens_counted=all(each.tokens_counted for each in attempts),
+            rollouts=len(attempts),
+            met_rollouts=sum(each.met for each in attempts),
+            notes=notes,
+            said=chosen.said,
+        )
         self.tasks.append(result)
         self.context.keep(self.results())
         total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
@@ -392,39 +394,24 @@ class TaskRun:
             await learn(bank, done, agent_verdict=answer.agent_verdict)
         return 1, len(ids)
 
-    def _runner(self, arm: TaskArm, scenario: Scenario, bank: Toolbox) -> ScenarioRunner:
-        scratch = self.context.folder / "rollouts" / arm / scenario.name
-        agent, metered = _agent(self.options, bank, scenario, scratch), self.options.command is None
-        return ScenarioRunner(scenario, agent, scratch, metered=metered)
-
-
-def _result(
-    arm: TaskArm, place: Place, attempts: dict[int, Attempt], best: int, notes: int, learning_tokens: int
-) -> TaskResult:
-    nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
-    chosen = attempts.get(best, nothing)
-    return TaskResult(
-        arm=arm,
-        scenario=place.scenario.name,
-        round=place.round,
-        met=chosen.met,
-        steps=chosen.steps,
-        tokens=sum(each.tokens for each in attempts.values()) + learning_tokens,
-        tokens_counted=all(each.tokens_counted for each in attempts.values()),
-        rollouts=len(attempts),
-        met_rollouts=sum(each.met for each in attempts.values()),
-        notes=notes,
-        said=chosen.said,
-    )
-
 
 async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     """Do the tasks in all arms. Raises `InputError`, `ConfigError`, `StorageError`."""
     scenarios = await anyio.to_thread.run_sync(read_scenarios, context.root, options)
-    _check_agent(context, options)
-    run = TaskRun(context, options, scenarios)
-    for arm in TASK_ARMS:
-        async with _task_bank(context, options) as bank:
+    run, toolbox = TaskRun(context, options, scenarios), context.toolbox
+    if options.command is not None:
+        from swarm_memory.server.runners.workplace import permitted
+
+        permitted(options.command, toolbox.settings.matts)
+    elif toolbox.chat is None:
+        raise InputError(
+            "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
+        )
+    matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
+    settings = toolbox.settings.model_copy(update={"matts": matts})
+    for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model
+        async with context.open_store(toolbox.embedder) as store:
+            bank = replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
             for place in schedule(options.seed, scenarios, options.rounds):
                 await run.do(arm, place, bank)
     return run.results()
@@ -456,35 +443,6 @@ def _scenario(folder: Path) -> Scenario:
         raise InputError(f"option tasks: the task {folder} lacks {', '.join(missing)}")
     task = (folder / "task.md").read_text(encoding="utf-8").strip()
     return Scenario(folder.name, task, folder / "work", (folder / "check.py").resolve())
-
-
-def _check_agent(context: SuiteContext, options: TaskOptions) -> None:
-    """Raises `InputError`, `ConfigError` for an agent that cannot run."""
-    if options.command is None and context.toolbox.chat is None:
-        raise InputError(
-            "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
-        )
-    if options.command is not None:
-        from swarm_memory.server.runners.workplace import permitted
-
-        permitted(options.command, context.toolbox.settings.matts)
-
-
-def _agent_note(options: TaskOptions, context: SuiteContext) -> str:
-    chat = context.toolbox.chat
-    agent = "the command" if options.command else f"the chat model {chat.name if chat else ''}".strip()
-    judge = "evidence alone" if chat is None else chat.name
-    return f"tasks: done by {agent}; judged by {judge}, which does not see the checker's result"
-
-
-@asynccontextmanager
-async def _task_bank(context: SuiteContext, options: TaskOptions) -> AsyncGenerator[Toolbox]:
-    """Open an empty bank with the user's settings and chat model."""
-    toolbox = context.toolbox
-    matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
-    settings = toolbox.settings.model_copy(update={"matts": matts})
-    async with context.open_store(toolbox.embedder) as store:
-        yield replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
 
 
 def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:

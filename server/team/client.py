@@ -79,12 +79,16 @@ class TeamClient:
                 ) as client,
                 client.stream(method, f"{self._url}{BASE}{path}", params=given, json=body) as answer,
             ):
-                status, text = answer.status_code, await _body(answer)
+                text = bytearray()
+                async for part in answer.aiter_bytes():
+                    text += part
+                    if len(text) > MAX_ANSWER_BYTES:
+                        raise TeamUnavailable(f"the team's server answered with more than {MAX_ANSWER_BYTES:,} bytes")
         except TimeoutError:
             raise TeamUnavailable(f"{self._host} gave no whole answer within {TIMEOUT_S:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
-        return self._answered(status, text)
+        return self._answered(answer.status_code, bytes(text))
 
     def _answered(self, status: int, text: bytes) -> Any:
         if 300 <= status < 400:
@@ -105,15 +109,6 @@ class TeamClient:
             if status == known:
                 raise kind(f"{self._host}: {said}")
         raise TeamUnavailable(f"{self._host}: {said}")
-
-
-async def _body(answer: "httpx.Response") -> bytes:
-    body = bytearray()
-    async for part in answer.aiter_bytes():
-        body += part
-        if len(body) > MAX_ANSWER_BYTES:
-            raise TeamUnavailable(f"the team's server answered with more than {MAX_ANSWER_BYTES:,} bytes")
-    return bytes(body)
 
 
 def _as(kind: type[T], answer: Any) -> T:

@@ -25,32 +25,24 @@ def team_project(root: Path, settings: Settings) -> str | None:
 
 
 def remote_name(root: Path) -> str | None:
-    """Return host and path of the remote `origin` of the clone in a folder; None without one."""
-    config = _config(root)
+    """Return host and path of the remote `origin` of the clone, or worktree of one, in a folder; None without one."""
+    git = root / ".git"
     try:
-        if config is None or not config.is_file() or config.stat().st_size > MAX_CONFIG_BYTES:
+        if not git.is_dir():
+            pointer = git.read_text("utf-8", "replace")[:4096].strip() if git.is_file() else ""
+            if not pointer:
+                return None
+            git = root / pointer.removeprefix("gitdir:").strip()
+            if (common := git / "commondir").is_file():
+                git /= common.read_text("utf-8").strip()
+        config = git / "config"
+        if not config.is_file() or config.stat().st_size > MAX_CONFIG_BYTES:
             return None
         section = _SECTION.search(config.read_text("utf-8", "replace"))
     except OSError:
         return None
     found = _URL.search(section["body"]) if section else None
     return None if found is None else _name(found["url"])
-
-
-def _config(root: Path) -> Path | None:
-    """Return the settings of a clone, also where the folder is a worktree of it."""
-    git = root / ".git"
-    if git.is_dir():
-        return git / "config"
-    try:
-        pointer = git.read_text("utf-8", "replace")[:4096].strip() if git.is_file() else ""
-        folder = root / pointer.removeprefix("gitdir:").strip()
-        common = folder / "commondir"
-        return (
-            (folder / common.read_text("utf-8").strip() if common.is_file() else folder) / "config" if pointer else None
-        )
-    except OSError:
-        return None
 
 
 def _name(url: str) -> str | None:

@@ -42,9 +42,8 @@ Last 20: success 60% [40%, 78%] (n=20); score 60% [40%, 78%] (n=20).
 
 def test_the_own_questions_are_120_different_ones() -> None:
     found = own_questions()
-    every = [each for part in (found.train, found.test) for level in LEVELS for each in getattr(part, level)]
-    assert len(every) == len({each.lower() for each in every}) == 120
-    assert {len(getattr(part, level)) for part in (found.train, found.test) for level in LEVELS} == {20}
+    assert len({each.text.lower() for part in found for each in part}) == 120
+    assert {sum(each.level == level for each in part) for part in found for level in LEVELS} == {20}
 
 
 def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:

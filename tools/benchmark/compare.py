@@ -44,7 +44,10 @@ _COLUMNS: tuple[Column[Change], ...] = (
     Column("measure", lambda each: f"{each.measure} {each.part}".strip()),
     Column("before", lambda each: each.before, ".4g"),
     Column("after", lambda each: each.after, ".4g"),
-    Column("difference", lambda each: _bounds(each.difference)),
+    Column(
+        "difference",
+        lambda each: each.difference and "{:+.4g} [{:+.4g}, {:+.4g}]".format(*each.difference),
+    ),
     Column("verdict", lambda each: each.verdict),
     Column("how", lambda each: each.method),
 )
@@ -85,37 +88,22 @@ def _paired(first: SuiteResults, second: SuiteResults, seed: int) -> dict[Key, I
 
 
 def _change(before: Figure, after: Figure, paired: Interval | None) -> Change:
-    difference, method = paired, "paired" if paired else "none"
-    if paired is None and (unpaired := _unpaired(before, after)) is not None:
-        difference, method = unpaired, "unpaired"
-    return Change(
-        before.subject,
-        before.measure,
-        before.part,
-        before.value,
-        after.value,
-        difference,
-        method,
-        _verdict(before, difference),
-    )
+    """Return what a figure changed by: in pairs where that is known, else as of independent samples."""
+    found, method, verdict = paired, "paired" if paired else "none", "no interval"
+    former, latter = _interval(before), _interval(after)
+    if found is None and former and latter:
+        found, method = difference(latter, former), "unpaired"
+    if found is not None and found.low <= 0 <= found.high:
+        verdict = "within noise"
+    elif found is not None and before.better == "neither":
+        verdict = "differs"
+    elif found is not None:
+        verdict = "better" if (found.value > 0) == (before.better == "higher") else "worse"
+    return Change(*_key(before), before.value, after.value, found, method, verdict)
 
 
-def _unpaired(before: Figure, after: Figure) -> Interval | None:
-    """Return the difference as of independent samples."""
-    if before.low is None or before.high is None or after.low is None or after.high is None:
-        return None
-    former, latter = Interval(before.value, before.low, before.high), Interval(after.value, after.low, after.high)
-    return difference(latter, former)
-
-
-def _verdict(figure: Figure, difference: Interval | None) -> Verdict:
-    if difference is None:
-        return "no interval"
-    if difference.low <= 0 <= difference.high:
-        return "within noise"
-    if figure.better == "neither":
-        return "differs"
-    return "better" if (difference.value > 0) == (figure.better == "higher") else "worse"
+def _interval(figure: Figure) -> Interval | None:
+    return None if figure.low is None or figure.high is None else Interval(figure.value, figure.low, figure.high)
 
 
 def _notes(before: BenchmarkRun, after: BenchmarkRun, *, same_cases: bool) -> Iterator[str]:
@@ -137,9 +125,3 @@ def _notes(before: BenchmarkRun, after: BenchmarkRun, *, same_cases: bool) -> It
 def _short(value: object) -> str:
     text = "not set" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _bounds(difference: Interval | None) -> str | None:
-    if difference is None:
-        return None
-    return f"{difference.value:+.4g} [{difference.low:+.4g}, {difference.high:+.4g}]"

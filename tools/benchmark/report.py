@@ -15,7 +15,6 @@ from itertools import zip_longest
 from typing import Any
 
 from jinja2 import Environment
-from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, Table
 
@@ -35,8 +34,10 @@ def png(plot: Plot) -> bytes:
     axes = figure.add_subplot()
     if plot.kind == "bar":
         _bars(axes, plot.series)
-    else:
-        _draw_lines(axes, plot.series)
+    for each in plot.series if plot.kind == "line" else ():
+        (line,) = axes.plot(each.x, each.y, marker="o", label=_label(each.name))
+        if each.low and each.high:  # a band
+            axes.fill_between(each.x, each.low, each.high, color=line.get_color(), alpha=0.12)
     axes.set(xlabel=_label(plot.x_label), ylabel=_label(plot.y_label))
     if plot.log_x and any(isinstance(x, float) and x > 0 for each in plot.series for x in each.x):
         axes.set_xscale("log")
@@ -48,14 +49,6 @@ def png(plot: Plot) -> bytes:
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=_DPI)
     return picture.getvalue()
-
-
-def _draw_lines(axes: Any, series: Sequence[Series]) -> None:
-    """Draw a line for each series, with a band where it has bounds."""
-    for each in series:
-        (line,) = axes.plot(each.x, each.y, marker="o", label=_label(each.name))
-        if each.low and each.high:
-            axes.fill_between(each.x, each.low, each.high, color=line.get_color(), alpha=0.12)
 
 
 def _bars(axes: Any, series: Sequence[Series]) -> None:
@@ -85,19 +78,12 @@ _ACTIVE = re.compile(r"([\\`*\[<>|]|(?<!\w)_|_(?!\w))")
 
 def markdown(run: BenchmarkRun) -> str:
     """Return the report of one run."""
-    return "\n".join(_lines(run)) + "\n"
-
-
-def _lines(run: BenchmarkRun) -> Iterator[str]:
-    yield f"# Benchmark: {plain(run.suite)}"
-    yield ""
-    yield from (f"- {name}: {plain(value)}" for name, value in described(run))
+    lines = [f"# Benchmark: {plain(run.suite)}", "", *(f"- {name}: {plain(value)}" for name, value in described(run))]
     for table in run.results.tables:
-        yield ""
-        yield from table_lines(table)
+        lines += ["", *table_lines(table)]
     if run.results.notes:
-        yield ""
-        yield from (f"- {plain(note)}" for note in run.results.notes)
+        lines += ["", *(f"- {plain(note)}" for note in run.results.notes)]
+    return "\n".join(lines) + "\n"
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -121,18 +107,20 @@ def described(run: BenchmarkRun) -> list[tuple[str, str]]:
         rows.append(
             ("data", f"{data.name}: {data.items:,} items, {data.questions:,} questions, sha256 {data.hash[:16]}")
         )
-    rows.append(("options", ", ".join(f"{name}={_short(value)}" for name, value in run.options.items()) or "defaults"))
-    rows.append(("embedder", str(run.settings.get("embedder"))))
-    rows.append(("seed", str(run.seed)))
-    rows.append(("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())))
-    rows.append(("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items())))
+    given = (
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in run.options.items()
+    )
+    rows += [
+        ("options", ", ".join(given) or "defaults"),
+        ("embedder", str(run.settings.get("embedder"))),
+        ("seed", str(run.seed)),
+        ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
+        ("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items())),
+    ]
     if run.error is not None:
         rows.append(("error", run.error))
     return rows
-
-
-def _short(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def plain(text: str) -> str:
@@ -169,8 +157,4 @@ def _aligned(table: Table) -> list[bool]:
     Rows need not be equally long: a run may come from a file.
     """
     columns = zip_longest(table.headings, *table.rows, fillvalue="")
-    return [_is_text(cells) for _, *cells in columns]
-
-
-def _is_text(column: Sequence[str]) -> bool:
-    return any(column) and not any(re.match(r"[-+]?[\d.]|-$", cell) for cell in column)
+    return [any(cells) and not any(re.match(r"[-+]?[\d.]|-$", cell) for cell in cells) for _, *cells in columns]

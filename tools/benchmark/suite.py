@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -23,10 +23,8 @@ T = TypeVar("T")
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-class OpenStore(Protocol):
-    """Opens an empty store of the real kind in a file of its own, which is gone after the block."""
-
-    def __call__(self, embedder: Embedder) -> "AbstractAsyncContextManager[Bank]": ...
+OpenStore: TypeAlias = "Callable[[Embedder], AbstractAsyncContextManager[Bank]]"
+"""Opens an empty store of the real kind in a file of its own, which is gone after the block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,25 +83,22 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         after = part[-1].position if part else after
         reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
         gone = {*run.gone, *in_files}
-        aged = (_aged(run, item, this) for item in part if item.id not in gone)
-        changes = [change for change in aged if change is not None]
+        changes: list[UpkeepChange] = []
+        for item in part:
+            if item.id in gone or item.priority > 0:  # time does nothing to what the user said
+                continue
+            confidence = faded(item, this.since, this.at)
+            if is_worthless(item, confidence, run.now):
+                reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
+                changes.append(UpkeepChange(item, confidence, "archived", reason, unless_used=True))
+            elif confidence != item.confidence:
+                changes.append(UpkeepChange(item, confidence, unless_used=True))
         written = await run.write(changes, aging=(before, reached))
         if written.refused:
             return before
         run.report(run.done + len(part))
         before = reached
     return before
-
-
-def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
-    """Return what time does to an item; None for nothing, as to all that the user said."""
-    if item.priority > 0:
-        return None
-    confidence = faded(item, this.since, this.at)
-    if is_worthless(item, confidence, run.now):
-        reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
-        return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
-    return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
 
 
 def _age_days(item: UpkeepItem, now: datetime) -> float:
@@ -118,6 +115,8 @@ DOUBTED = 0.5
 """… and so much of its confidence is left."""
 
 _BATCH = 100
+_COUNTED = ("merged", "related", "quarantined", "pruned", "skipped")
+"""Of these the event of a run says how many; its batches have the rest."""
 
 
 async def consolidate(
@@ -148,10 +147,8 @@ async def consolidate(
     await _relate(run, found, relations)
     await age_items(run, state)
     notices = [*relations.notices]
-    if found.without_vector:
-        notices.append(
-            f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory bank reembed`"
-        )
+    if without := found.without_vector:
+        notices.append(f"{counted(without, 'memory')} without a vector left out: run `swarm-memory bank reembed`")
     result = Consolidation(
         run_id=run.id,
         dry_run=dry_run,
@@ -168,7 +165,10 @@ async def consolidate(
     )
     if not dry_run:
         await note_common_words(toolbox)
-        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, _summary(result))
+        counts = {name: len(getattr(result, name)) for name in _COUNTED}
+        figures = {name: getattr(result, name) for name in ("full", "compared", "aged", "asked")}
+        summary: dict[str, JsonValue] = {**figures, **counts, "notices": [*notices]}
+        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, summary)
     run.report(run.total)
     return result
 
@@ -254,11 +254,3 @@ def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
     if one.priority > 0 or other.priority > 0:
         return one.priority <= 0 and one.status_reason is None
     return one.position > other.position and one.usage_count < WELL_USED <= other.usage_count
-
-
-def _summary(result: Consolidation) -> dict[str, JsonValue]:
-    """Return the figures of a run; its batches have the rest."""
-    counted_only = ("merged", "related", "quarantined", "pruned", "skipped")
-    counts = {name: len(getattr(result, name)) for name in counted_only}
-    others = {"full": result.full, "compared": result.compared, "aged": result.aged, "asked": result.asked}
-    return {**others, **counts, "notices": list(result.notices)}

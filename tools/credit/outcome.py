@@ -176,7 +176,13 @@ async def record_outcome(
         )
         uses = detect_uses(known, [*items.values()], since, named)
     fixed = {item.id for item in items.values() if item.provenance.is_users_word}
-    ends = await _ends(toolbox, [item.id for item in items.values() if item.use == "way_out"], task_id)
+    fixes = [item.id for item in items.values() if item.use == "way_out"]
+    ends = {  # which fixes the task did last against an error of theirs, and whether that ended it
+        memory_id: bool(event.data["worked"])
+        for memory_id, events in (await store.memory_histories(toolbox.readable, fixes, (TRIED,))).items()
+        for event in events
+        if event.data["task_id"] == task_id and event.data["signature"]
+    }
     credits = tuple(_credit(use, label, ends.get(use.memory_id), fixed=use.memory_id in fixed) for use in uses)
     status: OutcomeStatus = "credited" if credits else "nothing_injected"
     if credits and label == "Undecided" and not any(credit.change for credit in credits):
@@ -216,17 +222,6 @@ def steps_of(trajectory: Trajectory) -> int:
     calls = sum(step.kind == "tool_call" for step in trajectory.steps)
     said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
     return (calls or said) + trajectory.dropped_steps // 2
-
-
-async def _ends(toolbox: Toolbox, fixes: Sequence[str], task_id: str) -> dict[str, bool]:
-    """Return which fixes the task did last against an error of theirs, and whether that ended it."""
-    histories = await toolbox.store.memory_histories(toolbox.readable, fixes, (TRIED,))
-    return {
-        memory_id: bool(event.data["worked"])
-        for memory_id, events in histories.items()
-        for event in events
-        if event.data["task_id"] == task_id and event.data["signature"]
-    }
 
 
 def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Credit:

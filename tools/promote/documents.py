@@ -168,18 +168,16 @@ def skill(name: str, items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping
 def block(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
     """Return what a file of rules holds of memories, a line for each."""
     entries = list(map(entry_of, items))
-    lines = ["## What earlier tasks taught", "", _intro(entries), "", *map(_line, entries), ""]
-    return "\n".join([*lines, f"Evidence: {_evidence(items, outcomes)}"])
+    lines = ["## What earlier tasks taught", "", _intro(entries), ""]
+    for entry in entries:
+        steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
+        line = f"{entry.title}: {steps}" if steps else entry.title
+        lines.append(f"- {plain(line, len(line) + 1)}")  # side by side two steps may mean what neither does
+    return "\n".join([*lines, "", f"Evidence: {_evidence(items, outcomes)}"])
 
 
 def _intro(entries: Sequence[Entry]) -> str:
     return _INTRO + _SAID * any(entry.is_said for entry in entries)
-
-
-def _line(entry: Entry) -> str:
-    steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
-    line = f"{entry.title}: {steps}" if steps else entry.title
-    return f"- {plain(line, len(line) + 1)}"  # side by side two steps may mean what neither does
 
 
 def _evidence(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:

@@ -90,7 +90,13 @@ async def plan_promotion(
     mine = [each for each in here if await _is_ours(toolbox, each, overwrite, done)]
     known = {each for one in here for each in one.marked.ids}
     elsewhere = {each for one in standing if one.place != place for each in one.marked.ids}
-    named = [item for item in await _named(toolbox, ids) if item.id not in known]
+    wanted = list(dict.fromkeys(ids))
+    if wrong := [each for each in wanted if not is_memory_id(each)]:
+        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+    found = await _items(toolbox, wanted)
+    if missing := {*wanted} - {item.id for item in found}:
+        raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
+    named = [item for item in found if item.id not in known]
     done.left = {item.id: why for item in named if (why := _why_not(item, elsewhere)) is not None}
     standing_ids = [each for one in mine for each in one.marked.ids]
     items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
@@ -103,7 +109,7 @@ async def plan_promotion(
         most = max(toolbox.settings.promote.max_skills - len(here), 0) + len(mine)
         await _plan_skills(toolbox, items, mine, others, most, done)
     elif not here or mine:
-        await _plan_block(toolbox, items, place, mine[0] if mine else None, done)
+        await _write(toolbox, place, "", items, mine[0] if mine else None, done)
     else:
         done.left |= {item.id: "the block there stays as it is" for item in items}
     return done
@@ -134,13 +140,10 @@ async def plan_demotion(
         if _is_edited(one, overwrite, done):
             continue
         planned = len(done.documents)
-        items = await _items(toolbox, rest)
         if not rest:
             done.documents.append(Document(one.place, one.name))
-        elif one.place == "skill":
-            await _write_skill(toolbox, one.name, items, one, done)
         else:
-            await _plan_block(toolbox, items, one.place, one, done)
+            await _write(toolbox, one.place, one.name, await _items(toolbox, rest), one, done)
         done.taken_out |= {each: document for document in done.documents[planned:] for each in gone}
     return done
 
@@ -151,10 +154,9 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
     Raises `StorageError`.
     """
     now = toolbox.clock.now()
-    for memory_id in (each for each, document in done.added.items() if document is written):
-        await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, {"path": path}))
-    for memory_id in (each for each, document in done.taken_out.items() if document is written):
-        await toolbox.store.add_event(toolbox.scope, Event(DEMOTED, now, memory_id))
+    for kind, some, data in ((PROMOTED, done.added, {"path": path}), (DEMOTED, done.taken_out, {})):
+        for memory_id in (each for each, document in some.items() if document is written):
+            await toolbox.store.add_event(toolbox.scope, Event(kind, now, memory_id, data))
 
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
@@ -183,16 +185,6 @@ def _called(one: Standing) -> str:
     return f"skill {one.name}" if one.name else f"the block in {file}"
 
 
-async def _named(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
-    wanted = list(dict.fromkeys(ids))
-    if wrong := [each for each in wanted if not is_memory_id(each)]:
-        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
-    found = await _items(toolbox, wanted)
-    if missing := set(wanted) - {item.id for item in found}:
-        raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
-    return found
-
-
 async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
     wanted = list(ids)
     return await toolbox.store.get_memories(toolbox.readable, wanted) if wanted else []
@@ -216,48 +208,35 @@ async def _plan_skills(
 ) -> None:
     groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
     for one, group in zip(mine, groups, strict=False):
-        await _write_skill(toolbox, one.name, group, one, done)
+        await _write(toolbox, "skill", one.name, group, one, done)
     new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
     for group in new[: most - len(mine)]:
         name = name_of(group, taken)
         taken.add(name)
-        await _write_skill(toolbox, name, group, None, done)
+        await _write(toolbox, "skill", name, group, None, done)
     why = f"there are {toolbox.settings.promote.max_skills} skills, as many as promote.max_skills allows"
     done.left |= {item.id: why for group in new[most - len(mine) :] for item in group}
 
 
-async def _write_skill(
-    toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
+async def _write(
+    toolbox: Toolbox, place: Place, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
 ) -> None:
-    if items := _sound(items, done):
-        _add("skill", name, items, skill(name, items, await outcomes_of(toolbox, items)), former, done)
+    """Put memories into a skill, or the surest into a block, as many as it has room for.
 
-
-async def _plan_block(
-    toolbox: Toolbox, items: Sequence[MemoryItem], place: Place, former: Standing | None, done: Promotion
-) -> None:
-    """Put the surest memories into a block, as many as it has room for."""
-    kept, most = _sound(items, done), toolbox.settings.promote.block_tokens
-    outcomes = await outcomes_of(toolbox, kept)
-    why = f"the block has room for {most} tokens (promote.block_tokens)"
-    while kept and count_tokens(block(kept, outcomes)) > most:
-        done.left[kept.pop().id] = why
-    if kept:
-        _add(place, "", kept, block(kept, outcomes), former, done)
-
-
-def _sound(items: Sequence[MemoryItem], done: Promotion) -> list[MemoryItem]:
-    """Return the memories, the surest first; none where together their wording is suspect, which is noted."""
+    None where together their wording is suspect, which is noted.
+    """
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
-        return []
-    return sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
-
-
-def _add(
-    place: Place, name: str, items: Sequence[MemoryItem], body: str, former: Standing | None, done: Promotion
-) -> None:
-    document = Document(place, name, tuple(sorted(item.id for item in items)), source_of(items), body)
+        return
+    kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
+    outcomes, most = await outcomes_of(toolbox, kept), toolbox.settings.promote.block_tokens
+    body = skill(name, kept, outcomes) if place == "skill" else block(kept, outcomes)
+    while place != "skill" and kept and count_tokens(body) > most:
+        done.left[kept.pop().id] = f"the block has room for {most} tokens (promote.block_tokens)"
+        body = block(kept, outcomes)
+    if not kept:
+        return
+    document = Document(place, name, tuple(sorted(item.id for item in kept)), source_of(kept), body)
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return
@@ -279,7 +258,10 @@ async def proven(toolbox: Toolbox) -> list[str]:
     """Return the active memories of which tasks made use that mostly succeeded, at 95 %. Raises `StorageError`."""
     items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=MOST))
     histories = await toolbox.store.memory_histories((toolbox.scope,), [item.id for item in items], (CREDITED,))
-    uses = {memory_id: _labels(each for each in some if _is_use(each)) for memory_id, some in histories.items()}
+    uses = {
+        memory_id: _labels(each for each in some if each.data.get("method", "none") != "none")
+        for memory_id, some in histories.items()
+    }
     return [each for each, ends in uses.items() if ends and wilson(ends.count("Success"), len(ends)).low > MOST_OF]
 
 
@@ -309,10 +291,6 @@ def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | 
     if failed + succeeded < MIN_OUTCOMES or failed <= succeeded:
         return None
     return f"{failed} of {failed + succeeded} tasks that had it since it was promoted failed"
-
-
-def _is_use(event: Event) -> bool:
-    return event.data.get("method", "none") != "none"
 
 
 def _labels(events: Iterable[Event]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import MEMORY, counted, new_id
+from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.team.person import Person
@@ -24,7 +24,6 @@ from swarm_memory.schema.team.sharing import (
     Proposal,
     ProposalStatus,
     Proposed,
-    people,
     team_scope,
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same
@@ -112,7 +111,7 @@ class TeamBank:
         """
         if len(counted) > MAX_EVIDENCE:
             raise InputError(f"{len(counted)} counts at once: send at most {MAX_EVIDENCE}")
-        sound = [each.model_copy(update={"evidence": _bounded(each.evidence)}) for each in counted]
+        sound = [each.model_copy(update={"evidence": each.evidence.bounded}) for each in counted]
         tenant, at = self.toolbox.scope.tenant_id, self.toolbox.clock.now()
         own = "" if self.person is None else self.person.id
         changed = await self.toolbox.store.team.put_evidence(tenant, (own, bank[:100]), sound, at)
@@ -127,7 +126,7 @@ class TeamBank:
         """
         scope = team_scope(self.toolbox.scope.tenant_id, _checked_project(given.project))
         draft = _clean_draft(self.toolbox, given.draft)
-        evidence = _bounded(given.evidence).model_copy(update={"people": 1})
+        evidence = given.evidence.bounded.model_copy(update={"people": 1})
         asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
         there = self.toolbox.in_project(scope.project)
         item = gated(_item(there, asked))
@@ -184,13 +183,11 @@ class TeamBank:
         cleared = item.provenance.model_copy(update={"suspect": None})  # whoever accepts it vouches for its wording
         (stored,), _ = await prepare_or_say(there, [item.model_copy(update={"provenance": cleared})])
         known = await same_in_bank(there, stored)
-        same = known is not None and known.id != item.id
-        accepted = self._ruled(
-            there, proposal, decided, "accepted", known.id if known is not None and same else item.id
-        )
-        # It is the proposer who brought it.
-        by_proposer = there.store.by(proposal.person_id).team
-        return await by_proposer.share(there.scope, accepted, None if same else stored, there.embedder.name)
+        shared_id = item.id if known is None else known.id
+        accepted = self._ruled(there, proposal, decided, "accepted", shared_id)
+        new = stored if shared_id == item.id else None
+        by_proposer = there.store.by(proposal.person_id).team  # who brought it
+        return await by_proposer.share(there.scope, accepted, new, there.embedder.name)
 
     async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
         undone = decided.act == "undo"
@@ -237,10 +234,6 @@ def _clean_word(word: str) -> str:
     return clean(redact(word).text, MAX_WORD_CHARS)
 
 
-def _bounded(evidence: Evidence) -> Evidence:
-    return evidence.model_copy(update={"worked": min(evidence.worked, evidence.tried)})
-
-
 def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> MemoryItem:
     """Return a proposal as a memory of the toolbox's scope; nobody's own word is the word of this bank's user."""
     return MemoryItem(
@@ -259,9 +252,5 @@ def _why_withdrawn(evidence: Evidence) -> str:
     if evidence.people < MIN_PEOPLE or not evidence.tried:
         return ""
     most = wilson(evidence.worked, evidence.tried).high
-    if most >= FAILS_BELOW:
-        return ""
-    counts = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
-    return (
-        f"withdrawn by itself: {counts}, so at most {most:.0%} of the times; restoring it weighs only what comes after"
-    )
+    figures = f"{evidence.says}, so at most {most:.0%} of the times"
+    return f"withdrawn by itself: {figures}; restoring it weighs only what comes after" if most < FAILS_BELOW else ""

@@ -55,6 +55,13 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
     if len(ids) > MAX_SENT:
         raise InputError(f"{len(ids)} memories at once: propose at most {MAX_SENT}")
     items = await get_memories(toolbox, ids)
+    for item in items:
+        if is_teams(item.scope):
+            raise InputError(f"{item.id} is the team's already")
+        if item.status != "active":
+            raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
+        if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
+            raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
     proven = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
     return [
@@ -69,18 +76,8 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             project=project,
             word=said,
         )
-        for item in map(_checked, items)
+        for item in items
     ]
-
-
-def _checked(item: MemoryItem) -> MemoryItem:
-    if is_teams(item.scope):
-        raise InputError(f"{item.id} is the team's already")
-    if item.status != "active":
-        raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
-    if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
-        raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
-    return item
 
 
 def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
@@ -100,26 +97,20 @@ async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Pro
     if not proposed:
         return []
     answered = await team.propose(await toolbox.store.team_cache.bank_id(), proposed)
-    await note(toolbox, url, answered, {each.origin_id: digest_of(each.draft) for each in proposed})
+    sent = {each.origin_id: digest(each.draft.model_dump(mode="json", exclude={"evidence"})) for each in proposed}
+    await note(toolbox, url, answered, sent)
     return answered
 
 
 async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digests: dict[str, str]) -> None:
-    """Note what became of one's own proposals, by what is known of the words that were sent."""
+    """Note what became of one's own proposals, by the digests of the words that were sent."""
+    kept = set(SentProposal.model_fields)
     known = [
-        Sent(each.origin_id, digests[each.origin_id], SentProposal.model_validate(each.model_dump(include=_KEPT)))
+        Sent(each.origin_id, digests[each.origin_id], SentProposal.model_validate(each.model_dump(include=kept)))
         for each in proposals
         if each.origin_id in digests
     ]
     await toolbox.store.team_cache.note_sent(toolbox.scope, url, known, toolbox.clock.now())
-
-
-_KEPT = set(SentProposal.model_fields)
-
-
-def digest_of(draft: MemoryDraft) -> str:
-    """Return by what the words of a proposal are known again."""
-    return digest(draft.model_dump(mode="json", exclude={"evidence"}))
 
 
 async def proven(toolbox: Toolbox, url: str) -> list[str]:
@@ -255,12 +246,11 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
 
 def _bounded(shared: SharedMemory) -> SharedMemory:
     """Return what is shared with names that can be shown, and counts that can be."""
-    counts = shared.evidence
     return shared.model_copy(
         update={
             "proposed_by": tuple(clean(name)[:_MAX_NAME] for name in shared.proposed_by[:_MAX_NAMES]),
             "accepted_by": None if shared.accepted_by is None else clean(shared.accepted_by)[:_MAX_NAME],
-            "evidence": counts.model_copy(update={"worked": min(counts.worked, counts.tried)}),
+            "evidence": shared.evidence.bounded,
         }
     )
 

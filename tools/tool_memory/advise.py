@@ -281,11 +281,8 @@ def _rate(measure: Measure) -> str:
 
 
 def _guidelines(tool_name: str, guidelines: Guidelines) -> str:
-    lines = [f"### {name_of(tool_name)}"] if tool_name else []
-    for field, title in _SECTIONS:
-        sentences: tuple[str, ...] = getattr(guidelines, field)
-        lines += [f"- {title}: {_safe(each, 400)}" for each in sentences]
-    return "" if guidelines.is_empty else "\n".join(lines)
+    lines = [f"- {title}: {_safe(each, 400)}" for field, title in _SECTIONS for each in getattr(guidelines, field)]
+    return "\n".join([f"### {name_of(tool_name)}", *lines] if tool_name and lines else lines)
 
 
 def _safe(text: str, limit: int) -> str:

@@ -246,23 +246,17 @@ def says_nothing(output: str) -> bool:
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:
     """Join each tool call to its observation: by call id, else the next observation before the following call."""
-    steps, ends = trajectory.steps, _answers(trajectory.steps)
+    steps, ends, waiting = trajectory.steps, dict[int, int](), dict[str, list[int]]()
+    for at, step in enumerate(steps):
+        same = waiting.setdefault(step.call_id or "", [])
+        if step.kind == "tool_call":
+            if not step.call_id:
+                same.clear()
+            same.append(at)
+        elif step.kind == "observation" and same:
+            ends[same.pop(0)] = at
     return tuple(
         Call(at, step, steps[ends[at]] if at in ends else None, ends.get(at, at))
         for at, step in enumerate(steps)
         if step.kind == "tool_call"
     )
-
-
-def _answers(steps: tuple[Step, ...]) -> dict[int, int]:
-    """Return where the observation of each tool call is that has one."""
-    found, waiting = dict[int, int](), dict[str, list[int]]()
-    for index, step in enumerate(steps):
-        same = waiting.setdefault(step.call_id or "", [])
-        if step.kind == "tool_call":
-            if not step.call_id:
-                same.clear()
-            same.append(index)
-        elif step.kind == "observation" and same:
-            found[same.pop(0)] = index
-    return found

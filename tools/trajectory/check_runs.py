@@ -63,7 +63,8 @@ def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
         if call.observation is None or call.failed or call.refused:
             continue
         for path, how in _of_command(call.command) if call.command else _of_tool(call):
-            if plain := _plain(path):
+            if _IS_PATH.fullmatch(path) and not path.startswith("/dev/"):
+                plain = str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
                 by_path.setdefault(plain, []).append((how, call))
     groups: dict[str, list[tuple[How, Call]]] = {}
     for path in sorted(by_path, key=len, reverse=True):
@@ -124,12 +125,6 @@ def _of_part(part: Part) -> Iterator[tuple[str, How]]:
     if how is not None:
         for word in plain:
             yield word, how
-
-
-def _plain(path: str) -> str:
-    if not _IS_PATH.fullmatch(path) or path.startswith("/dev/"):
-        return ""
-    return str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
 
 
 def same_file(left: str, right: str) -> bool:

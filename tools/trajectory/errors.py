@@ -45,7 +45,6 @@ class Error:
 
     calls: tuple[Call, ...]
     """Those of one intent that failed in the same way, the first of them first. Each failed call is of one error."""
-    failure: Failure
     repair: Repair | None
     """What ended it; None: nothing did, it stayed open."""
 
@@ -63,12 +62,15 @@ def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
         if not call.failed or index in taken:
             continue
         alike = _alike(calls, index)
-        end = _end(index, alike, calls)
-        attempts = [at for at in alike if calls[at].failed and (end is None or at < end)]
+        ended = next((at for at in alike if _succeeds(call, calls[at])), None)
+        attempts = [at for at in alike if calls[at].failed and (ended is None or at < ended)]
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
-        repair = None if end is None else _repair(calls, index, attempts, end)
-        found.append(Error(tuple(calls[at] for at in same), classify(call.error), repair))
+        repair = None
+        if ended is not None:
+            end = next((at for at in attempts if at > same[-1] and _done(calls, same[-1], at)), ended)
+            repair = _repair(calls, same, [at for at in attempts if at < end], end)
+        found.append(Error(tuple(calls[at] for at in same), repair))
     return tuple(found)
 
 
@@ -85,25 +87,11 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
     return found
 
 
-def _end(index: int, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
-    """Return the first of the calls of the same intent that got past the error; None where none went through.
-
-    Of those that failed in another way one counts where something had been done since the error came last.
-    """
-    failed = calls[index]
-    ended = next((at for at in alike if _succeeds(failed, calls[at])), None)
-    if ended is None:
-        return None
-    tries = [at for at in alike if at < ended and calls[at].failed]
-    last = max([index, *(at for at in tries if same_error(failed, calls[at]))])
-    return next((at for at in tries if at > last and _done(calls, last, at)), ended)
-
-
-def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
-    failed = calls[index]
-    start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
-    vain = {shape(call): call for call in _done(calls, index, start)}
-    done = _done(calls, start, end)
+def _repair(calls: Sequence[Call], same: Sequence[int], attempts: Sequence[int], end: int) -> Repair:
+    """Return what ended an error at a place; it came at the places `same`."""
+    failed = calls[same[0]]
+    vain = {shape(call): call for call in _done(calls, same[0], same[-1])}
+    done = _done(calls, same[-1], end)
     actions = [call for call in done if shape(call) not in vain] or done
     helped = {shape(call) for call in actions}
     return Repair(
@@ -124,7 +112,11 @@ def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
     left, right = failed.command, other.command
     if left is None or right is None:
-        return left is right and failed.tool == other.tool and _same_object(failed, other)
+        if left is not right or failed.tool != other.tool:
+            return False
+        if failed.writes and failed.file and other.file:  # an edit is of its file, wherever that was looked for first
+            return PurePosixPath(failed.file).name == PurePosixPath(other.file).name
+        return bool(set(failed.input) & set(other.input)) or not failed.input
     if left.name and left.name == right.name:
         if left.purpose in CHECKS:
             one, two = selection_of(failed), selection_of(other)
@@ -150,13 +142,6 @@ def _same_arguments(left: Command, right: Command) -> bool:
     verbs = {next(filter(_VERB.fullmatch, words), "") for words in (one, two)} - {""}
     shared, least = len({*one} & {*two}), min(len({*one}), len({*two}))
     return one == two or (len(verbs) < 2 and 2 * shared >= least and (least > 0 or " " in left.name))
-
-
-def _same_object(left: Call, right: Call) -> bool:
-    """What an edit is of is its file, wherever that was looked for first."""
-    if left.writes and left.file and right.file:
-        return PurePosixPath(left.file).name == PurePosixPath(right.file).name
-    return bool(set(left.input) & set(right.input)) or not left.input
 
 
 def same_error(left: Call, right: Call) -> bool:

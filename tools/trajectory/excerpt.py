@@ -6,7 +6,6 @@ so that no text of a step can look like a step of its own.
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -46,8 +45,8 @@ def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     budget_tokens = max(budget_tokens, 200)
     texts = [_shown(step, budget_tokens // _SHARE) for step in trajectory.steps]
     costs, room = [count_tokens(f"{text}\n") for text in texts], budget_tokens - _NOTES_TOKENS
-    head = _fitting(costs, room // _SHARE)
-    tail = len(costs) - _fitting(costs[head:][::-1], room - sum(costs[:head]))
+    head = bisect_right([*accumulate(costs)], room // _SHARE)
+    tail = len(costs) - bisect_right([*accumulate(costs[head:][::-1])], room - sum(costs[:head]))
     parts = [*texts[:head], *texts[tail:]]
     if tail > head:
         parts.insert(head, f"[… {tail - head} steps left out here …]")
@@ -68,13 +67,14 @@ def _within(text: str, most_tokens: int) -> str:
     return text
 
 
-def _fitting(costs: Sequence[int], room: int) -> int:
-    """Return how many of the first ones fit into the room."""
-    return bisect_right(list(accumulate(costs)), room)
-
-
 def _shown(step: Step, most_tokens: int) -> str:
-    body = _within("\n".join(_body(step)), most_tokens)
+    said: list[str] = []
+    for key, value in (step.tool_input or {}).items():
+        given = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        said.append(f"{_one_line(key)}: " + clean(given).replace("\n", f"\n{_INDENT}"))
+    if step.text:
+        said.append(clean(step.text).strip("\n"))
+    body = _within("\n".join(said), most_tokens)
     return "\n".join((_headline(step), *(f"{_INDENT}{line}".rstrip() for line in body.splitlines())))
 
 
@@ -88,15 +88,6 @@ def _headline(step: Step) -> str:
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
     marks = ", reported as an error" * bool(step.is_error) + ", interrupted by the user" * step.interrupted
     return f"[{_one_line(step.id)}] {said}{code}{marks}"
-
-
-def _body(step: Step) -> Iterator[str]:
-    """Yield what was said, called or observed."""
-    for key, value in (step.tool_input or {}).items():
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield f"{_one_line(key)}: " + clean(said).replace("\n", f"\n{_INDENT}")
-    if step.text:
-        yield clean(step.text).strip("\n")
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,6 @@
 """One reading of a trajectory: its calls, errors, files, goals and the user's word, each found once for all."""
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -74,11 +73,29 @@ class Reading:
     def changes(self) -> tuple[Call, ...]:
         """The calls that changed something; a line of many commands may have done so though the last of them failed."""
         wrote = {call.position for file in self.files for how, call in file.touches if how != "read"}
-        return tuple(call for call in self.calls if call.position in wrote or _changes(call))
+
+        def changed(call: Call) -> bool:
+            if call.refused or call.observation is None:
+                return False
+            if call.command is not None and len(call.command.parts) > 1:
+                return any(map(call.command.changes, call.command.parts))
+            return call.writes and not call.failed
+
+        return tuple(call for call in self.calls if call.position in wrote or changed(call))
 
     @cached_property
     def said(self) -> tuple[Said, ...]:
-        return tuple(_said(self.trajectory.steps, self.calls[0].position)) if self.calls else ()
+        """What the user said once the agent had begun to act."""
+        steps, found = self.trajectory.steps, list[Said]()
+        begun = self.calls[0].position if self.calls else len(steps)
+        for index, (before, step) in enumerate(pairwise(steps), 1):
+            if index <= begun or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
+                continue
+            asked = before.kind == "message" and before.role == "assistant" and "?" in before.text[-400:]
+            is_answer = asked and bool(_NO.match(step.text))
+            stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
+            found.append(Said(index, step, feedback(step.text), is_answer, stopped))
+        return tuple(found)
 
     @cached_property
     def particulars(self) -> tuple[str, ...]:
@@ -86,24 +103,6 @@ class Reading:
         return particulars_of(self.calls)
 
 
-def _changes(call: Call) -> bool:
-    if call.refused or call.observation is None:
-        return False
-    if call.command is not None and len(call.command.parts) > 1:
-        return any(map(call.command.changes, call.command.parts))
-    return call.writes and not call.failed
-
-
 def read(given: Trajectory | Reading) -> Reading:
     """Return the reading of a trajectory; one that was read before is returned as it is."""
     return given if isinstance(given, Reading) else Reading(given)
-
-
-def _said(steps: Sequence[Step], begun: int) -> Iterator[Said]:
-    for index, (before, step) in enumerate(pairwise(steps), 1):
-        if index <= begun or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
-            continue
-        asked = before.kind == "message" and before.role == "assistant" and "?" in before.text[-400:]
-        is_answer = asked and bool(_NO.match(step.text))
-        stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
-        yield Said(index, step, feedback(step.text), is_answer, stopped)

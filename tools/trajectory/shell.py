@@ -292,24 +292,18 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """Return a simple command without assignments and the programs that run it."""
+    """Return a simple command without assignments and the programs that run it, their options and time limits."""
     while words:
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
         elif launcher := _LAUNCHER.match(" ".join(words[:2])):
-            words = _after_options(words[1 + launcher[0].count(" ") :])
+            words = words[1 + launcher[0].count(" ") :]
+            while words and words[0] != "-m" and (words[0].startswith("-") or _DURATION.fullmatch(words[0])):
+                words = words[2 if _WITH_VALUE.fullmatch(words[0]) else 1 :]
             words = ["python", *words] if words[:1] == ["-m"] else words
         else:
             break
     return words
-
-
-def _after_options(words: list[str]) -> list[str]:
-    """Return what follows options and a time limit; `-m` begins a module of its own."""
-    at = 0
-    while at < len(words) and words[at] != "-m" and (words[at].startswith("-") or _DURATION.fullmatch(words[at])):
-        at += 2 if _WITH_VALUE.fullmatch(words[at]) else 1
-    return words[at:]
 
 
 def _first_plain(words: list[str]) -> str:

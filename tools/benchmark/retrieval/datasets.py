@@ -32,16 +32,15 @@ class Published(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Query(Published):
+class _Line(Published):
+    """A document of BEIR, or a query, which has no title."""
+
     id: str = Field(alias="_id", coerce_numbers_to_str=True)
     text: str
-
-
-class _Document(_Query):
     title: str | None = None
 
 
-_DOCUMENT, _QUERY = TypeAdapter(_Document), TypeAdapter(_Query)
+_LINE = TypeAdapter(_Line)
 
 
 def sample() -> Dataset:
@@ -59,18 +58,18 @@ def beir(
     name: str, corpus: Iterable[object], queries: Iterable[object], judgements: Iterable[str], where: Mapping[str, str]
 ) -> Dataset:
     """Return the dataset of a folder in BEIR's form; `where` names its three files. Raises `InputError`."""
-    documents = [checked(_DOCUMENT, row, f"{where['corpus']}: line {at}") for at, row in enumerate(corpus, start=1)]
-    asked = [checked(_QUERY, row, f"{where['queries']}: line {at}") for at, row in enumerate(queries, start=1)]
+    documents = [checked(_LINE, row, f"{where['corpus']}: line {at}") for at, row in enumerate(corpus, start=1)]
+    asked = [checked(_LINE, row, f"{where['queries']}: line {at}") for at, row in enumerate(queries, start=1)]
     relevant = _judged(judgements, where["qrels"])
-    items = tuple(BenchmarkItem(id=each.id, content=_text(each)) for each in documents if _text(each))
+    items = tuple(
+        BenchmarkItem(id=each.id, content=content)
+        for each in documents
+        if (content := "\n".join(part for part in (each.title, each.text) if part and part.strip()))
+    )
     questions = tuple(
         BenchmarkQuestion(query=each.text, gold=tuple(relevant[each.id])) for each in asked if each.id in relevant
     )
     return complete(Dataset(name=name, items=items, questions=questions), where["qrels"])
-
-
-def _text(document: _Document) -> str:
-    return "\n".join(part for part in (document.title, document.text) if part and part.strip())
 
 
 def _judged(lines: Iterable[str], where: str) -> dict[str, list[str]]:

@@ -44,11 +44,6 @@ def read_lines(path: Path) -> Iterator[Any]:
             yield parsed(line, f"{path.name}: line {number}")
 
 
-def read_json(path: Path) -> Any:
-    """Return what a file of JSON holds. Raises `InputError`."""
-    return parsed(read_text(path), path.name)
-
-
 def parsed(text: str, where: str) -> Any:
     """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
     try:
@@ -196,7 +191,13 @@ class RetrievalRun(Generic[AnyOptions]):
         asked = Asked(system.name)
         self.asked.append(asked)
         try:
-            await _fill(system, self.dataset, asked)
+            started = time.perf_counter()
+            for group, items in by_group(self.dataset).items():
+                await system.ingest(group, items)
+            # A bank that systems share knows its own time.
+            asked.ingest_s = system.bank.seconds if isinstance(system, BankSystem) else time.perf_counter() - started
+            size = await system.size_bytes()
+            asked.bytes_per_item = None if size is None else size / len(self.dataset.items)
             await self._ask_all(system, asked)
         finally:
             self.context.keep(self.results())
@@ -219,16 +220,6 @@ class RetrievalRun(Generic[AnyOptions]):
             if number % _REPORT_EVERY == 0 or self.done == self.total:
                 message = f"{system.name}: {number} asked"
                 await self.context.report(Progress(done=self.done, total=self.total, message=message))
-
-
-async def _fill(system: MemorySystem, dataset: Dataset, asked: Asked) -> None:
-    """Give a system all items; note how long that took and how much they take. A shared bank knows its own time."""
-    started = time.perf_counter()
-    for group, items in by_group(dataset).items():
-        await system.ingest(group, items)
-    asked.ingest_s = system.bank.seconds if isinstance(system, BankSystem) else time.perf_counter() - started
-    size = await system.size_bytes()
-    asked.bytes_per_item = None if size is None else size / len(dataset.items)
 
 
 async def measure(context: SuiteContext, options: RetrievalOptions) -> SuiteResults:
@@ -254,8 +245,7 @@ async def measured(context: SuiteContext, options: AnyOptions, kind: type[Retrie
 
 
 def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
-    path = None if options.path is None else context.root / Path(options.path).expanduser()
-    return load(options.dataset, path)
+    return load(options.dataset, None if options.path is None else context.root / Path(options.path).expanduser())
 
 
 def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
@@ -280,7 +270,7 @@ def load(name: DatasetName, path: Path | None) -> Dataset:
         "locomo-sessions": partial(locomo, by_session=True),
         "longmemeval": longmemeval,
     }
-    return forms[name](read_json(path), path.name)
+    return forms[name](parsed(read_text(path), path.name), path.name)
 
 
 def _beir(folder: Path) -> Dataset:

@@ -125,7 +125,9 @@ class Summary:
         )
         yield table(f"Retrieval on {self._info.name}", (system, asked, *shares, *_COSTS), self._asked, note)
         bounds = [
-            Column[Asked](name, lambda each, measure=measure: _bounds(self._found[each.system, "", measure]))
+            Column[Asked](
+                name, lambda each, at=measure: "{1:.1f} to {2:.1f}".format(*percent(self._found[each.system, "", at]))
+            )
             for name, measure in self._shown.items()
         ]
         yield table("95 % intervals", (system, *bounds), self._asked, "bootstrap over questions")
@@ -194,7 +196,3 @@ _COSTS: tuple[Column[Asked], ...] = (
 
 def _less(system: str) -> str:
     return f"{system} less {REFERENCE}"
-
-
-def _bounds(found: Interval) -> str:
-    return f"{100 * found.low:.1f} to {100 * found.high:.1f}"

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, ModelError
-from swarm_memory.schema.memory import MAX_CONTENT, ScoreParts
+from swarm_memory.schema.memory import MAX_CONTENT
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -106,12 +106,9 @@ class BankSystem:
         found = await retrieve(toolbox, question.query, k=k)
         if not {"vector", "exact_scan"} & {*found.legs}:
             raise _embedder_failed(toolbox, "; ".join(found.notices))
-        kept = [each.item.id for each in found.memories if self._found_by_leg(each.parts)]
+        by = "cosine" if self.leg == "vector" else "keyword"
+        kept = [each.item.id for each in found.memories if self.leg is None or getattr(each.parts, by) is not None]
         return self.bank.items_of(question.group, kept)[:k]
-
-    def _found_by_leg(self, parts: ScoreParts) -> bool:
-        found = {"vector": parts.cosine, "keyword": parts.keyword}
-        return self.leg is None or found[self.leg] is not None
 
     async def size_bytes(self) -> int | None:
         return await self.bank.size_bytes()
@@ -131,22 +128,16 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
-class _Okapi(Protocol):
-    """What is used of rank-bm25, which has no types of its own."""
-
-    def get_scores(self, query: Sequence[str]) -> Any: ...
-
-
 class OkapiSystem:
     """`BM25Okapi` of rank-bm25, one index for each group."""
 
     name = "bm25-okapi"
 
     def __init__(self) -> None:
-        self._indexes: dict[str, tuple[_Okapi, tuple[str, ...]]] = {}
+        self._indexes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        index: _Okapi = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
+        index = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
         self._indexes[group] = index, tuple(item.id for item in items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:

@@ -66,13 +66,10 @@ class _Cut(NamedTuple):
         return wilson(round(sum(map(MEASURES[measure], self.calls))), len(self.calls))
 
 
-def _rate_columns() -> Iterator[Column[_Cut]]:
-    for measure, title in zip(MEASURES, _TITLES, strict=True):
-        rate = partial(_Cut.rate, measure=measure)
-        yield Column(title, rate, ".3f", measure, lambda cut: len(cut.calls), "higher")
-
-
-_RATES = tuple(_rate_columns())
+_RATES = tuple(
+    Column[_Cut](title, partial(_Cut.rate, measure=measure), ".3f", measure, lambda cut: len(cut.calls), "higher")
+    for measure, title in zip(MEASURES, _TITLES, strict=True)
+)
 
 
 class Calls:
@@ -87,11 +84,17 @@ class Calls:
         if not self._called:
             return SuiteResults(dataset=info, notes=tuple(notes))
         base = self.of(BASELINE)
+        cases = tuple(
+            Cases(subject=scenario, measure=measure, values=tuple(float(value(each)) for each in self.of(scenario)))
+            for scenario in SCENARIOS[1:]
+            for measure, value in MEASURES.items()
+            if base and len(self.of(scenario)) == len(base)
+        )
         return SuiteResults(
             dataset=info,
-            figures=(*self._rates(), *self._improvements()),
+            figures=tuple(self._figures()),
             case_ids=tuple(f"{each.epoch}: {each.question}" for each in base),
-            cases=self._cases(len(base)),
+            cases=cases,
             tables=(self._comparison(), self._improvement_table(), self._levels()),
             plots=(self._curves(),),
             notes=tuple(notes),
@@ -116,28 +119,18 @@ class Calls:
         ratio = Resampling(len(ours), self._seed).ratio([ours[key] for key in theirs], list(theirs.values()))
         return Interval(*(each - 1 for each in ratio))
 
-    def _rates(self) -> Iterator[Figure]:
+    def _figures(self) -> Iterator[Figure]:
         for scenario in SCENARIOS:
             epochs = (_Cut(scenario, part, self.of(scenario, at)) for part, at in self._epochs.items())
             levels = (_Cut(scenario, level, self.of(scenario, level=level)) for level in LEVELS)
             for cut in (_Cut(scenario, "", self.of(scenario)), *epochs, *levels):
                 if cut.calls:
                     yield from figures(scenario, _RATES, cut, cut.part)
-
-    def _improvements(self) -> Iterator[Figure]:
         for scenario in _WITH_MEMORY:
             for part, epoch in {"": None, **self._epochs}.items():
                 got = self.improvement(scenario, "score", epoch)
                 if got is not None:
                     yield figure(f"{scenario} against without", "improvement_percent", percent(got), part=part)
-
-    def _cases(self, count: int) -> tuple[Cases, ...]:
-        return tuple(
-            Cases(subject=scenario, measure=measure, values=tuple(float(value(each)) for each in self.of(scenario)))
-            for scenario in SCENARIOS[1:]
-            for measure, value in MEASURES.items()
-            if count and len(self.of(scenario)) == count
-        )
 
     def _comparison(self) -> Table:
         parts = {**self._epochs, "all epochs": None}.items()
@@ -182,14 +175,12 @@ class Calls:
         return Table(title="Which tool was chosen", headings=headings, rows=tuple(rows))
 
     def _curves(self) -> Plot:
-        lines = tuple(self._curve(scenario) for scenario in SCENARIOS[1:] if self.of(scenario))
-        return Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=lines)
-
-    def _curve(self, scenario: Scenario) -> Series:
-        cuts = {
-            at: _Cut(scenario, part, calls) for part, at in self._epochs.items() if (calls := self.of(scenario, at))
-        }
-        return series(scenario, [(at, cut.rate("score")) for at, cut in cuts.items()])
+        lines = list[Series]()
+        for scenario in SCENARIOS[1:]:
+            cuts = {at: _Cut(scenario, part, self.of(scenario, at)) for part, at in self._epochs.items()}
+            if points := [(at, cut.rate("score")) for at, cut in cuts.items() if cut.calls]:
+                lines.append(series(scenario, points))
+        return Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=tuple(lines))
 
 
 def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:

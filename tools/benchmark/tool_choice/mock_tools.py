@@ -7,6 +7,7 @@ look like those of a search and never speak of quality.
 """
 
 import hashlib
+import json
 import re
 import sys
 from collections import defaultdict
@@ -15,8 +16,6 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from random import Random
 from typing import Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import DatasetInfo
@@ -67,28 +66,6 @@ def expected(level: Level, tool: str | None = None) -> float:
     return sum(PROFILES[each][level].useful for each in TOOLS) / len(TOOLS)
 
 
-Questions = tuple[str, ...]
-
-
-class LevelledQuestions(BaseModel):
-    """Questions by how much an answer takes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    simple: Questions = Field(min_length=1)
-    moderate: Questions = Field(min_length=1)
-    complex: Questions = Field(min_length=1)
-
-
-class QuestionFile(BaseModel):
-    """What is trained on and what is tested on; the form is that of ReMe's `query.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    train: LevelledQuestions
-    test: LevelledQuestions
-
-
 class Asked(NamedTuple):
     """One question and its level, which nobody knows but the mock tools."""
 
@@ -97,32 +74,26 @@ class Asked(NamedTuple):
 
 
 class QuestionSet(NamedTuple):
-    """The questions of a run."""
+    """The questions of a run: those that are trained on, and those that are tested on."""
 
-    name: str
     train: tuple[Asked, ...]
     test: tuple[Asked, ...]
 
     @property
     def info(self) -> DatasetInfo:
         """What the run says of its data."""
-        hashed = digest([[list(each) for each in part] for part in (self.train, self.test)])
-        return DatasetInfo(name=self.name, hash=hashed, items=len(self.train), questions=len(self.test))
+        hashed = digest([[list(each) for each in part] for part in self])
+        return DatasetInfo(name="own questions", hash=hashed, items=len(self.train), questions=len(self.test))
 
 
-def own_questions() -> QuestionFile:
-    """Return the questions that ship."""
+def own_questions(per_level: int | None = None) -> QuestionSet:
+    """Return the questions that ship, at most `per_level` of each level."""
     text = files("swarm_memory.tools.benchmark").joinpath("data", "tool_questions.json").read_text(encoding="utf-8")
-    return QuestionFile.model_validate_json(text)
-
-
-def chosen(found: QuestionFile, name: str, per_level: int | None) -> QuestionSet:
-    """Return the first questions of each level, at most `per_level`, as they are asked."""
-
-    def flat(part: LevelledQuestions) -> tuple[Asked, ...]:
-        return tuple(Asked(each, level) for level in LEVELS for each in getattr(part, level)[:per_level])
-
-    return QuestionSet(name, flat(found.train), flat(found.test))
+    parts: dict[str, dict[Level, list[str]]] = json.loads(text)
+    return QuestionSet(*(
+        tuple(Asked(each, level) for level in LEVELS for each in parts[part][level][:per_level])
+        for part in QuestionSet._fields
+    ))  # fmt: skip
 
 
 BUSY = "Error: Service busy, please try again later"
@@ -158,28 +129,19 @@ class SearchAnswer(NamedTuple):
 
 def search(seed: int, epoch: int, phase: str, asked: Asked, tool: str) -> SearchAnswer:
     """Call a tool with a question and nothing else."""
-    chance = Random(_seed(seed, epoch, phase, asked.text, tool))
+    parts = "\x1f".join(map(str, (seed, epoch, phase, asked.text, tool)))
+    chance = Random(int.from_bytes(hashlib.sha256(parts.encode()).digest()[:8]))
     profile = PROFILES[tool][asked.level]
     took = round(chance.uniform(0.2, 0.6), 3)
     if chance.random() >= profile.success:
         return SearchAnswer(BUSY, success=False, relevant=False, time_cost_s=took)
     relevant = chance.random() < profile.relevance
-    return SearchAnswer(_results(chance, asked.text if relevant else None), True, relevant, took)
-
-
-def _results(chance: Random, question: str | None) -> str:
-    """Return three results: about the question, or about other things."""
-    sites = chance.sample(_SITES, 3)
-    if question is None:
-        found = list(chance.sample(_ELSEWHERE, 3))
-    else:
-        found = [(question, text.format(question=question)) for text in chance.sample(_ABOUT, 3)]
-    rows = zip(sites, found, strict=True)
-    return "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in enumerate(rows, start=1))
-
-
-def _seed(*parts: object) -> int:
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8])
+    sites, about = chance.sample(_SITES, 3), _ELSEWHERE
+    if relevant:
+        about = tuple((asked.text, text.format(question=asked.text)) for text in _ABOUT)
+    rows = enumerate(zip(sites, chance.sample(about, 3), strict=True), start=1)
+    output = "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in rows)
+    return SearchAnswer(output, True, relevant, took)
 
 
 PROMPT = "benchmark_choose_tool"

@@ -1,6 +1,6 @@
 """The tool memory suite: its options, and its epochs of training and testing."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -31,7 +31,6 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     GuidanceReader,
     QuestionSet,
     SearchAnswer,
-    chosen,
     own_questions,
     search,
 )
@@ -146,7 +145,11 @@ class _Epoch:
         if logged:
             await log_tool_calls(workspace, logged, evaluate_later=False)
             await evaluate_tool_calls(workspace)
-        scores = await _scores(workspace)
+        evaluated: dict[str | None, float] = {}
+        for tool in TOOLS:
+            for kept in await workspace.store.tool_memory.recent_calls(workspace.scope, tool, WINDOW):
+                if kept.evaluation is not None:
+                    evaluated[kept.call.call_id] = kept.evaluation.score
         for at, asked in enumerate(questions):
             tool, answer = made.get(at, (None, None))
             called = Called(
@@ -156,7 +159,7 @@ class _Epoch:
                 asked.level,
                 tool,
                 success=answer is not None and answer.success,
-                score=scores.get(f"{self.number}-{at}", 0.0),
+                score=evaluated.get(f"{self.number}-{at}", 0.0),
                 relevant=answer is not None and answer.relevant,
             )
             self.run.called.append(called)
@@ -221,20 +224,14 @@ def _logged(call_id: str, asked: Asked, tool: str, answer: SearchAnswer) -> Logg
     )
 
 
-async def _scores(workspace: Toolbox) -> Mapping[str, float]:
-    """Return the score of each evaluated call by its id."""
-    found: dict[str, float] = {}
-    for tool in TOOLS:
-        for kept in await workspace.store.tool_memory.recent_calls(workspace.scope, tool, WINDOW):
-            if kept.evaluation is not None and kept.call.call_id is not None:
-                found[kept.call.call_id] = kept.evaluation.score
-    return found
-
-
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
-    questions = chosen(own_questions(), "own questions", options.per_level)
-    bank = _judged_as_chosen(bench.toolbox, options)
+    questions = own_questions(options.per_level)
+    bank = bench.toolbox
+    if options.chooser == "model" and bank.chat is None:
+        raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")
+    if options.chooser == "reader":
+        bank = replace(bank, chat=None)  # so that none evaluates either
     chooser = ChatChooser(bank.chat, TIMEOUT_S) if bank.chat is not None else GuidanceReader()
     delay_s = interval_of(bank.chat) if options.delay_s is None else options.delay_s
     run = _Run(bench, options, questions, chooser, delay_s)
@@ -245,13 +242,6 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
         for number in range(1, options.epochs + 1):
             await _Epoch(run, number, replace(bank, store=store)).measure()
     return run.results()
-
-
-def _judged_as_chosen(toolbox: Toolbox, options: ToolSuiteOptions) -> Toolbox:
-    """Return the toolbox without its chat model where no model is wanted, so that none evaluates either."""
-    if options.chooser == "model" and toolbox.chat is None:
-        raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")
-    return replace(toolbox, chat=None) if options.chooser == "reader" else toolbox
 
 
 SUITE = Suite(
