@@ -94,15 +94,22 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
     Raises what the driver raises when the damage lets no statement through.
     """
     with one_moment(connection):
-        _refresh_keyword_indexes(connection)
+        for name, sql in schema_objects().items():
+            if " USING fts5 " in sql:  # its own check trusts what it remembers, though others merged the parts
+                look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
+                connection.execute(look).fetchall()
         pages = [*_page_faults(connection)]
         memories = damaged(connection)
         rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
         trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
         indexes, vectors = [*_faults_of_memories(connection)], list[tuple[str, int, tuple[int, ...]]]()
         for space in all_spaces(connection):
+            size = space.dims * _BYTES[space.quantization]
+            (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
+            if odd:
+                indexes.append(f"{odd} vectors of {space.model} have a wrong size")
             faults, doubtful = _vector_faults(connection, space, _MEMORIES, searchable)
-            indexes += [*_size_faults(connection, space), *faults]
+            indexes += faults
             if doubtful:
                 vectors.append((space.model, space.dims, tuple(doubtful)))
         texts = (tokens.split() for (tokens,) in connection.execute(_QUERIES["tokens_of_passages"]))
@@ -110,14 +117,6 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
         for space in all_spaces(connection, _PASSAGES.queries):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
-
-
-def _refresh_keyword_indexes(connection: "Connection") -> None:
-    """Have FTS5 look at what is there now: its own check trusts what it remembers, though others merged the parts."""
-    for name, sql in schema_objects().items():
-        if " USING fts5 " in sql:
-            look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
-            connection.execute(look).fetchall()
 
 
 def _page_faults(connection: "Connection") -> Iterator[str]:
@@ -168,13 +167,6 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
         items.update(set(words))
     wrong = sum((items.pop(term, 0), places[term]) != (found, times) for term, found, times in indexed)
     return wrong + len(items)
-
-
-def _size_faults(connection: "Connection", space: "Space") -> Iterator[str]:
-    size = space.dims * _BYTES[space.quantization]
-    (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
-    if odd:
-        yield f"{odd} vectors of {space.model} have a wrong size"
 
 
 def _vector_faults(

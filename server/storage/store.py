@@ -54,7 +54,13 @@ class SqliteStore(BankThreads, Bank):
         self.hold_stores(consolidate_every, Recorder(self.write_records))
 
     async def forget_outside(self, traces: Traces) -> None:
-        await self.on_writer(partial(self._forget_in_backups, traces=traces))
+        """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
+
+        def forget_in_backups(connection: "SqliteConnection") -> None:
+            if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
+                back_up(connection, self._driver.module, self._path, FORGET)
+
+        await self.on_writer(forget_in_backups)
         await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
         await self.truncate_log()
 
@@ -69,8 +75,3 @@ class SqliteStore(BankThreads, Bank):
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
         return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
-
-    def _forget_in_backups(self, connection: "SqliteConnection", traces: Traces) -> None:
-        """Delete the backups that hold what was forgotten, and make one without it."""
-        if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
-            back_up(connection, self._driver.module, self._path, FORGET)

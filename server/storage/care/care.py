@@ -135,24 +135,21 @@ def _is_trusted(database: Path, bank: str) -> bool:
 
 
 def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
+    """Return what a bank holds, each item as one that nobody vouches for: its texts cleaned, redacted and screened."""
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
     faulty = 0
     for row in foreign.execute(_QUERIES["memories"]):
         try:
-            items.append(_as_new(item_of(row), settings, name))
+            item = item_of(row)
+            if not is_memory_id(item.id):
+                raise InputError("its id is none of ours")
+            texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+            origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
+            items.append(gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin})))
         except (StoreDamaged, InputError):
             faulty += 1
     return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
-
-
-def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
-    """Return an item as one that nobody vouches for: its texts cleaned, redacted and screened."""
-    if not is_memory_id(item.id):
-        raise InputError("its id is none of ours")
-    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
-    origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
-    return gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin}))
 
 
 def _carry_over(

@@ -1,17 +1,14 @@
-"""The files of a bank as the system sees them: on the disk for good, still the ones opened, the log still ours.
+"""The files of a bank as the system sees them: on the disk for good, for this user alone, still the ones opened.
 
-No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks. Its
-log is another file, which SQLite locks nothing of.
+No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
 """
 
 import errno
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from swarm_memory.schema.errors import StoreReplaced
-from swarm_memory.server.location import write_private
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
@@ -114,67 +111,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-_ENDED, _BEGUN = b"ended", b"begun "
-_HEADER_BYTES, _SALTS = 32, slice(16, 24)
-_MAX_GENERATIONS = 1000
-"""So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
-
-
-def note_log(log: str, mark_file: str) -> None:
-    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
-
-    It is noted before a commit, which may be cut off, and after it.
-    """
-    _note(mark_file, _salts_of(log) or _begun(log))
-
-
-def end_log(mark_file: str) -> None:
-    """Note that no log holds anything: one that does is none of ours. The caller holds the lock."""
-    _note(mark_file, _ENDED)
-
-
-def follows(log: str, mark_file: str) -> bool:
-    """Whether a log holds nothing, or can be the one that was noted, or that one begun again."""
-    noted, salts = _noted(mark_file), _salts_of(log)
-    if not size_of(log) or not noted:
-        return True
-    if noted == _ENDED:
-        return False
-    if noted.startswith(_BEGUN):
-        return noted in (_begun(log), _begun(""))  # where there was no file yet, SQLite has made one since
-    if not salts or salts == noted:
-        return True  # SQLite reads nothing of a log without a header
-    ahead = (int.from_bytes(salts[:4]) - int.from_bytes(noted[:4])) % 2**32
-    return 0 < ahead <= _MAX_GENERATIONS
-
-
-def _begun(log: str) -> bytes:
-    return _BEGUN + str(inode_of(log)).encode()
-
-
-def _salts_of(log: str) -> bytes:
-    """Return the salts of a log; nothing where it has no header.
-
-    The first is a number that grows by one each time the log begins again, the second is random ("Database File
-    Format", section 4.1): whoever has not read this log cannot make one that follows it.
-    """
-    with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
-        header = file.read(_HEADER_BYTES)
-        return header[_SALTS] if len(header) == _HEADER_BYTES else b""
-    return b""
-
-
-def _noted(mark_file: str) -> bytes:
-    try:
-        return Path(mark_file).read_bytes()
-    except OSError:
-        return b""
-
-
-def _note(mark_file: str, content: bytes) -> None:
-    """Write a note; where that cannot be written the former one stands."""
-    if content != _noted(mark_file):
-        with suppress(OSError):
-            write_private(Path(mark_file), content.decode(errors="surrogateescape"))

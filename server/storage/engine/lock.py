@@ -47,11 +47,6 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def lock_path(database: Path) -> Path:
-    """Return the path of the lock file of a database."""
-    return database.with_name(database.name + ".lock")
-
-
 @contextmanager
 def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
     """Hold the writer lock. Not reentrant.
@@ -59,7 +54,14 @@ def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
     Raises `StoreBusy` when it was not free within `timeout_s`, `StoreReadOnly` when the lock file cannot be written,
     `StorageError` when it is a link.
     """
-    descriptor = _open(lock_path(database))
+    path = database.with_name(database.name + ".lock")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
+        raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
     try:
         _acquire(descriptor, database, timeout_s)
         try:
@@ -68,16 +70,6 @@ def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
             _unlock(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    try:
-        return os.open(path, flags, 0o600)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
-        raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
 
 
 def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
