@@ -72,39 +72,6 @@ class ForeignBank(NamedTuple):
     """Where it is once it was taken over."""
 
 
-def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
-    """Return what is in a bank that was not made here; nothing of it is changed.
-
-    Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
-    """
-    with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-        return _content(foreign, settings, database.name)
-
-
-def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -> ForeignBank:
-    """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's place.
-
-    A bank of one project is of the project `here` then. Raises as `look`, `StoreBusy`, `StoreReadOnly`. Vectors are
-    the caller's.
-    """
-    fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
-    try:
-        with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-            taken = _content(foreign, settings, database.name)
-            target = connect(fresh, driver=driver)
-            try:
-                _carry_over(foreign, target, fresh, taken.memories, here)
-                with write_transaction(target, fresh, 10.0):
-                    Index(driver.vec_version is not None, driver.reason).rebuild(target)
-            finally:
-                close(target, fresh)
-            with writer_lock(database, settings.storage.busy_timeout_s):
-                kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
-    finally:
-        remove(fresh)
-    return taken._replace(kept=kept)
-
-
 @contextmanager
 def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"]:
     """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
@@ -221,12 +188,37 @@ class SqliteCare:
         return repair(self.database, self._driver(), self.settings.storage.busy_timeout_s)
 
     def look_at_foreign(self) -> ForeignBank:
-        """Look at a bank that was not made here by this user, as `care.takeover` says."""
-        return look(self.database, self._driver(), self.settings)
+        """Return what is in a bank that was not made here by this user; nothing of it is changed.
+
+        Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
+        """
+        driver = self._driver()
+        with storage_errors(driver.module, self.database), _opened_copy(self.database, driver) as foreign:
+            return _content(foreign, self.settings, self.database.name)
 
     def take_over(self) -> ForeignBank:
-        """Put a new bank of what is in such a one in its place, and trust that. Its vectors are still to be made."""
-        return take_over(self.database, self._driver(), self.settings, self.scope)
+        """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's.
+
+        A bank of one project is of the project here then. Raises as `look_at_foreign`, `StoreBusy`, `StoreReadOnly`.
+        Vectors are the caller's.
+        """
+        driver, database = self._driver(), self.database
+        fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
+        try:
+            with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+                taken = _content(foreign, self.settings, database.name)
+                target = connect(fresh, driver=driver)
+                try:
+                    _carry_over(foreign, target, fresh, taken.memories, self.scope)
+                    with write_transaction(target, fresh, 10.0):
+                        Index(driver.vec_version is not None, driver.reason).rebuild(target)
+                finally:
+                    close(target, fresh)
+                with writer_lock(database, self.settings.storage.busy_timeout_s):
+                    kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
+        finally:
+            remove(fresh)
+        return taken._replace(kept=kept)
 
     def _driver(self) -> Driver:
         return choose(self.settings.storage.sqlite)

@@ -160,26 +160,24 @@ def check(database: Path) -> Record | None:
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
     record = find(database)  # last: another process may begin the bank meanwhile
     if record is None:
-        if left is not None:
-            raise StoreUntrusted(_foreign(database, Path(left)))
-        return None
+        if left is None:
+            return None
+        with open(left, "rb") as file:  # noqa: PTH123 - no connection of this process has it open: it may be read
+            header = file.read(100)
+        if left != str(database) or header[68:72] == APPLICATION_ID.to_bytes(4):
+            said = f"or it was moved or copied. It was not opened: {TRUST}, or delete it"
+            raise StoreUntrusted(f"{left} was not made here by this user, {said}")
+        if not header.startswith(b"SQLite format 3\0"):
+            raise StoreUntrusted(f"{left} is not an SQLite database: move it away, or name another file")
+        raise StoreUntrusted(
+            f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+        )
     if inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
     if record.banks:
         _check_log(database)
     _check_journal(database, record)
     return record
-
-
-def _foreign(database: Path, left: Path) -> str:
-    """Return what is said of a file that has no record."""
-    with left.open("rb") as file:  # no connection of this process has it open: it may be read
-        header = file.read(100)
-    if left == database and header[68:72] != APPLICATION_ID.to_bytes(4):
-        if not header.startswith(b"SQLite format 3\0"):
-            return f"{left} is not an SQLite database: move it away, or name another file"
-        return f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
-    return f"{left} was not made here by this user, or it was moved or copied. It was not opened: {TRUST}, or delete it"
 
 
 def replaced(database: Path) -> str:

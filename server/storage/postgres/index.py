@@ -87,14 +87,6 @@ def leave(connection: "Connection", place: Place, item: Words) -> None:
         connection.execute(_QUERIES["add_recent"], _recent(place, item, -1))
 
 
-def drop_what_went(connection: "Connection", kind: int) -> None:
-    """Take the words of items that left out of the postings."""
-    for partition, scope_id in connection.execute(_QUERIES["partitions_to_enter"], {"kind": kind}).fetchall():
-        place = Place(kind, partition, scope_id)
-        connection.execute(_QUERIES["lock"], place._asdict())
-        _merge(connection, place)
-
-
 class Blocks:
     """The postings of one partition made again, of items that come in the order of their positions.
 
@@ -336,7 +328,10 @@ class PostgresIndex(Index):
 
     def tidy(self, connection: "Connection") -> None:
         """Take the words of what left out of the postings."""
-        drop_what_went(connection, self.kind)
+        places = connection.execute(_QUERIES["partitions_to_enter"], {"kind": self.kind}).fetchall()
+        for place in (Place(self.kind, partition, scope_id) for partition, scope_id in places):
+            connection.execute(_QUERIES["lock"], place._asdict())
+            _merge(connection, place)
 
     def _enter_vectors(
         self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
