@@ -12,8 +12,8 @@ from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine.connection import one_moment
 from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.server.storage.engine.lock import one_moment
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged

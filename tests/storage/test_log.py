@@ -18,7 +18,7 @@ import os, sys
 from pathlib import Path
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect, truncate_wal, write_transaction
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 database = Path(sys.argv[2])
 connection = connect(database, driver=choose(sys.argv[1]))
 for number in range(int(sys.argv[3])):

@@ -19,7 +19,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.care.care import SqliteCare
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups

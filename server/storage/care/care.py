@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,8 +20,17 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import state_folder
-from swarm_memory.server.storage.care.repair import Repaired, carry_over, drop_orphans, make_tokens, repair
-from swarm_memory.server.storage.care.restore import Restored, put_in_place, remove, restore
+from swarm_memory.server.storage.care.repair import (
+    Repaired,
+    Restored,
+    carry_over,
+    drop_orphans,
+    make_tokens,
+    put_in_place,
+    remove,
+    repair,
+    restore,
+)
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
@@ -34,8 +43,7 @@ from swarm_memory.server.storage.engine.connection import (
     storage_errors,
     write_transaction,
 )
-from swarm_memory.server.storage.engine.files import make_folder
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import make_folder, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.store import SqliteStore, open_store
@@ -87,18 +95,13 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
         with closing(open_read_only(driver.module, copy)) as connection:
             if check_content(connection, database) == "new":
                 raise InputError(f"{database} is empty: delete it")
-            if _is_trusted(database, registry.identity(connection)):
+            record = None
+            with suppress(StoreUntrusted):
+                record = registry.check(database)
+            # Opening it would be refused by neither look: at the files, and at the bank's id.
+            if record is not None and (not record.banks or registry.identity(connection) in record.banks):
                 raise InputError(f"{database} was made here by this user: it needs no more trust")
             yield connection
-
-
-def _is_trusted(database: Path, bank: str) -> bool:
-    """Return whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
-    try:
-        record = registry.check(database)
-    except StoreUntrusted:
-        return False
-    return record is not None and (not record.banks or bank in record.banks)
 
 
 def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:

@@ -36,8 +36,14 @@ from swarm_memory.schema.sqlite.statements import (
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
-from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, make_private, size_of
-from swarm_memory.server.storage.engine.lock import one_moment, transaction, writer_lock
+from swarm_memory.server.storage.engine.files import (
+    OpenedFile,
+    flush,
+    make_folder,
+    make_private,
+    size_of,
+    writer_lock,
+)
 from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
@@ -277,6 +283,33 @@ def write_transaction(
         registry.note_log(database)
         if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
             truncate_wal(connection)
+
+
+@contextmanager
+def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+    """Write the block in one transaction: committed at its end, undone by an exception."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        _undo(connection)
+        raise
+
+
+@contextmanager
+def one_moment(connection: "SqliteConnection") -> Generator[None]:
+    """Have all that is read in the block be of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        _undo(connection)
+
+
+def _undo(connection: "SqliteConnection") -> None:
+    if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
+        connection.execute("ROLLBACK")
 
 
 def truncate_wal(connection: "SqliteConnection", *, for_good: bool = False) -> bool:

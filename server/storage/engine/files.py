@@ -1,14 +1,22 @@
-"""The files of a bank as the system sees them: on the disk for good, for this user alone, still the ones opened.
+"""The files of a bank as the system sees them: on the disk for good, still the ones opened, under the writer lock.
 
 No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
+
+One process at a time writes to a bank: it holds a lock on a file beside it, around every write transaction and
+checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL database when several processes write and
+checkpoint at once.
 """
 
 import errno
 import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from swarm_memory.schema.errors import StoreReplaced
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreReplaced
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
@@ -111,3 +119,68 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextmanager
+def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
+    """Hold the writer lock. Not reentrant.
+
+    Raises `StoreBusy` when it was not free within `timeout_s`, `StoreReadOnly` when the lock file cannot be written,
+    `StorageError` when it is a link.
+    """
+    path = database.with_name(database.name + ".lock")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
+        raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
+    try:
+        _acquire(descriptor, database, timeout_s)
+        try:
+            yield
+        finally:
+            _unlock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    wait_s = FIRST_WAIT_S
+    while not _try_lock(descriptor):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise StoreBusy(f"another process has been writing to {database} for more than {timeout_s:g} s; try again")
+        time.sleep(min(wait_s, left))
+        wait_s = min(wait_s * 2, LONGEST_WAIT_S)

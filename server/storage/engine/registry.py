@@ -17,8 +17,7 @@ from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
 from swarm_memory.server.location import write_private
-from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of, writer_lock
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection

@@ -20,8 +20,7 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
 )
 from swarm_memory.server.storage.engine.engine import FORKED, Engine
-from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
