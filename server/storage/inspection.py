@@ -1,19 +1,15 @@
-"""How a bank stands: its health as this process sees it, and all that is wrong inside.
+"""All that is wrong inside a bank.
 
 SQLite has no checksums of its own: it misses a third of random damage.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
-from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.connection import one_moment
-from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
@@ -60,34 +56,6 @@ _MEMORIES = _Indexed(queries("memories"), "memories", "projects", "the keyword i
 _PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the keyword index of sources")
 
 
-def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:
-    """Return the driver, the versions, the size, and what is less than usual. `dropped`: retrievals not recorded."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    notices: list[str] = []
-    if driver.vec_version is None:
-        notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
-    if read_only:
-        notices.append("the bank can only be read: nothing is learned and no use is counted")
-    if dropped:
-        notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
-    stale = [space.model for space in all_spaces(connection) if space.stale]
-    if stale and driver.vec_version is not None:
-        notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory bank reembed`")
-    return StorageHealth(
-        path=str(database),
-        driver=driver.name,
-        driver_reason=driver.reason,
-        sqlite_version=driver.sqlite_version,
-        sqlite_vec_version=driver.vec_version,
-        vector_search="vec0" if driver.vec_version else "exact_scan",
-        wal_reset_safe=driver.wal_reset_safe,
-        schema_version=version,
-        read_only=read_only,
-        size_bytes=sum(size_of(f"{database}{suffix}") for suffix in ("", "-wal")),
-        notices=tuple(notices),
-    )
-
-
 def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
     """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
 
@@ -98,7 +66,10 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
             if " USING fts5 " in sql:  # its own check trusts what it remembers, though others merged the parts
                 look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
                 connection.execute(look).fetchall()
-        pages = [*_page_faults(connection)]
+        found = connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall()
+        pages = [str(said) for (said,) in found if said != "ok"]
+        for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
+            pages.append(f"a row of {table} refers to a row of {parent} that is not there")
         memories = damaged(connection)
         rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
         trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
@@ -117,14 +88,6 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
         for space in all_spaces(connection, _PASSAGES.queries):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
-
-
-def _page_faults(connection: "Connection") -> Iterator[str]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall():
-        if said != "ok":
-            yield str(said)
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
-        yield f"a row of {table} refers to a row of {parent} that is not there"
 
 
 def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
