@@ -1,19 +1,15 @@
-"""How a bank stands: its health as this process sees it, and all that is wrong inside.
+"""All that is wrong inside a bank.
 
 SQLite has no checksums of its own: it misses a third of random damage.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
-from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.driver import Driver
-from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.server.storage.engine.lock import one_moment
+from swarm_memory.server.storage.engine.connection import one_moment
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
@@ -60,49 +56,31 @@ _MEMORIES = _Indexed(queries("memories"), "memories", "projects", "the keyword i
 _PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the keyword index of sources")
 
 
-def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:
-    """Return the driver, the versions, the size, and what is less than usual. `dropped`: retrievals not recorded."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    notices: list[str] = []
-    if driver.vec_version is None:
-        notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
-    if read_only:
-        notices.append("the bank can only be read: nothing is learned and no use is counted")
-    if dropped:
-        notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
-    stale = [space.model for space in all_spaces(connection) if space.stale]
-    if stale and driver.vec_version is not None:
-        notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory bank reembed`")
-    return StorageHealth(
-        path=str(database),
-        driver=driver.name,
-        driver_reason=driver.reason,
-        sqlite_version=driver.sqlite_version,
-        sqlite_vec_version=driver.vec_version,
-        vector_search="vec0" if driver.vec_version else "exact_scan",
-        wal_reset_safe=driver.wal_reset_safe,
-        schema_version=version,
-        read_only=read_only,
-        size_bytes=sum(size_of(f"{database}{suffix}") for suffix in ("", "-wal")),
-        notices=tuple(notices),
-    )
-
-
 def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
     """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
 
     Raises what the driver raises when the damage lets no statement through.
     """
     with one_moment(connection):
-        _refresh_keyword_indexes(connection)
-        pages = [*_page_faults(connection)]
+        for name, sql in schema_objects().items():
+            if " USING fts5 " in sql:  # its own check trusts what it remembers, though others merged the parts
+                look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
+                connection.execute(look).fetchall()
+        found = connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall()
+        pages = [str(said) for (said,) in found if said != "ok"]
+        for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
+            pages.append(f"a row of {table} refers to a row of {parent} that is not there")
         memories = damaged(connection)
         rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
         trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
         indexes, vectors = [*_faults_of_memories(connection)], list[tuple[str, int, tuple[int, ...]]]()
         for space in all_spaces(connection):
+            size = space.dims * _BYTES[space.quantization]
+            (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
+            if odd:
+                indexes.append(f"{odd} vectors of {space.model} have a wrong size")
             faults, doubtful = _vector_faults(connection, space, _MEMORIES, searchable)
-            indexes += [*_size_faults(connection, space), *faults]
+            indexes += faults
             if doubtful:
                 vectors.append((space.model, space.dims, tuple(doubtful)))
         texts = (tokens.split() for (tokens,) in connection.execute(_QUERIES["tokens_of_passages"]))
@@ -110,22 +88,6 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
         for space in all_spaces(connection, _PASSAGES.queries):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
-
-
-def _refresh_keyword_indexes(connection: "Connection") -> None:
-    """Have FTS5 look at what is there now: its own check trusts what it remembers, though others merged the parts."""
-    for name, sql in schema_objects().items():
-        if " USING fts5 " in sql:
-            look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
-            connection.execute(look).fetchall()
-
-
-def _page_faults(connection: "Connection") -> Iterator[str]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall():
-        if said != "ok":
-            yield str(said)
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
-        yield f"a row of {table} refers to a row of {parent} that is not there"
 
 
 def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
@@ -168,13 +130,6 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
         items.update(set(words))
     wrong = sum((items.pop(term, 0), places[term]) != (found, times) for term, found, times in indexed)
     return wrong + len(items)
-
-
-def _size_faults(connection: "Connection", space: "Space") -> Iterator[str]:
-    size = space.dims * _BYTES[space.quantization]
-    (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
-    if odd:
-        yield f"{odd} vectors of {space.model} have a wrong size"
 
 
 def _vector_faults(

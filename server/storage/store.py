@@ -12,8 +12,10 @@ from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.engine.engine import Recorder, reads
+from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.threads import BankThreads
-from swarm_memory.server.storage.inspection import Inspection, health, inspect
+from swarm_memory.server.storage.inspection import Inspection, inspect
+from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
 from swarm_memory.tools.ports.models import Embedder
 
@@ -54,13 +56,44 @@ class SqliteStore(BankThreads, Bank):
         self.hold_stores(consolidate_every, Recorder(self.write_records))
 
     async def forget_outside(self, traces: Traces) -> None:
-        await self.on_writer(partial(self._forget_in_backups, traces=traces))
+        """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
+
+        def forget_in_backups(connection: "SqliteConnection") -> None:
+            if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
+                back_up(connection, self._driver.module, self._path, FORGET)
+
+        await self.on_writer(forget_in_backups)
         await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
         await self.truncate_log()
 
     @reads
     def health(self, connection: "Connection") -> StorageHealth:
-        return health(connection, self._path, self._driver, self.read_only, self.recorder.dropped)
+        """Return the driver, the versions, the size, and what is less than usual."""
+        driver = self._driver
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        notices: list[str] = []
+        if driver.vec_version is None:
+            notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
+        if self.read_only:
+            notices.append("the bank can only be read: nothing is learned and no use is counted")
+        if dropped := self.recorder.dropped:
+            notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
+        stale = [space.model for space in all_spaces(connection) if space.stale]
+        if stale and driver.vec_version is not None:
+            notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory bank reembed`")
+        return StorageHealth(
+            path=str(self._path),
+            driver=driver.name,
+            driver_reason=driver.reason,
+            sqlite_version=driver.sqlite_version,
+            sqlite_vec_version=driver.vec_version,
+            vector_search="vec0" if driver.vec_version else "exact_scan",
+            wal_reset_safe=driver.wal_reset_safe,
+            schema_version=version,
+            read_only=self.read_only,
+            size_bytes=sum(size_of(f"{self._path}{suffix}") for suffix in ("", "-wal")),
+            notices=tuple(notices),
+        )
 
     async def inspect(self) -> Inspection:
         """Look for damage and for indexes out of step; it reads the whole bank."""
@@ -69,8 +102,3 @@ class SqliteStore(BankThreads, Bank):
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
         return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
-
-    def _forget_in_backups(self, connection: "SqliteConnection", traces: Traces) -> None:
-        """Delete the backups that hold what was forgotten, and make one without it."""
-        if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
-            back_up(connection, self._driver.module, self._path, FORGET)

@@ -23,7 +23,7 @@ from swarm_memory.server.bank import Bank, running
 from swarm_memory.server.hooks.events import answer_hook
 from swarm_memory.server.hooks.main import VERBS as OF_VERBS
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.wiring import open_toolbox, place_of
 from tests.abuse.banks import settings_of
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection, registry
 from swarm_memory.server.storage.store import SqliteStore

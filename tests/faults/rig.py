@@ -20,8 +20,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import size_of, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory

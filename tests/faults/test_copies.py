@@ -20,7 +20,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.backup import KEEP, list_backups
 from swarm_memory.server.storage.store import SqliteStore

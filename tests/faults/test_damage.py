@@ -17,8 +17,7 @@ from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
-from swarm_memory.server.storage.care.repair import repair
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import repair, restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups

@@ -35,7 +35,7 @@ from pathlib import Path
 from tests.faults.rig import EVERY, HERE, fill, opened
 from swarm_memory.server.cli import main as cli
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.care.repair import repair
 
 if choose().name != "pysqlite3":

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery

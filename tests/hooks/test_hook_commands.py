@@ -10,7 +10,7 @@ from hook_project import DEMO, NOTE, SAID, TASK, HookProject
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 
 HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")

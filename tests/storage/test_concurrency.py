@@ -18,9 +18,9 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.engine import engine, lock
+from swarm_memory.server.storage.engine import engine, files
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import Event
 
@@ -142,7 +142,7 @@ def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locks = _OneByteLocks()
-    spec = importlib.util.spec_from_file_location("lock_of_windows", Path(str(lock.__file__)))
+    spec = importlib.util.spec_from_file_location("lock_of_windows", Path(str(files.__file__)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,16 +8,17 @@ import pytest
 from forked import ISOLATED, run
 
 from swarm_memory.schema.errors import StoreDamaged, StoreUntrusted
+from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.engine.files import end_log, note_log
 
 KILLED = """
 import os, sys
 from pathlib import Path
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect, truncate_wal, write_transaction
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 database = Path(sys.argv[2])
 connection = connect(database, driver=choose(sys.argv[1]))
 for number in range(int(sys.argv[3])):
@@ -48,14 +49,14 @@ def killed(database: Path, driver_name: str) -> Write:
 
 
 def test_a_note_of_the_log_that_cannot_be_written_leaves_the_former_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark = tmp_path / "mark"
-    end_log(str(mark))
+    close(connect(database, driver=driver), database)
+    (mark,) = (state_folder() / registry.FOLDER).rglob("*.log")
     former = mark.read_bytes()
-    (tmp_path / ".mark.0000000000000000").mkdir()  # stands where the new note would be written
+    (mark.parent / f".{mark.name}.0000000000000000").mkdir()  # stands where the new note would be written
     monkeypatch.setattr(os, "urandom", bytes)
-    note_log(str(tmp_path / "no-log"), str(mark))
+    registry.note_log(database)
     assert mark.read_bytes() == former
 
 

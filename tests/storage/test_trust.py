@@ -11,14 +11,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from indexed_items import Numbers
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import state_folder
-from swarm_memory.server.storage.care.care import look, take_over
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.care import SqliteCare
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
@@ -104,6 +105,12 @@ def cloned(origin: Path) -> Path:
     return folder / ".swarm" / "memory.db"
 
 
+def care_of(bank: Path, driver: Driver) -> SqliteCare:
+    """Return what looks after the bank of a project that is called as its folder is; it needs no embedder here."""
+    settings = Settings.model_validate({"storage": {"sqlite": driver.name}})
+    return SqliteCare(bank, settings, Scope(project=bank.parents[1].name), Numbers)
+
+
 def everything(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -130,7 +137,7 @@ async def test_a_bank_in_a_clone_is_not_opened_and_not_a_byte_is_changed(origin:
 async def test_looking_shows_what_is_in_it_and_changes_nothing(origin: Any, driver: Driver) -> None:
     bank = cloned(await origin())
     before = everything(bank.parent)
-    found = look(bank, driver, Settings())
+    found = care_of(bank, driver).look_at_foreign()
     assert [(each.title, each.status) for each in found.memories] == [("Retry the upload", "quarantined")]
     assert (found.jobs, found.faulty) == (1, 1)
     assert everything(bank.parent) == before
@@ -141,7 +148,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     origin: Any, driver: Driver, embedder: Any, driver_name: str
 ) -> None:
     bank = cloned(await origin())
-    taken = take_over(bank, driver, Settings(), Scope(project="clone"))
+    taken = care_of(bank, driver).take_over()
     assert taken.kept is not None
     assert taken.kept.is_file()
     connection = connect(bank, driver=driver)
@@ -158,7 +165,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     assert (await store.inspect()).sound
     await store.close()
     with pytest.raises(InputError, match="needs no more trust"):
-        take_over(bank, driver, Settings(), Scope(project="clone"))
+        care_of(bank, driver).take_over()
 
 
 async def test_a_pull_that_replaces_an_ignored_bank_is_noticed(
@@ -192,7 +199,7 @@ def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over
     mine.write_bytes(other.read_bytes())
     with pytest.raises(StoreUntrusted, match="replaced"):
         connect(mine, driver=driver)
-    take_over(mine, driver, Settings(), Scope(project="mine"))
+    care_of(mine, driver).take_over()
     close(connect(mine, driver=driver), mine)
 
 
@@ -253,7 +260,7 @@ async def test_no_journal_of_a_clone_is_played_and_no_file_is_deleted(
     assert victim.read_text() == "two years of work"
     assert everything(bank.parent) == before
     if not signed:
-        take_over(bank, driver, Settings(), Scope(project="clone"))
+        care_of(bank, driver).take_over()
         assert victim.read_text() == "two years of work"
 
 
@@ -308,7 +315,7 @@ def test_a_bank_that_its_user_moved_needs_one_command(tmp_path: Path, driver: Dr
     (tmp_path / "first").rename(tmp_path / "second")
     with pytest.raises(StoreUntrusted, match="moved"):
         connect(second, driver=driver)
-    take_over(second, driver, Settings(), Scope(project="second"))
+    care_of(second, driver).take_over()
     close(connect(second, driver=driver), second)
 
 

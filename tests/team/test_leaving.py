@@ -5,7 +5,7 @@ from pathlib import Path
 from postgres_server import BOTH_ENGINES, rows_with
 
 from swarm_memory.schema.team.sharing import team_scope
-from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.team.people import forget_person

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,8 +20,17 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import state_folder
-from swarm_memory.server.storage.care.repair import Repaired, carry_over, drop_orphans, make_tokens, repair
-from swarm_memory.server.storage.care.restore import Restored, put_in_place, remove, restore
+from swarm_memory.server.storage.care.repair import (
+    Repaired,
+    Restored,
+    carry_over,
+    drop_orphans,
+    make_tokens,
+    put_in_place,
+    remove,
+    repair,
+    restore,
+)
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
@@ -34,8 +43,7 @@ from swarm_memory.server.storage.engine.connection import (
     storage_errors,
     write_transaction,
 )
-from swarm_memory.server.storage.engine.files import make_folder
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import make_folder, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.store import SqliteStore, open_store
@@ -72,39 +80,6 @@ class ForeignBank(NamedTuple):
     """Where it is once it was taken over."""
 
 
-def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
-    """Return what is in a bank that was not made here; nothing of it is changed.
-
-    Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
-    """
-    with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-        return _content(foreign, settings, database.name)
-
-
-def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -> ForeignBank:
-    """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's place.
-
-    A bank of one project is of the project `here` then. Raises as `look`, `StoreBusy`, `StoreReadOnly`. Vectors are
-    the caller's.
-    """
-    fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
-    try:
-        with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-            taken = _content(foreign, settings, database.name)
-            target = connect(fresh, driver=driver)
-            try:
-                _carry_over(foreign, target, fresh, taken.memories, here)
-                with write_transaction(target, fresh, 10.0):
-                    Index(driver.vec_version is not None, driver.reason).rebuild(target)
-            finally:
-                close(target, fresh)
-            with writer_lock(database, settings.storage.busy_timeout_s):
-                kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
-    finally:
-        remove(fresh)
-    return taken._replace(kept=kept)
-
-
 @contextmanager
 def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"]:
     """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
@@ -120,39 +95,31 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
         with closing(open_read_only(driver.module, copy)) as connection:
             if check_content(connection, database) == "new":
                 raise InputError(f"{database} is empty: delete it")
-            if _is_trusted(database, registry.identity(connection)):
+            record = None
+            with suppress(StoreUntrusted):
+                record = registry.check(database)
+            # Opening it would be refused by neither look: at the files, and at the bank's id.
+            if record is not None and (not record.banks or registry.identity(connection) in record.banks):
                 raise InputError(f"{database} was made here by this user: it needs no more trust")
             yield connection
 
 
-def _is_trusted(database: Path, bank: str) -> bool:
-    """Return whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
-    try:
-        record = registry.check(database)
-    except StoreUntrusted:
-        return False
-    return record is not None and (not record.banks or bank in record.banks)
-
-
 def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
+    """Return what a bank holds, each item as one that nobody vouches for: its texts cleaned, redacted and screened."""
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
     faulty = 0
     for row in foreign.execute(_QUERIES["memories"]):
         try:
-            items.append(_as_new(item_of(row), settings, name))
+            item = item_of(row)
+            if not is_memory_id(item.id):
+                raise InputError("its id is none of ours")
+            texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+            origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
+            items.append(gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin})))
         except (StoreDamaged, InputError):
             faulty += 1
     return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
-
-
-def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
-    """Return an item as one that nobody vouches for: its texts cleaned, redacted and screened."""
-    if not is_memory_id(item.id):
-        raise InputError("its id is none of ours")
-    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
-    origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
-    return gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin}))
 
 
 def _carry_over(
@@ -224,12 +191,37 @@ class SqliteCare:
         return repair(self.database, self._driver(), self.settings.storage.busy_timeout_s)
 
     def look_at_foreign(self) -> ForeignBank:
-        """Look at a bank that was not made here by this user, as `care.takeover` says."""
-        return look(self.database, self._driver(), self.settings)
+        """Return what is in a bank that was not made here by this user; nothing of it is changed.
+
+        Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
+        """
+        driver = self._driver()
+        with storage_errors(driver.module, self.database), _opened_copy(self.database, driver) as foreign:
+            return _content(foreign, self.settings, self.database.name)
 
     def take_over(self) -> ForeignBank:
-        """Put a new bank of what is in such a one in its place, and trust that. Its vectors are still to be made."""
-        return take_over(self.database, self._driver(), self.settings, self.scope)
+        """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's.
+
+        A bank of one project is of the project here then. Raises as `look_at_foreign`, `StoreBusy`, `StoreReadOnly`.
+        Vectors are the caller's.
+        """
+        driver, database = self._driver(), self.database
+        fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
+        try:
+            with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+                taken = _content(foreign, self.settings, database.name)
+                target = connect(fresh, driver=driver)
+                try:
+                    _carry_over(foreign, target, fresh, taken.memories, self.scope)
+                    with write_transaction(target, fresh, 10.0):
+                        Index(driver.vec_version is not None, driver.reason).rebuild(target)
+                finally:
+                    close(target, fresh)
+                with writer_lock(database, self.settings.storage.busy_timeout_s):
+                    kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
+        finally:
+            remove(fresh)
+        return taken._replace(kept=kept)
 
     def _driver(self) -> Driver:
         return choose(self.settings.storage.sqlite)

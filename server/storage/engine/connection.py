@@ -26,7 +26,6 @@ from swarm_memory.schema.errors import (
 from swarm_memory.schema.sqlite.statements import (
     APPLICATION_ID,
     VECTOR_PARTITIONS,
-    Migration,
     code_table,
     migrations,
     newest_version,
@@ -42,10 +41,9 @@ from swarm_memory.server.storage.engine.files import (
     flush,
     make_folder,
     make_private,
-    note_log,
     size_of,
+    writer_lock,
 )
-from swarm_memory.server.storage.engine.lock import one_moment, transaction, writer_lock
 from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
@@ -279,13 +277,39 @@ def write_transaction(
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
-        log, mark = f"{database}-wal", str(registry.mark_file(database))
-        note_log(log, mark)
+        registry.note_log(database)
         with transaction(connection, "IMMEDIATE"):
             yield
-        note_log(log, mark)
-        if size_of(log) > LARGE_WAL_BYTES:
+        registry.note_log(database)
+        if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
             truncate_wal(connection)
+
+
+@contextmanager
+def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+    """Write the block in one transaction: committed at its end, undone by an exception."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        _undo(connection)
+        raise
+
+
+@contextmanager
+def one_moment(connection: "SqliteConnection") -> Generator[None]:
+    """Have all that is read in the block be of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        _undo(connection)
+
+
+def _undo(connection: "SqliteConnection") -> None:
+    if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
+        connection.execute("ROLLBACK")
 
 
 def truncate_wal(connection: "SqliteConnection", *, for_good: bool = False) -> bool:
@@ -406,15 +430,14 @@ def _complete(
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if state == "bank" and registry.is_complete(database) and journal == JOURNAL:
         return
-    log, mark = f"{database}-wal", str(registry.mark_file(database))
     with writer_lock(database, timeout_s):
-        note_log(log, mark)
+        registry.note_log(database)
         journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)
         if state != "bank":
             migrate(connection)
-        note_log(log, mark)
+        registry.note_log(database)
         registry.sign(database, registry.identity(connection), journal=journal)
     check_content(connection, database)
 
@@ -436,16 +459,13 @@ def _use_journal(module: ModuleType, connection: "SqliteConnection", database: P
 
 def migrate(connection: "SqliteConnection") -> int:
     """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
-    return sum(_apply(connection, migration) for migration in migrations())
-
-
-def _apply(connection: "SqliteConnection", migration: Migration) -> bool:
-    """Apply one migration unless it is there: the version is looked at again inside the exclusive transaction."""
-    with transaction(connection, "EXCLUSIVE"):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        missing = version < migration.number
-        if missing:
-            for statement in migration.statements:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {migration.number:d}")
-    return missing
+    applied = 0
+    for migration in migrations():
+        with transaction(connection, "EXCLUSIVE"):
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version < migration.number:
+                for statement in migration.statements:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {migration.number:d}")
+                applied += 1
+    return applied

@@ -120,30 +120,23 @@ Method: TypeAlias = "Callable[Concatenate[S, Connection, P], T]"
 Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
-def _through(name: Literal["read", "read_beside", "write"], method: "Method[S, P, T]") -> "Door[S, P, T]":
-    @wraps(method)
-    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        def call(connection: "Connection") -> T:
-            return method(self, connection, *args, **kwargs)
+def _run_by(name: Literal["read", "read_beside", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
+    """Return what has a method, which gets the connection, run by the method of `Engine` that is called so."""
 
-        return await getattr(self, name)(call)
+    def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
+        @wraps(method)
+        async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+            def call(connection: "Connection") -> T:
+                return method(self, connection, *args, **kwargs)
 
-    return run
+            return await getattr(self, name)(call)
 
+        return run
 
-def reads(method: "Method[S, P, T]") -> "Door[S, P, T]":
-    """Have a method, which gets the connection, run by `Engine.read`."""
-    return _through("read", method)
-
-
-def reads_beside(method: "Method[S, P, T]") -> "Door[S, P, T]":
-    """Have a method run by `Engine.read_beside`."""
-    return _through("read_beside", method)
+    return door
 
 
-def writes(method: "Method[S, P, T]") -> "Door[S, P, T]":
-    """Have a method run by `Engine.write`."""
-    return _through("write", method)
+reads, reads_beside, writes = _run_by("read"), _run_by("read_beside"), _run_by("write")
 
 
 Record = RetrievalRecord | ChatRecord

@@ -1,17 +1,22 @@
-"""The files of a bank as the system sees them: on the disk for good, still the ones opened, the log still ours.
+"""The files of a bank as the system sees them: on the disk for good, still the ones opened, under the writer lock.
 
-No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks. Its
-log is another file, which SQLite locks nothing of.
+No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
+
+One process at a time writes to a bank: it holds a lock on a file beside it, around every write transaction and
+checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL database when several processes write and
+checkpoint at once.
 """
 
 import errno
 import os
-from contextlib import suppress
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from swarm_memory.schema.errors import StoreReplaced
-from swarm_memory.server.location import write_private
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreReplaced
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
@@ -116,65 +121,66 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_ENDED, _BEGUN = b"ended", b"begun "
-_HEADER_BYTES, _SALTS = 32, slice(16, 24)
-_MAX_GENERATIONS = 1000
-"""So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02
 
+if sys.platform == "win32":
+    import msvcrt
 
-def note_log(log: str, mark_file: str) -> None:
-    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
-
-    It is noted before a commit, which may be cut off, and after it.
-    """
-    _note(mark_file, _salts_of(log) or _begun(log))
-
-
-def end_log(mark_file: str) -> None:
-    """Note that no log holds anything: one that does is none of ours. The caller holds the lock."""
-    _note(mark_file, _ENDED)
-
-
-def follows(log: str, mark_file: str) -> bool:
-    """Whether a log holds nothing, or can be the one that was noted, or that one begun again."""
-    noted, salts = _noted(mark_file), _salts_of(log)
-    if not size_of(log) or not noted:
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
         return True
-    if noted == _ENDED:
-        return False
-    if noted.startswith(_BEGUN):
-        return noted in (_begun(log), _begun(""))  # where there was no file yet, SQLite has made one since
-    if not salts or salts == noted:
-        return True  # SQLite reads nothing of a log without a header
-    ahead = (int.from_bytes(salts[:4]) - int.from_bytes(noted[:4])) % 2**32
-    return 0 < ahead <= _MAX_GENERATIONS
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _begun(log: str) -> bytes:
-    return _BEGUN + str(inode_of(log)).encode()
+@contextmanager
+def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
+    """Hold the writer lock. Not reentrant.
 
-
-def _salts_of(log: str) -> bytes:
-    """Return the salts of a log; nothing where it has no header.
-
-    The first is a number that grows by one each time the log begins again, the second is random ("Database File
-    Format", section 4.1): whoever has not read this log cannot make one that follows it.
+    Raises `StoreBusy` when it was not free within `timeout_s`, `StoreReadOnly` when the lock file cannot be written,
+    `StorageError` when it is a link.
     """
-    with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
-        header = file.read(_HEADER_BYTES)
-        return header[_SALTS] if len(header) == _HEADER_BYTES else b""
-    return b""
-
-
-def _noted(mark_file: str) -> bytes:
+    path = database.with_name(database.name + ".lock")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        return Path(mark_file).read_bytes()
-    except OSError:
-        return b""
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
+        raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
+    try:
+        _acquire(descriptor, database, timeout_s)
+        try:
+            yield
+        finally:
+            _unlock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _note(mark_file: str, content: bytes) -> None:
-    """Write a note; where that cannot be written the former one stands."""
-    if content != _noted(mark_file):
-        with suppress(OSError):
-            write_private(Path(mark_file), content.decode(errors="surrogateescape"))
+def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    wait_s = FIRST_WAIT_S
+    while not _try_lock(descriptor):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise StoreBusy(f"another process has been writing to {database} for more than {timeout_s:g} s; try again")
+        time.sleep(min(wait_s, left))
+        wait_s = min(wait_s * 2, LONGEST_WAIT_S)

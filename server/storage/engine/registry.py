@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
-from swarm_memory.server.storage.engine.files import (
-    end_log,
-    flush,
-    follows,
-    inode_of,
-    make_folder,
-    make_private,
-    size_of,
-)
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.location import write_private
+from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of, writer_lock
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
@@ -35,6 +27,11 @@ TRUST = "look into it and take it over with `swarm-memory bank trust`"
 _LOOK_WAIT_S = 2.0
 
 _PLAYED = ("", "-wal", "-journal")
+_ENDED, _BEGUN = b"ended", b"begun "
+_HEADER_BYTES, _SALTS = 32, slice(16, 24)
+_MAX_GENERATIONS = 1000
+"""So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
+
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The last eight bytes of a rollback journal that names another file (SQLite's pager.c); ours never do."""
 
@@ -96,10 +93,19 @@ def sign(database: Path, bank: str, file: Path | None = None, journal: str = "wa
     note_end(database)
 
 
+def note_log(database: Path) -> None:
+    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
+
+    It is noted before a commit, which may be cut off, and after it.
+    """
+    log = f"{database}-wal"
+    _note(_mark_of(database), _salts_of(log) or _begun(log))
+
+
 def note_end(database: Path) -> None:
-    """Note that no log holds anything, where that is so. The caller holds the writer lock."""
+    """Note that no log holds anything, where that is so: one that does is none of ours. The caller holds the lock."""
     if not size_of(f"{database}-wal") and _file(database).is_file():
-        end_log(str(mark_file(database)))
+        _note(_mark_of(database), _ENDED)
 
 
 @contextmanager
@@ -153,26 +159,24 @@ def check(database: Path) -> Record | None:
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
     record = find(database)  # last: another process may begin the bank meanwhile
     if record is None:
-        if left is not None:
-            raise StoreUntrusted(_foreign(database, Path(left)))
-        return None
+        if left is None:
+            return None
+        with open(left, "rb") as file:  # noqa: PTH123 - no connection of this process has it open: it may be read
+            header = file.read(100)
+        if left != str(database) or header[68:72] == APPLICATION_ID.to_bytes(4):
+            said = f"or it was moved or copied. It was not opened: {TRUST}, or delete it"
+            raise StoreUntrusted(f"{left} was not made here by this user, {said}")
+        if not header.startswith(b"SQLite format 3\0"):
+            raise StoreUntrusted(f"{left} is not an SQLite database: move it away, or name another file")
+        raise StoreUntrusted(
+            f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+        )
     if inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
     if record.banks:
         _check_log(database)
     _check_journal(database, record)
     return record
-
-
-def _foreign(database: Path, left: Path) -> str:
-    """Return what is said of a file that has no record."""
-    with left.open("rb") as file:  # no connection of this process has it open: it may be read
-        header = file.read(100)
-    if left == database and header[68:72] != APPLICATION_ID.to_bytes(4):
-        if not header.startswith(b"SQLite format 3\0"):
-            return f"{left} is not an SQLite database: move it away, or name another file"
-        return f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
-    return f"{left} was not made here by this user, or it was moved or copied. It was not opened: {TRUST}, or delete it"
 
 
 def replaced(database: Path) -> str:
@@ -193,21 +197,66 @@ def identity(connection: "SqliteConnection") -> str:
 
 def _check_log(database: Path) -> None:
     """Raise `StoreUntrusted` for a log that cannot be the one that was noted."""
-    log, mark = f"{database}-wal", str(mark_file(database))
     # What is noted and the log are two files: looked at again while nobody is filling or emptying it. Whoever writes
     # meanwhile has read the log.
-    if not follows(log, mark):
+    if not _follows(database):
         with suppress(StoreBusy), writer_lock(database, _LOOK_WAIT_S):
-            if not follows(log, mark):
+            if not _follows(database):
                 raise StoreUntrusted(
-                    f"{log} is not the log that swarm-memory left beside its bank: nothing of it was read; delete it "
-                    "if a pull or an archive brought it"
+                    f"{database}-wal is not the log that swarm-memory left beside its bank: nothing of it was read; "
+                    "delete it if a pull or an archive brought it"
                 )
 
 
-def mark_file(database: Path) -> Path:
+def _follows(database: Path) -> bool:
+    """Whether a log holds nothing, or can be the one that was noted, or that one begun again."""
+    log = f"{database}-wal"
+    noted, salts = _noted(_mark_of(database)), _salts_of(log)
+    if not size_of(log) or not noted:
+        return True
+    if noted == _ENDED:
+        return False
+    if noted.startswith(_BEGUN):
+        return noted in (_begun(log), _begun(""))  # where there was no file yet, SQLite has made one since
+    if not salts or salts == noted:
+        return True  # SQLite reads nothing of a log without a header
+    ahead = (int.from_bytes(salts[:4]) - int.from_bytes(noted[:4])) % 2**32
+    return 0 < ahead <= _MAX_GENERATIONS
+
+
+def _begun(log: str) -> bytes:
+    return _BEGUN + str(inode_of(log)).encode()
+
+
+def _salts_of(log: str) -> bytes:
+    """Return the salts of a log; nothing where it has no header.
+
+    The first is a number that grows by one each time the log begins again, the second is random ("Database File
+    Format", section 4.1): whoever has not read this log cannot make one that follows it.
+    """
+    with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
+        header = file.read(_HEADER_BYTES)
+        return header[_SALTS] if len(header) == _HEADER_BYTES else b""
+    return b""
+
+
+def _mark_of(database: Path) -> Path:
     """Return where it is noted which log a bank has."""
     return _file(database).with_suffix(".log")
+
+
+def _noted(mark: Path) -> bytes:
+    try:
+        return mark.read_bytes()
+    except OSError:
+        return b""
+
+
+def _note(mark: Path, content: bytes) -> None:
+    """Write a note; where that cannot be written the former one stands."""
+    if content != _noted(mark):
+        with suppress(OSError):
+            write_private(mark, content.decode(errors="surrogateescape"))
 
 
 def _check_journal(database: Path, record: Record) -> None:

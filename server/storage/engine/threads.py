@@ -20,8 +20,7 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
 )
 from swarm_memory.server.storage.engine.engine import FORKED, Engine
-from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
@@ -146,20 +145,16 @@ class ConnectionThread(aiosqlite.Connection):
                 close(connection, self._database)
                 return
             if self._writes and found == "log lost":
-                self._save_log(connection)
+                with writer_lock(self._database, SAVE_WAIT_S):
+                    if size_of(f"{self._database}-wal"):
+                        log.error(
+                            "the log of %s was deleted while it was open, and another process has begun a new one: "
+                            "what was written last may be lost unless that process saved it",
+                            self._database,
+                        )
+                    else:  # only open connections still see the deleted log
+                        truncate_wal(connection)
             connection.close()
-
-    def _save_log(self, connection: "SqliteConnection") -> None:
-        """Write the deleted log, which only open connections still see, into the database."""
-        with writer_lock(self._database, SAVE_WAIT_S):
-            if size_of(f"{self._database}-wal"):
-                log.error(
-                    "the log of %s was deleted while it was open, and another process has begun a new one: what was "
-                    "written last may be lost unless that process saved it",
-                    self._database,
-                )
-            else:
-                truncate_wal(connection)
 
 
 class BankThreads(Engine):

@@ -83,8 +83,7 @@ class _Flag(Dumper):
     def dump(self, obj: bool) -> bytes:
         return b"1" if obj else b"0"
 
-    def quote(self, obj: bool) -> bytes:
-        return b"1" if obj else b"0"
+    quote = dump
 
 
 _ADAPTERS = AdaptersMap(psycopg.adapters)

@@ -54,45 +54,17 @@ class Place(NamedTuple):
     scope_id: int
 
 
-def words_of(seq: int, fields: Sequence[str]) -> Words:
-    """Return the words of an item by its fields (title, description, content), each of tokens joined by spaces."""
+def words_of(seq: int, fields: Sequence[str | bytes]) -> Words:
+    """Return the words of an item by its packed tokens, or of a passage by those of its three fields."""
+    texts = unpack(fields[0]).split("\n") if len(fields) == 1 else [str(each) for each in fields]
     weights: Counter[str] = Counter()
     length = 0
-    for field, weight in zip(fields, WEIGHTS, strict=True):
-        tokens = [token for token in field.split(" ") if token]
+    for text, weight in zip(texts, WEIGHTS, strict=True):
+        tokens = [token for token in text.split(" ") if token]
         length += len(tokens)
         for token in tokens:
             weights[folded(token)] += weight
     return Words(seq, length, weights)
-
-
-def enter(connection: "Connection", place: Place, items: Sequence[Words]) -> None:
-    """Enter items that are new there: a few are noted, many go into the postings at once."""
-    if len(items) >= ENTERED_AT_ONCE:
-        connection.execute(_QUERIES["lock"], place._asdict())
-        _merge(connection, place, items)
-        return
-    waiting = 0
-    for each in items:
-        (waiting,) = connection.execute(_QUERIES["add_recent"], _recent(place, each, 1)).fetchone()
-    if waiting >= ENTERED_AT_ONCE and connection.execute(_QUERIES["try_lock"], place._asdict()).fetchone() == (True,):
-        _merge(connection, place)
-
-
-def leave(connection: "Connection", place: Place, item: Words) -> None:
-    """Take an item out; its words must be those that it was entered with."""
-    if connection.execute(_QUERIES["drop_recent"], {**place._asdict(), "seq": item.seq}).rowcount:
-        _count(connection, place, -item.length)
-    else:
-        connection.execute(_QUERIES["add_recent"], _recent(place, item, -1))
-
-
-def drop_what_went(connection: "Connection", kind: int) -> None:
-    """Take the words of items that left out of the postings."""
-    for partition, scope_id in connection.execute(_QUERIES["partitions_to_enter"], {"kind": kind}).fetchall():
-        place = Place(kind, partition, scope_id)
-        connection.execute(_QUERIES["lock"], place._asdict())
-        _merge(connection, place)
 
 
 class Blocks:
@@ -228,14 +200,27 @@ class PostgresIndex(Index):
         """Whether a partition may have become large since the last look."""
 
     def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
-        place = self._place(connection, partition)
-        enter(connection, place, self._words(connection, seqs))
+        """Enter items that are new there: the words of a few are noted, those of many go into the postings at once."""
+        place, items = self._place(connection, partition), self._words(connection, seqs)
+        if len(items) >= ENTERED_AT_ONCE:
+            connection.execute(_QUERIES["lock"], place._asdict())
+            _merge(connection, place, items)
+        else:
+            waiting = 0
+            for each in items:
+                (waiting,) = connection.execute(_QUERIES["add_recent"], _recent(place, each, 1)).fetchone()
+            many = waiting >= ENTERED_AT_ONCE
+            if many and connection.execute(_QUERIES["try_lock"], place._asdict()).fetchone() == (True,):
+                _merge(connection, place)
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
     def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
         place = self._place(connection, partition)
         for item in self._words(connection, [seq]):
-            leave(connection, place, item)
+            if connection.execute(_QUERIES["drop_recent"], {**place._asdict(), "seq": seq}).rowcount:
+                _count(connection, place, -item.length)
+            else:
+                connection.execute(_QUERIES["add_recent"], _recent(place, item, -1))
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
         space = find_space(connection, model, dims, self.statements)
@@ -312,7 +297,7 @@ class PostgresIndex(Index):
                     if blocks is not None:
                         blocks.close(connection)
                     blocks = Blocks(Place(self.kind, partition, scope_id))
-                blocks.add(self._words_of(seq, fields))
+                blocks.add(words_of(seq, fields))
             if blocks is not None:
                 blocks.write(connection)
         raw.execute("CLOSE active")
@@ -336,7 +321,10 @@ class PostgresIndex(Index):
 
     def tidy(self, connection: "Connection") -> None:
         """Take the words of what left out of the postings."""
-        drop_what_went(connection, self.kind)
+        places = connection.execute(_QUERIES["partitions_to_enter"], {"kind": self.kind}).fetchall()
+        for place in (Place(self.kind, partition, scope_id) for partition, scope_id in places):
+            connection.execute(_QUERIES["lock"], place._asdict())
+            _merge(connection, place)
 
     def _enter_vectors(
         self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
@@ -376,11 +364,7 @@ class PostgresIndex(Index):
 
     def _words(self, connection: "Connection", seqs: Sequence[int]) -> list[Words]:
         rows = connection.execute(_QUERIES[f"words_of_{_NAMES[self.kind]}"], {"seqs": list(seqs)}).fetchall()
-        return [self._words_of(seq, fields) for seq, *fields in rows]
-
-    def _words_of(self, seq: int, fields: Sequence[str | bytes]) -> Words:
-        """Return the words of an item, by its packed tokens, or of a passage by those of its three fields."""
-        return words_of(seq, unpack(fields[0]).split("\n") if len(fields) == 1 else [str(each) for each in fields])
+        return [words_of(seq, fields) for seq, *fields in rows]
 
 
 def text_of(blob: bytes, quantization: Quantization) -> str:

@@ -210,10 +210,13 @@ def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tupl
     searching = cast("PostgresConnection", connection)
     plans = asked.index.plans
     plan = plans.get(asked.key, Plan())
+    passes = "everything" if asked.only.exclude_task is None else "not_left_out"
+    if asked.narrowed:
+        passes = "is_passing"
     rows: list[tuple[Any, ...]] = []
     for _ in range(_LOOKS):
         seen = plan if asked.vector is not None else Plan()
-        text = _text(parts, tuple(asked.near(seen).items()), seen.partitions, _filter(asked))
+        text = _text(parts, tuple(asked.near(seen).items()), seen.partitions, passes)
         rows = searching.search(text, asked.values(plan), plan.reach, keep=not asked.narrowed)
         space_id, quantization, partitions, *_ = rows[0]
         numbers: list[tuple[int, int, int]] = json.loads(partitions or "[]")
@@ -225,13 +228,6 @@ def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tupl
             plans.clear()
         plans[asked.key] = plan = now
     return plan, rows
-
-
-def _filter(asked: Asked) -> str:
-    """Return the name of the part that says what may be found."""
-    if asked.narrowed:
-        return "is_passing"
-    return "everything" if asked.only.exclude_task is None else "not_left_out"
 
 
 @lru_cache(maxsize=1024)

@@ -1,10 +1,21 @@
-"""The Store on PostgreSQL: one database for many projects, people and servers."""
+"""The Store on PostgreSQL: one database for many projects, people and servers.
+
+Whole functions run on worker threads, each with a connection of its own.
+"""
 
 import asyncio
 import logging
+import os
+import random
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
@@ -12,12 +23,23 @@ from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.engine import Engine, Recorder, reads
-from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.engine.engine import FORKED, Engine, Recorder, reads
+from swarm_memory.server.storage.postgres.connection import (
+    LostInCommit,
+    Place,
+    PostgresConnection,
+    RawConnection,
+    arguments,
+    collides,
+    connect,
+    is_lost,
+    postgres_errors,
+    set_up,
+    translated,
+)
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.postgres.migrate import make_ready
 from swarm_memory.server.storage.postgres.search import nearest_memories, search_memories, search_passages
-from swarm_memory.server.storage.postgres.threads import PostgresThreads
 from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
@@ -30,6 +52,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _OWN = queries("postgres")
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two tries of what collided, or met a lost connection: each at random below a limit that doubles."""
+
+LONGEST_LISTEN_PAUSE_S = 30.0
+
+MOST_COLLISIONS = 20
 
 log = logging.getLogger(__name__)
 
@@ -57,31 +86,35 @@ class PostgresVectors(Vectors):
 class PostgresSources(Sources):
     """The passages of one bank."""
 
-    _index: PostgresIndex
+    index: PostgresIndex
 
     def __init__(self, bank: Engine) -> None:
         super().__init__(bank)
-        self.vectors = PostgresVectors(bank, self._index)
-
-    @property
-    def index(self) -> PostgresIndex:
-        return self._index
+        self.vectors = PostgresVectors(bank, self.index)
 
     async def search(
         self, query: SearchQuery, kinds: Sequence[SourceKind], neighbours: Mapping[SourceKind, int]
     ) -> SourceResult:
-        asked = partial(search_passages, index=self._index, query=query, kinds=kinds, neighbours=neighbours)
+        asked = partial(search_passages, index=self.index, query=query, kinds=kinds, neighbours=neighbours)
         return await self.read(asked)
 
 
-class PostgresStore(PostgresThreads, Bank):
-    """One bank in one database."""
+class PostgresStore(Bank):
+    """One bank in one database: as many functions at a time as there may be connections; the others wait for a thread.
+
+    What collided with another transaction is undone and run again; what met a lost connection is run again on a new
+    one, unless it was lost in the commit.
+    """
 
     index: PostgresIndex
 
     def __init__(self, place: Place, pool_size: int, embedder: Embedder, consolidate_every: int) -> None:
-        index = PostgresIndex(searchable=True, reason="pgvector compares vectors in the database")
-        super().__init__(place, pool_size, embedder, index)
+        super().__init__(embedder, PostgresIndex(searchable=True, reason="pgvector compares vectors in the database"))
+        self.place = place
+        self._threads = ThreadPoolExecutor(pool_size, "bank")
+        self._process = os.getpid()
+        self._own = threading.local()
+        self._connections: set[RawConnection] = set()
         self._indexing: set[asyncio.Task[None]] = set()
         self.hold_stores(consolidate_every, Recorder(self.write_records))
 
@@ -90,8 +123,18 @@ class PostgresStore(PostgresThreads, Bank):
         self.vectors = PostgresVectors(self, self.index)
         self.sources = PostgresSources(self)
 
+    @property
+    def read_only(self) -> bool:
+        """Whether this user may only read: a role that may is refused at its first write."""
+        return False
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function that only reads; each statement sees the bank of its own moment."""
+        return await self._run(lambda raw: function(PostgresConnection(raw)))
+
     async def transact(self, function: "Callable[[Connection], T]") -> T:
-        result = await super().transact(function)
+        """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
+        result = await self._run(partial(self._commit, function))
         for index, vectors in ((self.index, self.vectors), (self.sources.index, self.sources.vectors)):
             if index.outgrown:
                 index.outgrown = False
@@ -100,15 +143,103 @@ class PostgresStore(PostgresThreads, Bank):
                 task.add_done_callback(self._indexing.discard)
         return result
 
+    async def watch_jobs(self, wake: Callable[[], object]) -> None:
+        """Listen until cancelled; what was queued while the connection was away is looked for when it is back."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(**arguments(self.place)) as raw:
+                    await raw.execute("LISTEN swarm_memory_jobs")
+                    wake()
+                    pause_s = FIRST_PAUSE_S
+                    async for _ in raw.notifies():
+                        wake()
+            except psycopg.InterfaceError as error:  # Windows' own event loop
+                log.warning("jobs of other servers are looked for now and then alone: %s", error)
+                return
+            except psycopg.OperationalError as error:
+                log.warning("%s", translated(error, self.place))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_LISTEN_PAUSE_S)
+
+    async def truncate_log(self) -> bool:
+        """The database's log is not the bank's own: how long it is kept is for who runs the database."""
+        return True
+
+    async def close_threads(self) -> None:
+        """Let what runs end, and close every connection."""
+        await asyncio.gather(*self._indexing)
+        await asyncio.to_thread(self._threads.shutdown)
+        for raw in self._connections:
+            raw.close()
+
+    async def _run(self, function: Callable[[RawConnection], T]) -> T:
+        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
+        if os.getpid() != self._process:
+            raise StorageError(FORKED)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
+        except RuntimeError as error:
+            raise StorageError("the bank is closed") from error
+        return await asyncio.shield(running)
+
+    def _persist(self, function: Callable[[RawConnection], T]) -> T:
+        started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0
+        while True:
+            try:
+                with postgres_errors(self.place):
+                    return function(self._connection())
+            except StorageError as error:
+                cause = error.__cause__
+                lost, collided = is_lost(cause), collides(cause)
+                collisions += collided
+                if lost:
+                    self._drop()
+                waits_s = self.place.connect_timeout_s if lost else self.place.busy_timeout_s
+                over = collisions > MOST_COLLISIONS or time.monotonic() + limit > started + waits_s
+                if over or not (lost or collided) or isinstance(error, LostInCommit):
+                    raise
+            time.sleep(random.uniform(0, limit))
+            limit = min(2 * limit, LONGEST_PAUSE_S)
+
+    def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
+        done = False
+        try:
+            with raw.transaction():
+                result = function(PostgresConnection(raw, in_write=True))
+                done = True
+        except psycopg.Error as error:
+            if done and is_lost(error):
+                raise LostInCommit(
+                    f"the connection to {self.place} broke while a change was being committed: look whether it was made"
+                ) from error
+            raise
+        return result
+
+    def _connection(self) -> RawConnection:
+        """Return the connection of this thread, which is made where there is none."""
+        raw: RawConnection | None = getattr(self._own, "raw", None)
+        if raw is None or raw.closed:
+            self._drop()
+            raw = connect(self.place)
+            set_up(raw, self.place)
+            self._own.raw = raw
+            self._connections.add(raw)
+        return raw
+
+    def _drop(self) -> None:
+        raw: RawConnection | None = getattr(self._own, "raw", None)
+        if raw is not None:
+            self._own.raw = None
+            self._connections.discard(raw)
+            with suppress(psycopg.Error):
+                raw.close()
+
     async def _refresh(self, vectors: Vectors) -> None:
         try:
             await vectors.refresh()
         except StorageError as error:
             log.warning("a large scope has no index of vectors yet, and is searched one by one: %s", error)
-
-    async def close_threads(self) -> None:
-        await asyncio.gather(*self._indexing)
-        await super().close_threads()
 
     async def search(self, query: SearchQuery) -> SearchResult:
         return await self.read(partial(search_memories, index=self.index, query=query))

@@ -168,21 +168,17 @@ class Index:
         for space in all_spaces(connection, self.statements):
             self.rebuild_space(connection, space)
 
-    def _drop_space(self, connection: "Connection", space: Space) -> None:
-        """Delete a space with all its vectors; without sqlite-vec its empty index stays behind, marked."""
-        connection.execute(self.statements["delete_vectors_of_space"], (space.model, space.dims))
-        if not self.searchable:
-            self.rebuild_space(connection, space)
-            return
-        connection.execute(space.sql(self.statements["drop_vector_index"]))
-        drop_codes(connection, space)
-        connection.execute(self.statements["delete_space"], (space.id,))
-
     def drop_spaces_but(self, connection: "Connection", kept: Collection[tuple[str, int]]) -> list[str]:
         """Delete every space of another (model, dimensions) with its vectors; return the names of their models."""
         others = [space for space in all_spaces(connection, self.statements) if (space.model, space.dims) not in kept]
         for space in others:
-            self._drop_space(connection, space)
+            connection.execute(self.statements["delete_vectors_of_space"], (space.model, space.dims))
+            if not self.searchable:  # its empty index stays behind, marked
+                self.rebuild_space(connection, space)
+                continue
+            connection.execute(space.sql(self.statements["drop_vector_index"]))
+            drop_codes(connection, space)
+            connection.execute(self.statements["delete_space"], (space.id,))
         return [space.model for space in others]
 
     def tidy(self, connection: "Connection") -> None:

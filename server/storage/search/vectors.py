@@ -197,42 +197,35 @@ def cosines_to_each(
     return list(map(tuple, (many @ asked.T / numpy.outer(*lengths)).tolist()))
 
 
-class Vectors(NamedTuple):
-    """The vectors in one space of items that were read."""
-
-    space: Space
-    rows: "Sequence[tuple[int, bytes]]"
-    """(position, vector)."""
-
-
 def view_cosines(
-    connection: "Connection", index: "Index", views: Sequence[View], seqs: Sequence[int], read: Vectors | None = None
+    connection: "Connection",
+    index: "Index",
+    views: Sequence[View],
+    seqs: Sequence[int],
+    read: Space | None,
+    read_rows: "Sequence[tuple[int, bytes]]",
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines of items, by their positions, to each of the views; `read` need not be read again."""
+    """Return the cosines of items, by their positions, to each of the views.
+
+    Of the space `read` the vectors were read by now: (position, bytes).
+    """
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
+        space, rows = read, read_rows
+        if space is None or (embedder, dims) != (space.model, space.dims):
+            space, rows = find_space(connection, embedder, dims, index.statements), ()
+            if space is not None:
+                asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
+                rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
+        known: dict[int, tuple[float | None, ...]] = {}
+        if space is not None:
+            encoded, blobs = _encoded(vectors, space.quantization), [blob for _, blob in rows]
+            compared = cosines_to_each(encoded, blobs, space.quantization)
+            known = dict(zip((seq for seq, _ in rows), compared, strict=True))
         nothing = (None,) * len(vectors)
-        if read is not None and (embedder, dims) == (read.space.model, read.space.dims):
-            known = _compared(vectors, read.space, read.rows)
-        else:
-            space = find_space(connection, embedder, dims, index.statements)
-            known = {} if space is None else _compared(vectors, space, _vectors_of(connection, index, space, seqs))
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
-
-
-def _compared(
-    vectors: "Sequence[Vector]", space: Space, rows: "Sequence[tuple[int, bytes]]"
-) -> dict[int, tuple[float, ...]]:
-    """Return the cosines of kept vectors, by the positions of their items, to each of some."""
-    compared = cosines_to_each(_encoded(vectors, space.quantization), [blob for _, blob in rows], space.quantization)
-    return dict(zip((seq for seq, _ in rows), compared, strict=True))
-
-
-def _vectors_of(connection: "Connection", index: "Index", space: Space, seqs: Sequence[int]) -> list[tuple[int, bytes]]:
-    asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
-    return connection.execute(index.statements["vectors_of_items"], asked).fetchall()
 
 
 def find_space(
@@ -273,13 +266,6 @@ def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> l
         return [None] * len(blobs)
     found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
     return [None if blob is None else next(found) for blob in blobs]
-
-
-def query_vector(connection: "Connection", index: "Index", embedder: str, vector: "Vector") -> QueryVector | None:
-    """Return the vector for its space; None when nothing was stored there. Raises `StorageError` for an unsound one."""
-    check_vector(vector, len(vector), embedder)
-    space = find_space(connection, embedder, len(vector), index.statements)
-    return None if space is None else QueryVector.of(vector, space, index)
 
 
 def nearest_in(
@@ -467,10 +453,6 @@ _Looked: TypeAlias = tuple[Space | None, list[Partition]]
 _Join: TypeAlias = "Callable[[Connection, Search, Near, Keywords], T]"
 
 
-def _everything(_connection: "Connection", _partitions: Sequence[Partition]) -> Narrowed:
-    return EVERYTHING
-
-
 @dataclass(frozen=True, slots=True)
 class Search:
     """One search: in which partitions, and for what."""
@@ -479,7 +461,7 @@ class Search:
     query: SearchQuery
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
-    narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = _everything
+    narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = lambda _connection, _partitions: EVERYTHING
 
     async def run(self, read: "_Read", read_beside: "_Read", join: "_Join[T]") -> T:
         """Return what `join` makes of both pools.

@@ -174,19 +174,13 @@ class TermCounts:
 
 def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str]:
     """Return the tokens to search, the rarest first, by (place among the tokens, items that hold it)."""
-    ordered = sorted(counts, key=itemgetter(1))
+    ordered = sorted(counts, key=itemgetter(1))[:MAX_QUERY_TOKENS]
     totals = accumulate(found for _, found in ordered)
     return [
         tokens[place]
         for number, ((place, _), total) in enumerate(zip(ordered, totals, strict=True))
-        if _is_searched(number, total)
+        if number == 0 or total <= (SURE_POSTINGS if number < SURE_TOKENS else MAX_POSTINGS)
     ]
-
-
-def _is_searched(number: int, places: int) -> bool:
-    """Return whether a token is searched that has so many rarer ones and stands with them in so many places."""
-    most = SURE_POSTINGS if number < SURE_TOKENS else MAX_POSTINGS
-    return number == 0 or (number < MAX_QUERY_TOKENS and places <= most)
 
 
 def matches(

@@ -245,7 +245,13 @@ def _take_out(connection: Connection, traces: Traces) -> int:
     for name in _COLUMNS:
         for key in traces.quoting.get(name, ()):
             _scrub(connection, traces, name, key)
-    _drop_calls(connection, calls, traces.tools)
+    # Calls leave the window of their tools as old ones do: totals and ids stay, words do not.
+    tools = {*traces.tools, *leave_window(connection, sorted(calls))}
+    for tool in tools:
+        _SQL.run(connection, "clear_summary", *tool)
+        _SQL.run(connection, "summarize_again", *tool)
+    if tools:
+        forget_words(connection)
     return blanked
 
 
@@ -281,7 +287,12 @@ def blank_task(connection: Connection, task: Task, instead: str) -> int:
         _put_trajectory(connection, seq, trajectory_id, instead, text, verdict)
     for run_id, summary in _SQL.rows(connection, "runs_of_task", **values):
         if summary is not None:
-            _SQL.run(connection, "put_run", key=run_id, summary=_run_without_words(summary))
+            kept: dict[str, Any] = json.loads(summary)
+            parts = [(kept, _WORDS_OF_RUN), *((each, _WORDS_OF_ROLLOUT) for each in kept.get("rollouts", ()))]
+            for part, words in parts:
+                for name in words:
+                    part.pop(name, None)
+            _SQL.run(connection, "put_run", key=run_id, summary=kept)
     _SQL.run(connection, "clear_session_of_task", **values, query=instead)
     _SQL.run(connection, "clear_verdicts_of_task", **values, type=VERDICT)
     return len(rows)
@@ -304,23 +315,3 @@ def _scrub(connection: Connection, traces: Traces, name: str, key: Any) -> None:
         else:
             values = dict(zip(columns, changed, strict=True))
             _SQL.run(connection, put, key=key, scope_ids=traces.scope_ids, **values)
-
-
-def _drop_calls(connection: Connection, seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
-    """Take calls out of the window of their tools, as old ones leave it: totals and ids stay, words do not."""
-    tools = {*summaries, *leave_window(connection, sorted(seqs))}
-    for tool in tools:
-        _SQL.run(connection, "clear_summary", *tool)
-        _SQL.run(connection, "summarize_again", *tool)
-    if tools:
-        forget_words(connection)
-
-
-def _run_without_words(text: str) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads(text)
-    for name in _WORDS_OF_RUN:
-        summary.pop(name, None)
-    for rollout in summary.get("rollouts", ()):
-        for name in _WORDS_OF_ROLLOUT:
-            rollout.pop(name, None)
-    return summary

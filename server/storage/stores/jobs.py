@@ -38,23 +38,20 @@ class Jobs(Engine):
 
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
         """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
+        lapsed, ahead = now - timedelta(seconds=lease_s), now + CLOCK_SET_BACK
+        due = {"kinds": kinds, "now": now, "lapsed": lapsed, "ahead": ahead}
+
+        def take(connection: Connection) -> Job | None:
+            rows = _SQL.rows(connection, "claim_job", **due, worker=worker)
+            return _jobs(connection, "get_job", rows[0][1], id=rows[0][0])[0] if rows else None
+
         # A worker looks often and finds seldom: the look alone must not take the writer lock.
-        return await self._take(worker, now, lease_s, kinds) if await self._is_due(now, lease_s, kinds) else None
+        is_due = await self.read(lambda connection: _SQL.row(connection, "is_job_due", **due) is not None)
+        return await self.write(take) if is_due else None
 
     async def watch_jobs(self, wake: Callable[[], object]) -> None:
         """Call `wake` when any process queued a job, until cancelled; return at once where no news comes of it."""
         return  # a file sends no news
-
-    @reads
-    def _is_due(self, connection: Connection, now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
-        return _SQL.row(connection, "is_job_due", **_due(now, lease_s, kinds)) is not None
-
-    @writes
-    def _take(
-        self, connection: Connection, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
-    ) -> Job | None:
-        rows = _SQL.rows(connection, "claim_job", **_due(now, lease_s, kinds), worker=worker)
-        return _jobs(connection, "get_job", rows[0][1], id=rows[0][0])[0] if rows else None
 
     @writes
     def heartbeat(self, connection: Connection, job_id: str, worker: str, now: datetime) -> bool:
@@ -116,10 +113,6 @@ class Jobs(Engine):
         due = [] if run_after is None else [to_moment(run_after)]
         lapses = [] if heartbeat_at is None else [to_moment(heartbeat_at) + timedelta(seconds=lease_s)]
         return min(due + lapses, default=None)
-
-
-def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, Any]:
-    return {"kinds": kinds, "now": now, "lapsed": now - timedelta(seconds=lease_s), "ahead": now + CLOCK_SET_BACK}
 
 
 def _jobs(connection: Connection, query: str, scope: Scope | int, **which: Any) -> list[Job]:

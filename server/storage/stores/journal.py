@@ -43,15 +43,9 @@ class Journal(Engine):
         # Taken before the look at the database: what is written meanwhile is in both rather than in neither.
         waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
         unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
-        return await self._shown_in(scope, session_id, task_ids) | unwritten
-
-    @reads
-    def _shown_in(
-        self, connection: Connection, scope: Scope, session_id: str, task_ids: Sequence[str]
-    ) -> frozenset[str]:
-        values = {"session_id": session_id, "tasks": task_ids, "injected": INJECTED, "cleared": CLEARED}
-        found = _SQL.column(connection, "shown_in", **values, scope_id=scope)
-        return frozenset(memory_id for data in found for memory_id in json.loads(data).get("ids", ()))
+        known = {"injected": INJECTED, "cleared": CLEARED, "session_id": session_id, "tasks": task_ids}
+        written = await self.read(lambda connection: _SQL.column(connection, "shown_in", **known, scope_id=scope))
+        return frozenset(unwritten.union(*(json.loads(data).get("ids", ()) for data in written)))
 
     @writes
     def put_session(self, connection: Connection, session: HostSession) -> None:
@@ -130,8 +124,12 @@ class Journal(Engine):
         for record in records:
             if isinstance(record, RetrievalRecord):
                 _write_retrieval(connection, record)
-            else:
-                _write_call(connection, record)
+                continue
+            call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
+            call["latency_ms"] = round(record.latency_ms, 1)
+            figure = {name: value for name, value in call.items() if value is not None}
+            scope_id = make_scope(connection, record.scope)
+            _SQL.run(connection, "add_metric", scope_id, CHAT_TOKENS, _tokens_of(record), figure, record.at)
 
 
 def _write_retrieval(connection: Connection, record: RetrievalRecord) -> None:
@@ -164,14 +162,6 @@ def _write_retrieval(connection: Connection, record: RetrievalRecord) -> None:
         log_event(connection, scope_id, RETRIEVED, record.retrieval_id, retrieved, record.at)
     if ids:
         _SQL.run(connection, "use_patterns", ids=ids, tenant_id=record.scope.tenant_id, at=record.at)
-
-
-def _write_call(connection: Connection, record: ChatRecord) -> None:
-    call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
-    call["latency_ms"] = round(record.latency_ms, 1)
-    figure = {name: value for name, value in call.items() if value is not None}
-    scope_id = make_scope(connection, record.scope)
-    _SQL.run(connection, "add_metric", scope_id, CHAT_TOKENS, _tokens_of(record), figure, record.at)
 
 
 def _tokens_of(record: ChatRecord) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
@@ -19,12 +19,13 @@ from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
     Quantization,
+    QueryVector,
     Search,
-    Vectors,
+    check_vector,
     decode,
+    find_space,
     kept_cosines,
     nearest_in,
-    query_vector,
     view_cosines,
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, Passing, keyword_scores, pack
@@ -80,9 +81,11 @@ class Memories(Engine):
         self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
     ) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
-        asked = query_vector(connection, self.index, embedder, vector)
-        if asked is None:
+        check_vector(vector, len(vector), embedder)
+        space = find_space(connection, embedder, len(vector), self.index.statements)
+        if space is None:
             return []
+        asked = QueryVector.of(vector, space, self.index)
         found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), EVERYTHING, k)
         best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
         ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
@@ -241,25 +244,17 @@ def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
     return {"team": about, "team_global": about_all}
 
 
-class _Placed(NamedTuple):
-    """A memory whose row was written, and where."""
-
-    seq: int
-    scope_id: int
-    memory: StoredMemory
-
-
 def add_items(
     connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str
 ) -> list[MemoryItem]:
     """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
     scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
-    now, new = now_text(), list[_Placed]()
+    now, new = now_text(), list[tuple[int, int, StoredMemory]]()
     for memory in memories:
         scope_id = scopes[memory.item.scope]
         written = connection.execute(_SQL["add_pattern"], pattern_row(memory.item, scope_id, now))
         if written.rowcount:
-            new.append(_Placed(written.lastrowid or 0, scope_id, memory))
+            new.append((written.lastrowid or 0, scope_id, memory))
     _enter(connection, bank, new, embedder)
     items = [each.item for _, _, each in new]
     origins = [item.provenance.model_dump(include={"run_id", "task_id"}, exclude_none=True) for item in items]
@@ -282,13 +277,15 @@ def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, emb
     _SQL.run(connection, "delete_tags", seq)
     _HANDLES.run(connection, "drop_handles", seq)
     _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, now_text()), seq=seq)
-    _enter(connection, bank, [_Placed(seq, scope_id, memory)], embedder)
+    _enter(connection, bank, [(seq, scope_id, memory)], embedder)
     before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
     log_event(connection, scope_id, EDITED, item.id, before)
 
 
-def _enter(connection: Connection, bank: Engine, placed: Sequence[_Placed], embedder: str) -> None:
-    """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes.
+def _enter(
+    connection: Connection, bank: Engine, placed: Sequence[tuple[int, int, StoredMemory]], embedder: str
+) -> None:
+    """Write tags, tokens, handles and vectors of items, given as (seq, scope id, item), and index the active ones.
 
     Vectors go into the space of their embedder's name and their dimensions; beside them go those of the light one.
     """
@@ -429,8 +426,8 @@ def answer_of(
     A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
     """
     space = near.vector.space if near.vector else None
-    read = space and Vectors(space, [(row[0], row[2]) for row in rows if row[2] is not None])
-    views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows], read)
+    seqs, read = [row[0] for row in rows], [(row[0], row[2]) for row in rows if row[2] is not None]
+    views = view_cosines(connection, search.index, search.query.views, seqs, space, read)
     scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
     quantization: Quantization = space.quantization if space else "float32"
     candidates = tuple(

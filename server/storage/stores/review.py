@@ -74,9 +74,12 @@ class Review(Part):
         unlinked: Sequence[MemoryLink],
     ) -> bool:
         """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
-        found = [row for each in changes for row in _as_seen(connection, each.before)]
-        if len(found) < len(changes):
-            return False
+        found: list[tuple[int, str, int, str]] = []
+        for seen in (each.before for each in changes):
+            now = items_at(connection, (seen.scope,), [seen.id])
+            if not now or now[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
+                return False
+            found += find_patterns(connection, (seen.scope,), (seen.id,))
         index = self.bank.index
         for (before, after, stored, reason, event), (seq, item_id, former, status) in zip(changes, found, strict=True):
             scope_id = make_scope(connection, after.scope)
@@ -98,14 +101,6 @@ class Review(Part):
                 _SQL.run(connection, name, **link.model_dump(), at=changes[0].event.at)
         index.tidy(connection)
         return True
-
-
-def _as_seen(connection: Connection, seen: MemoryItem) -> list[tuple[int, str, int, str]]:
-    """Return the row of an item as `find_patterns` gives it, or none where the item is not as it was seen."""
-    now = items_at(connection, (seen.scope,), [seen.id])
-    if not now or now[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
-        return []
-    return find_patterns(connection, (seen.scope,), (seen.id,))
 
 
 def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:

@@ -35,8 +35,8 @@ class Sources(Part):
 
     def __init__(self, bank: Engine) -> None:
         super().__init__(bank)
-        self._index = bank.index.beside(_SQL)
-        self.vectors = Vectors(bank, self._index)
+        self.index = bank.index.beside(_SQL)
+        self.vectors = Vectors(bank, self.index)
 
     @reads
     def groups(self, connection: Connection, source: SourceKey) -> dict[str, str]:
@@ -49,7 +49,7 @@ class Sources(Part):
         self, connection: Connection, source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
         """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
-        index, now = self._index, now_text()
+        index, now = self.index, now_text()
         (partition,) = _SQL.column(connection, "put_partition", make_scope(connection, source.scope), source.kind)
         (source_id,) = _SQL.column(connection, "put_source", partition, source.location, now)
         removed = [_remove_group(connection, index, partition, source_id, group.name) for group in groups]
@@ -82,9 +82,9 @@ class Sources(Part):
         found = _find_source(connection, source)
         if found is None:
             return 0
-        removed = sum(_remove_group(connection, self._index, *found, name) for name in names)
+        removed = sum(_remove_group(connection, self.index, *found, name) for name in names)
         _SQL.run(connection, "optimize_keyword_index")
-        self._index.tidy(connection)
+        self.index.tidy(connection)
         return removed
 
     async def search(
@@ -94,7 +94,7 @@ class Sources(Part):
 
         So many `neighbours` on each side of a candidate of a kind are candidates too; none of a kind that is not named.
         """
-        search = Search(self._index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
+        search = Search(self.index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
         return await search.run(self.read, self.read_beside, partial(_joined, beside=neighbours))
 
     @reads

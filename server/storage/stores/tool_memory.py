@@ -202,21 +202,20 @@ class ToolCalls(Part):
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
         """Delete tools, or all, with every trace; return how many there were."""
-        forgotten = await self._forget(scope, tools)
-        if forgotten:
+
+        def drop(connection: Connection) -> int:
+            names = _SQL.column(connection, "tool_memories", scope_id=scope, tools=tools)
+            for name in names:
+                leave_window(connection, _SQL.column(connection, "calls_of_tool", scope, name))
+                _SQL.run(connection, "drop_trimmed", scope, name)
+                _SQL.run(connection, "drop_tool", scope, name)
+            if names:
+                forget_words(connection)
+            return len(names)
+
+        if forgotten := await self.write(drop):
             await self.bank.truncate_log()
         return forgotten
-
-    @writes
-    def _forget(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> int:
-        names = _SQL.column(connection, "tool_memories", scope_id=scope, tools=tools)
-        for name in names:
-            leave_window(connection, _SQL.column(connection, "calls_of_tool", scope, name))
-            _SQL.run(connection, "drop_trimmed", scope, name)
-            _SQL.run(connection, "drop_tool", scope, name)
-        if names:
-            forget_words(connection)
-        return len(names)
 
     @reads_beside
     def counts(self, connection: Connection, scope: Scope) -> ToolMemoryCounts:

@@ -158,14 +158,11 @@ class Trajectories(Journal):
     async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
         """Return what was retrieved for a task; what this store has queued is written first."""
         await self.recorder.settle()
-        return await self._injections(scope, task_id)
-
-    @reads
-    def _injections(self, connection: Connection, scope: Scope, task_id: str) -> TaskInjections:
         values = {"task_id": task_id, "scope_id": scope, "injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
+        rows = await self.read(lambda connection: _CREDIT.rows(connection, "injections_of", **values))
         seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
         held_out = False
-        for kind, text, at in _CREDIT.rows(connection, "injections_of", **values):
+        for kind, text, at in rows:
             held_out = held_out or kind == WITHHELD
             data = json.loads(text)
             way = ("beside" if data.get("via") in (BRIEFING, FILE) else "given") if kind == INJECTED else kind

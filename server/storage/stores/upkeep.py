@@ -215,19 +215,19 @@ class Retention(Part):
         Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
         """
         found = await self.read_beside(lambda connection: _old(connection, scope, kind, before, limit))
-        return await self._drop(scope, found) if any(found.values()) else 0
 
-    @writes
-    def _drop(self, connection: Connection, scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
-        scope_id, gone = make_scope(connection, scope), 0
-        for name, keys in found.items():
-            if name == "trajectories":
-                gone += sum(blank_task(connection, Task(scope_id, task_id), REMOVED) for task_id in keys)
-            elif name == "tool_calls":
-                gone += leave_window(connection, keys).total()
-            elif keys:
-                gone += _RETENTION.run(connection, f"drop_{name}", keys).rowcount
-        return gone
+        def drop(connection: Connection) -> int:
+            scope_id, gone = make_scope(connection, scope), 0
+            for name, keys in found.items():
+                if name == "trajectories":
+                    gone += sum(blank_task(connection, Task(scope_id, task_id), REMOVED) for task_id in keys)
+                elif name == "tool_calls":
+                    gone += leave_window(connection, keys).total()
+                elif keys:
+                    gone += _RETENTION.run(connection, f"drop_{name}", keys).rowcount
+            return gone
+
+        return await self.write(drop) if any(found.values()) else 0
 
 
 @dataclass(slots=True)

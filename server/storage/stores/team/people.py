@@ -113,7 +113,12 @@ class People(Part):
         kinds = {"kinds": _KINDS, "kinds_of_people": _KINDS_OF_PEOPLE}
         before = before or datetime.max.replace(tzinfo=UTC)
         rows = _SQL.rows(connection, "audit", **kinds, tenant_id=tenant_id, before=before, limit=limit)
-        return [_entry(row) for row in rows]
+        entries: list[AuditEntry] = []
+        for at, action, person_id, person, subject_id, subject, text in rows:
+            data: dict[str, Any] = json.loads(text)
+            shown = {name: data[name] for name in _SHOWN if isinstance(data.get(name), str | int | float)}
+            entries.append(AuditEntry(to_moment(at), action, person_id, person, subject_id, subject, shown))
+        return entries
 
     @reads
     def scopes(self, connection: Connection, tenant_id: str) -> Sequence[Scope]:
@@ -135,13 +140,6 @@ def note(connection: Connection, tenant_id: str, action: str, subject_id: str | 
     """Write a line of the audit trail, by whoever this transaction runs for."""
     values = {"tenant_id": tenant_id, "at": now_text(), "person_id": author(), "action": action}
     _SQL.run(connection, "add_audit", **values, subject_id=subject_id, data=data)
-
-
-def _entry(row: Sequence[Any]) -> AuditEntry:
-    at, action, person_id, person, subject_id, subject, text = row
-    data: dict[str, Any] = json.loads(text)
-    shown = {name: data[name] for name in _SHOWN if isinstance(data.get(name), str | int | float)}
-    return AuditEntry(to_moment(at), action, person_id, person, subject_id, subject, shown)
 
 
 def take_out_of_team(connection: Connection, person: Person) -> None:
