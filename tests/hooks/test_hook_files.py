@@ -1,14 +1,20 @@
-"""Which transcripts a hook may name, and how faults are written down."""
+"""Which transcripts a hook may name, how faults are written down, and the demo session that ships."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.settings import Settings
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.judge.judge import judge_by_evidence
 
 
 @pytest.fixture
@@ -87,3 +93,26 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="log"):
         log_line(tmp_path, "fault")
     assert not (tmp_path / "elsewhere").exists()
+
+
+SESSION = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
+
+
+def test_it_is_small_and_holds_lines_of_the_person_and_the_agent_only() -> None:
+    lines = [json.loads(line) for line in SESSION.read_text(encoding="utf-8").splitlines()]
+    assert {line["type"] for line in lines} == {"user", "assistant"}
+    assert {line["cwd"] for line in lines} == {"/home/dev/shop"}
+    assert SESSION.stat().st_size < 60_000
+
+
+def test_it_names_no_folder_but_the_shown_one() -> None:
+    text = SESSION.read_text(encoding="utf-8")
+    assert re.findall(r"(?<![\w./<])/(?!home/dev/shop)[a-z]+/[^\s\"]*", text) == []
+
+
+def test_it_is_one_task_that_was_met_and_teaches_how() -> None:
+    (trajectory,) = read_trajectories(SESSION)
+    verdict = judge_by_evidence(trajectory, Settings())
+    assert verdict.label == "Success"
+    (draft,) = distill_by_extraction(trajectory, verdict, Settings()).drafts
+    assert "cp config/test.example.toml config/test.toml" in draft.content
