@@ -5,51 +5,48 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StorageError, StoreBusy
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import engine, lock
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery
 from swarm_memory.tools.ports.records import Event
 
-Make = Callable[..., MemoryItem]
-WithIndexes = Callable[..., StoredMemory]
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-async def test_a_reader_does_not_wait_for_a_writer(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
-) -> None:
+async def test_a_reader_does_not_wait_for_a_writer(open_bank: Any, database: Path) -> None:
     async with open_bank() as store:
-        await store.add_memories([with_indexes(item("Retry once"), embedder)], embedder.name)
+        await store.add_memories([stored(made_item("Retry once"), NUMBERS)], NUMBERS.name)
         with writer_lock(database, 1):
-            writing = asyncio.ensure_future(store.add_event(here, Event("x", AT, "x")))
-            await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
-            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("retri",), 5)
+            writing = asyncio.ensure_future(store.add_event(HERE, Event("x", AT, "x")))
+            await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
+            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("retri",), 5)
             assert len((await store.search(query)).candidates) == 1
             assert not writing.done()
         await writing
-        assert len(await store.memory_history([here], "x")) == 1
+        assert len(await store.memory_history([HERE], "x")) == 1
 
 
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
-    open_bank: Any, here: Scope, database: Path, caplog: pytest.LogCaptureFixture
+    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_bank(busy_timeout_s=0.05) as store:
-        await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
+        await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
         with writer_lock(database, 1):
             with anyio.fail_after(HANG_S):
                 await store.close()
@@ -57,22 +54,22 @@ async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
 
 
 async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
-    open_bank: Any, here: Scope, database: Path, monkeypatch: pytest.MonkeyPatch
+    open_bank: Any, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MAX_WAITING", 3)
     async with open_bank() as store:
         for number in range(5):
-            await store.record_retrieval(RetrievalRecord(f"rt_{number}", here, "q", {}, 1.0, AT))
+            await store.record_retrieval(RetrievalRecord(f"rt_{number}", HERE, "q", {}, 1.0, AT))
         assert any("2 retrievals were not recorded" in notice for notice in (await store.health()).notices)
     async with open_bank() as store:
-        assert [len(await store.memory_history([here], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
+        assert [len(await store.memory_history([HERE], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
 
 
-async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any, here: Scope) -> None:
+async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any) -> None:
     async with open_bank() as store:
         await store.close()
         with pytest.raises(StorageError, match="closed"):
-            await store.list_memories([here], MemoryFilter())
+            await store.list_memories([HERE], MemoryFilter())
 
 
 def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:

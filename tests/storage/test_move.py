@@ -8,8 +8,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from indexed_items import NUMBERS, stored
 from laid_bank import laid
-from made_items import made_item
+from made_items import HERE, made_item
 from postgres_server import lent_database
 
 from swarm_memory.schema.base import Scope
@@ -35,33 +36,33 @@ def place() -> Iterator[Place]:
         yield Place(url)
 
 
-async def fill(store: Any, embedder: Any, here: Scope, with_indexes: Callable[..., Any]) -> list[str]:
+async def fill(store: Any) -> list[str]:
     """Write rows of many kinds."""
     items = [made_item(f"Retry the upload {number}", tags=("net",), content=ODD) for number in range(3)]
     other = made_item("Close the file", scope=Scope(tenant_id="other", project="shop"), status="archived")
-    await store.add_memories([with_indexes(each, embedder) for each in (*items, other)], embedder.name)
-    await store.forget([here], [items[2].id])
-    call = ToolCall(scope=here, tool_name="Bash", input=ODD, success=True, created_at=AT, session_id="s", call_id="c")
+    await store.add_memories([stored(each, NUMBERS) for each in (*items, other)], NUMBERS.name)
+    await store.forget([HERE], [items[2].id])
+    call = ToolCall(scope=HERE, tool_name="Bash", input=ODD, success=True, created_at=AT, session_id="s", call_id="c")
     await store.tool_memory.add_calls([call], 100)
     good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
-    await store.tool_memory.save_evaluations(here, [EvaluatedCall(1, good, ("list",))], {}, now=AT, retry_after_s=60)
+    await store.tool_memory.save_evaluations(HERE, [EvaluatedCall(1, good, ("list",))], {}, now=AT, retry_after_s=60)
     passage = Passage(kind="document", group="a.md", position=0, title="Uploads", content=ODD)
-    stored = StoredPassage(passage, embedder.vector("up"), (), (), ("upload",))
+    upload = StoredPassage(passage, NUMBERS.vector("up"), (), (), ("upload",))
     await store.sources.write_groups(
-        SourceKey(here, "document", "/docs"), [StoredGroup("a.md", "h", ("a",), (stored,))], embedder.name
+        SourceKey(HERE, "document", "/docs"), [StoredGroup("a.md", "h", ("a",), (upload,))], NUMBERS.name
     )
-    await store.put_common_words(here, ["upload"])
+    await store.put_common_words(HERE, ["upload"])
     return [each.id for each in items[:2]]
 
 
-async def answers(store: Any, embedder: Any, here: Scope) -> list[Any]:
+async def answers(store: Any) -> list[Any]:
     """Return what the store says of what it holds, by its indexes and by its rows."""
-    query = SearchQuery((here,), embedder.name, embedder.vector("upload"), ("retri", "upload"), 5)
+    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("upload"), ("retri", "upload"), 5)
     found = await store.search(query)
     ids = sorted(each.id for each in found.candidates)
-    past = await store.tool_memory.past_calls(here, ("list",), None)
-    said: list[Any] = [ids, found.documents, found.document_frequency, await store.get_memories([here], ids)]
-    return [*said, past, await store.statistics(here, embedder.name), await store.common_words(here)]
+    past = await store.tool_memory.past_calls(HERE, ("list",), None)
+    said: list[Any] = [ids, found.documents, found.document_frequency, await store.get_memories([HERE], ids)]
+    return [*said, past, await store.statistics(HERE, NUMBERS.name), await store.common_words(HERE)]
 
 
 def moved(path: Path, place: Place, *, back: bool = False, report: Callable[[str], object] = len) -> int:
@@ -75,24 +76,22 @@ def rows_of(side: Side, tables: list[Table]) -> dict[str, list[Any]]:
     return {each.name: [row for row in side.rows(each) if row[0] not in own] for each in tables}
 
 
-def test_a_bank_comes_back_from_postgresql_as_it_went_and_answers_the_same_there(
-    tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any
-) -> None:
+def test_a_bank_comes_back_from_postgresql_as_it_went_and_answers_the_same_there(tmp_path: Path, place: Place) -> None:
     first, second = (laid(tmp_path / name / "memory.db", "auto") for name in ("first", "second"))
     said: list[list[Any]] = []
 
     async def ask(store: Any, *, filled: bool = False) -> None:
-        await (fill(store, embedder, here, with_indexes) if filled else anyio.lowlevel.checkpoint())
-        said.append(await answers(store, embedder, here))
+        await (fill(store) if filled else anyio.lowlevel.checkpoint())
+        said.append(await answers(store))
         await store.close()
 
     async def on_file(path: Path, *, filled: bool = False) -> None:
-        await ask(await open_store(path, embedder=embedder), filled=filled)
+        await ask(await open_store(path, embedder=NUMBERS), filled=filled)
 
     async def on_server() -> None:
-        store: Any = await open_postgres(place, pool_size=2, embedder=embedder)
-        (newest,) = await store.add_memories([with_indexes(made_item("Later"), embedder)], embedder.name)
-        await store.forget([here], [newest])
+        store: Any = await open_postgres(place, pool_size=2, embedder=NUMBERS)
+        (newest,) = await store.add_memories([stored(made_item("Later"), NUMBERS)], NUMBERS.name)
+        await store.forget([HERE], [newest])
         await ask(store)
 
     anyio.run(lambda: on_file(first, filled=True))
@@ -113,13 +112,13 @@ def test_a_bank_comes_back_from_postgresql_as_it_went_and_answers_the_same_there
 
 @pytest.mark.parametrize("meddles", [False, True])
 def test_a_move_that_was_cut_off_or_went_wrong_leaves_nothing_there_and_can_be_done_again(
-    tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any, meddles: bool
+    tmp_path: Path, place: Place, meddles: bool
 ) -> None:
     path = laid(tmp_path / "memory.db", "auto")
 
     async def filled() -> None:
-        async with await open_store(path, embedder=embedder) as store:
-            await fill(store, embedder, here, with_indexes)
+        async with await open_store(path, embedder=NUMBERS) as store:
+            await fill(store)
 
     class CutOff(Exception):
         pass
@@ -148,7 +147,7 @@ def test_a_move_that_was_cut_off_or_went_wrong_leaves_nothing_there_and_can_be_d
     assert moved(path, place) > 20
 
 
-def test_nobody_writes_to_a_bank_that_is_being_moved(tmp_path: Path, place: Place, embedder: Any) -> None:
+def test_nobody_writes_to_a_bank_that_is_being_moved(tmp_path: Path, place: Place) -> None:
     path = laid(tmp_path / "memory.db", "auto")
 
     async def write(store: Any) -> None:
@@ -157,17 +156,17 @@ def test_nobody_writes_to_a_bank_that_is_being_moved(tmp_path: Path, place: Plac
 
     async def try_both() -> None:
         with pytest.raises(StoreBusy):
-            await write(await open_store(path, embedder=embedder, busy_timeout_s=0.1))
+            await write(await open_store(path, embedder=NUMBERS, busy_timeout_s=0.1))
         impatient = place._replace(busy_timeout_s=0.1)
         with pytest.raises(StoreBusy):
-            await write(await open_postgres(impatient, embedder=embedder))
+            await write(await open_postgres(impatient, embedder=NUMBERS))
 
-    anyio.run(open_and_close, place, embedder)
+    anyio.run(open_and_close, place)
     with sqlite_side(path, choose(), 2.0), postgres_side(place):
         anyio.run(try_both)
 
 
-async def open_and_close(place: Place, embedder: Any) -> None:
+async def open_and_close(place: Place) -> None:
     """Have the schema made."""
-    async with await open_postgres(place, embedder=embedder):
+    async with await open_postgres(place, embedder=NUMBERS):
         pass

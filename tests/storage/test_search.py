@@ -12,6 +12,7 @@ from operator import mul
 from typing import Any
 
 import pytest
+from driver_names import AVAILABLE
 from hypothesis import given
 from hypothesis import strategies as st
 from indexed_items import NUMBERS, stored
@@ -103,11 +104,11 @@ async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_
         assert each.keyword is None or each.keyword > 0
 
 
-async def test_all_driver_names_give_the_same_answer_from_one_file(open_bank: Any, driver_names: list[str]) -> None:
+async def test_all_driver_names_give_the_same_answer_from_one_file(open_bank: Any) -> None:
     async with open_bank() as store:
         await store.add_memories([stored(each, NUMBERS) for each in many(120)], NUMBERS.name)
     answers: list[SearchResult] = []
-    for driver_name in driver_names:
+    for driver_name in AVAILABLE:
         async with open_bank(sqlite=driver_name) as store:
             answers.append(
                 await store.search(SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 10))
