@@ -6,11 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.commands.setup import SESSION
@@ -19,14 +19,11 @@ from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 from swarm_memory.tools.team.people import hash_of
 
-Task = dict[str, Any]
-Shell = Callable[..., Any]
-
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 
 
 @pytest.fixture
-def learned(swarm: Shell, project: Path, fixed: Task) -> str:
+def learned(swarm: Shell, project: Path, fixed: dict[str, Any]) -> str:
     """Let the bank learn one memory and return its id."""
     (project / "run.json").write_text(json.dumps({**fixed, "id": "fix-0"}))
     (stored,) = swarm("learn", "run.json", "--json").json["stored"]
@@ -61,7 +58,7 @@ def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, proje
 
 
 def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes_no_bank(
-    swarm: Shell, project: Path, fixed: Task, talk: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any], talk: dict[str, Any]
 ) -> None:
     (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
     (project / "one.json").write_text(json.dumps(fixed | {"id": "fix-2"}))
@@ -87,7 +84,7 @@ def test_what_learns_nothing_says_where_it_looked_and_makes_no_bank(swarm: Shell
 
 
 def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
-    swarm: Shell, project: Path, fixed: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any]
 ) -> None:
     (project / "good.json").write_text(json.dumps(fixed))
     (project / "bad.json").write_text("this is no trajectory")
@@ -99,7 +96,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
     assert swarm("learn", "bad.json").code == 2
 
 
-def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: Task) -> None:
+def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: dict[str, Any]) -> None:
     recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
     assert (recorded["task_id"], recorded["status"]) == ("T-17", "learned")
     swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it bears the fix out
@@ -112,7 +109,7 @@ def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: 
 
 
 def test_post_task_refuses_more_than_one_task_and_records_none(
-    swarm: Shell, project: Path, fixed: Task, talk: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any], talk: dict[str, Any]
 ) -> None:
     both = "\n".join(map(json.dumps, (fixed, talk)))
     ran = swarm("post-task", "--task-id", "T-1", "--trajectory", "-", stdin=both)
@@ -277,7 +274,7 @@ def test_an_export_to_where_nothing_can_be_written_says_so(swarm: Shell, project
 
 
 def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
-    swarm: Shell, project: Path, home: Path, fixed: Task
+    swarm: Shell, project: Path, home: Path, fixed: dict[str, Any]
 ) -> None:
     folder = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
     folder.mkdir(parents=True)
@@ -290,7 +287,7 @@ def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
 
 
 def test_a_folder_is_read_with_all_below_it_and_what_was_skipped_is_counted(
-    swarm: Shell, project: Path, fixed: Task, tmp_path: Path
+    swarm: Shell, project: Path, fixed: dict[str, Any], tmp_path: Path
 ) -> None:
     folder = tmp_path / "runs"
     for place, text in (

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
@@ -24,8 +25,6 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
 AGAIN = ("Send the CSRF token when you log in", "1. Read the token.\n2. Send it with the POST.")

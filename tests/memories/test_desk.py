@@ -1,8 +1,7 @@
 """What wants a person's decision, and all that is known of one memory, on a real bank."""
 
-from collections.abc import Awaitable, Callable
-
 from clock import NOW
+from still_bank import Add
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.memory import MemoryLink, Provenance
@@ -26,8 +25,6 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 CHECKED = Provenance(judge="evidence")
 

@@ -1,10 +1,11 @@
 """What can be done to single memories, on a real bank."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -14,8 +15,6 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
 ABSENT = "rm_01JXYZ00000000000000000000"

@@ -1,12 +1,12 @@
 """What the user says: whose words a text has, stored before all that was distilled, screened as it comes in."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 from clock import SetClock
+from still_bank import Add
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError, QuotaReached
@@ -23,8 +23,6 @@ from swarm_memory.tools.memories.transfer import export_memories, import_memorie
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.requests import without_request
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 PNPM = "We install packages with pnpm here, never with npm."
 PROMPT = Heard("prompt")

@@ -1,7 +1,7 @@
 """A bank as JSON lines: what goes out comes in again, and what is no memory stays out."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_bank import laid, opened_bank
+from still_bank import Add
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
@@ -28,8 +29,6 @@ from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, Embedded, embed_ba
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
 EMBEDDER = StaticEmbedder()

@@ -1,17 +1,15 @@
 """A search tells of all that it considered why it is told or not, and leaves no trace."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
+from still_bank import Add
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.explain import Explanation, explain
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 CHECKED = Provenance(judge="evidence")
 QUERY = "handle the login flow with CSRF tokens"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from laid_bank import opened_bank
+from still_bank import Add
 
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -32,8 +33,6 @@ from swarm_memory.tools.retrieve.query import (
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Load the page and parse the token.\n2. Attach it to the POST.")
 ASKED = (

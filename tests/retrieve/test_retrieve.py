@@ -1,12 +1,13 @@
 """The operation `retrieve` on a real bank: what is shown, where a fix is, and never two that contradict each other."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from clock import NOW
+from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Provenance
@@ -22,8 +23,6 @@ from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
 from swarm_memory.tools.text.cleaning import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 PAGES = ("Handle pagination with cursors", "1. Read next_cursor.\n2. Stop when it repeats.")
 LOGIN = ("Handle login flows with CSRF tokens", "1. Load the page and parse the token.\n2. Attach it to the POST.")
