@@ -60,7 +60,8 @@ def test_metrics_are_json_or_a_table(swarm: Shell, memory: str) -> None:
 
 def test_metrics_of_an_empty_bank_say_so(swarm: Shell) -> None:
     assert "no task has an outcome yet" in swarm("metrics").out
-    assert swarm("metrics", "--json").json["effect"] is None
+    shown = swarm("metrics", "--json").json
+    assert (shown["weeks"], shown["effect"]) == ([], None)
 
 
 def test_a_held_out_task_prints_nothing_before_it_starts(

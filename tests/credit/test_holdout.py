@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
-from swarm_memory.schema.memory import Provenance
 from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
@@ -91,14 +90,3 @@ async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
     result = await learn(held.toolbox, done(said("ok")))
     assert result.status == "nothing_new"
     assert [each.task_id for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope)] == ["t1"]
-
-
-async def test_a_held_out_session_gets_no_briefing(shop: Shop) -> None:
-    word = Provenance(distiller="user")
-    await shop.add(title="Answer in German", content="Answer in German.", provenance=word)  # of every task
-
-    async def started(**credit: float) -> str:
-        return str(await hooked(shop.set(**credit).toolbox, {"hook_event_name": "SessionStart", "session_id": SESSION}))
-
-    assert "Answer in German" in await started(holdout_rate=0.0)
-    assert await started(holdout_rate=1.0) == "{}"

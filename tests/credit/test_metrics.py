@@ -14,7 +14,7 @@ from swarm_memory.schema.outcome import Arm, Effect, OutcomeRecord, TaskFigures
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
 from swarm_memory.schema.trajectory import Label, Usage
 from swarm_memory.tools.credit.intervals import difference, mean_interval, rate_difference, wilson
-from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, memory_effect, weekly_metrics
+from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.records import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -152,12 +152,6 @@ async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
     assert (first["new_items"], first["new_items_per_100_tasks"]) == (2, 50.0)
     assert first["active_items_used_per_task"] == 0.25
     assert (second["tasks"], second["new_items"], second["success_rate_with_memory"]) == (1, 0, None)
-
-
-async def test_an_empty_bank_has_no_weeks_and_no_effect(shop: Shop) -> None:
-    assert await weekly_metrics(shop.toolbox) == []
-    assert await memory_effect(shop.toolbox) is None
-    assert (await memory_status(shop.toolbox)).effect is None
 
 
 async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_attempt(shop: Shop) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from records import HOSTILE, LURE, Gullible, broken, call, message, outside_the_fence, record, repaired, result, unclear
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
-from scripted_server import ScriptedServer, completion, error
+from scripted_server import ScriptedServer, completion
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
@@ -286,18 +286,6 @@ async def test_over_http_the_schema_the_rules_and_the_fenced_data_are_sent_at_te
     assert (system["role"], user["role"]) == ("system", "user")
     assert LURE not in system["content"]
     assert LURE in user["content"]
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_over_http_prose_is_undecided_and_a_dead_endpoint_leaves_it_to_the_evidence() -> None:
-    async with ScriptedServer([completion("It went well.")]) as server:
-        verdict = await judge_by_model(model_at(server), repaired(), SETTINGS)
-        assert len(server.requests) == 1
-    assert verdict.label == "Undecided"
-    async with ScriptedServer([error(503)]) as server:
-        outcome = await judged(broken(), model_at(server))
-    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
-    assert "judged by the evidence alone" in outcome.verdict.reasons[0]
 
 
 def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:

@@ -22,7 +22,6 @@ from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, Contained, learn
 from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.trajectory import reading
 
@@ -237,22 +236,6 @@ async def test_items_of_an_undecided_trajectory_start_with_an_assumed_confidence
         result = await learn(tools, script.done())
     assert result.verdict.label == "Undecided"
     assert result.stored[0].confidence == pytest.approx(ASSUMED_CONFIDENCE * 0.7)
-
-
-async def test_consolidation_is_due_after_as_many_new_items_as_the_settings_say(tmp_path: Path) -> None:
-    async with opened(tmp_path, EMBEDDER) as (tools, _):
-        due = False
-        for number in range(7):
-            names = [f"tool{number}{letter}" for letter in "abc"]
-            drafts = [
-                MemoryDraft(title=f"Install `{name}` first", content=f"1. Run `apt-get install {name}`.")
-                for name in names
-            ]
-            task = Script(f"make part {number}", task_id=f"t{number}").shell("ls", "a").say("ok")
-            result = await learn(tools, task.done(), agent_drafts=drafts)
-            due = due or result.consolidation_due
-        stored = len(await tools.store.list_memories(tools.scope.readable(), MemoryFilter(limit=100)))
-    assert (stored, due) == (21, True)
 
 
 SECRETS = st.sampled_from([TOKEN, "AKIA" + "IOSFODNN7EXAMPLQ", "sk-ant-api03-" + "x1Y2z3A4b5C6d7E8" * 5 + "AA"])

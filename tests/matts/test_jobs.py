@@ -13,7 +13,6 @@ from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.job import Job, JobAction, Progress, Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
@@ -154,18 +153,6 @@ async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> No
         group.cancel_scope.cancel()
 
 
-async def test_what_the_operator_must_change_is_not_tried_again(tmp_path: Path) -> None:
-    async def refuses(_: Toolbox, __: Job, ___: Report) -> Result:
-        raise ConfigError("set matts.enabled")
-
-    async with opened(tmp_path) as tools:
-        working = worker(tools, scale=refuses)
-        begun = await queued(tools, working, "scale", {})
-        await working.work_off_due()
-        job = await asked(tools, "status", begun.id)
-        assert (job.status, job.attempts, job.error) == ("failed", 1, "set matts.enabled")
-
-
 async def test_a_scaling_job_whose_server_died_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
     log = tmp_path / "ran.txt"
     program = f"""
@@ -178,10 +165,8 @@ print('done')
 """
     agent = Agent(tmp_path, program)
     settings = matts(allowed_commands=agent.command, max_concurrency=1)
-    payload: dict[str, Any] = given() | {
-        "count": 3,
-        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
-    }
+    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    payload: dict[str, Any] = given() | {"count": 3, "runner": runner}
     begun: list[str] = []
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         first = worker(tools, **long_handlers(tmp_path))
@@ -213,10 +198,8 @@ def _later(tools: Toolbox) -> Toolbox:
 async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
     settings = matts(allowed_commands=agent.command)
-    payload: dict[str, Any] = given() | {
-        "count": 1,
-        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
-    }
+    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    payload: dict[str, Any] = given() | {"count": 1, "runner": runner}
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         working = worker(tools, **long_handlers(tmp_path))
         group.start_soon(working.run)
@@ -250,7 +233,7 @@ async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
 ) -> None:
     async with opened(tmp_path, Settings()) as tools:
         working = worker(tools, **long_handlers(tmp_path))
-        payload = given() | {"count": 1, "runner": runner}
+        payload: dict[str, Any] = given() | {"count": 1, "runner": runner}
         begun = await queued(tools, working, RUN_MATTS, payload)
         await working.work_off_due()
         job = await asked(tools, "status", begun.id)

@@ -263,16 +263,7 @@ async def test_a_session_is_kept_as_it_was_last_written(open_store: Any) -> None
 
 
 async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any) -> None:
-    call = ToolCall(
-        scope=HERE,
-        tool_name="Bash",
-        input="{}",
-        success=True,
-        time_cost_s=0.5,
-        created_at=AT,
-        session_id="s",
-        call_id="c",
-    )
+    call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, session_id="s", call_id="c")
     without_id = call.model_copy(update={"call_id": None})
     async with open_store() as store:
         tools = store.tool_memory
@@ -537,12 +528,8 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
         assert await tools.new_calls(HERE, "Bash", 9) == 1
         assert await tools.counts(HERE) == ToolMemoryCounts(1, 2, 2, 1, 0)
         (known,) = await tools.memories(HERE, ["Bash", "Read"])
-        assert (known.totals.calls, known.totals.succeeded, known.totals.evaluated, known.tool_schema) == (
-            2,
-            1,
-            1,
-            "{}",
-        )
-        assert (known.totals.first_at, known.summary) == (AT, None)
+        totals = known.totals
+        assert (totals.calls, totals.succeeded, totals.evaluated, totals.first_at) == (2, 1, 1, AT)
+        assert (known.tool_schema, known.summary) == ("{}", None)
         assert await tools.forget_tools(HERE, None) == 1
         assert await tools.memories(HERE, None) == []

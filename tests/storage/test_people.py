@@ -104,12 +104,8 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
         assert (await store.get_job(HERE, "job_t")).person_id == ada.id
         await store.set_status([HERE], [theirs.id, ours.id], "archived", "done with")
         await store.recorder.settle()
-        for table, key in (
-            ("patterns", "id"),
-            ("task_trajectories", "task_id"),
-            ("tool_calls", "call_id"),
-            ("jobs", "key"),
-        ):
+        keys = {"patterns": "id", "task_trajectories": "task_id", "tool_calls": "call_id", "jobs": "key"}
+        for table, key in keys.items():
             written = dict(await rows(store, f"SELECT {key}, person_id FROM {table}"))
             assert set(written) in ({"o", "t"}, {ours.id, theirs.id})
             assert {who for row, who in written.items() if row in ("t", theirs.id)} == {ada.id}
