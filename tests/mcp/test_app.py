@@ -569,8 +569,7 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
 
 
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
-PROMPT = "The tests of the shop fail: no such table orders. Make them pass."
-EVENT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": PROMPT}
+EVENT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": SIMILAR}
 
 
 @pytest.fixture
@@ -592,46 +591,43 @@ async def noted(toolbox: Toolbox) -> None:
 
 @pytest.mark.parametrize("rate", [1.0])
 async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
-    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
-            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
-        before = await caller.call("retrieve_memories", query=PROMPT)
+        await taught(caller, fixed)
+        before = await caller.call("retrieve_memories", query=SIMILAR)
         assert before["memories"], "nobody knows of a task yet"
         assert any("takes no part" in notice for notice in before["notices"])
         assert await caller.hook(place.root, **EVENT) == {}
         await noted(toolbox)
-        after = await caller.call("retrieve_memories", query=PROMPT)
+        after = await caller.call("retrieve_memories", query=SIMILAR)
         assert after["memories"] == []
         assert "held out" in after["reason"]
 
 
 async def test_what_it_gets_is_credited_to_the_hosts_task(
-    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
-            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
+        await taught(caller, fixed)
         assert await caller.hook(place.root, **EVENT | {"prompt": "Fix it."}) == {}
         await noted(toolbox)
-        found = await caller.call("retrieve_memories", query=PROMPT)
+        found = await caller.call("retrieve_memories", query=SIMILAR)
     kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
     assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
 
 
 async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_only_told_of_the_session(
-    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
-            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
+        await taught(caller, fixed)
         await hooked(toolbox, EVENT)
         await anyio.to_thread.run_sync(wake, place.root, SESSION)
         with anyio.fail_after(HANG_S):
             while not (kept := await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")).given:
-                await caller.call("retrieve_memories", query=PROMPT)
-        found = await caller.call("retrieve_memories", query=PROMPT)
+                await caller.call("retrieve_memories", query=SIMILAR)
+        found = await caller.call("retrieve_memories", query=SIMILAR)
     assert list(kept.given) == [memory["id"] for memory in found["memories"]]
 
 
