@@ -1,4 +1,4 @@
-"""What every test gets: a home of its own, so that no test reads or writes the developer's files."""
+"""What every test gets: a home of its own, so that none touches the developer's files; and a bank where it asks."""
 
 import gc
 import os
@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from patience import FULL
+from still_bank import add, toolbox
+
+__all__ = ["add", "toolbox"]
 
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not FULL

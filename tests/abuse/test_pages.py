@@ -1,4 +1,4 @@
-"""No text of a run becomes a script in the page that is written of it: by a parser, and in a real browser."""
+"""No text of a bank or a run becomes markup, a script or a request on a page: by a parser, and in a real browser."""
 
 import hashlib
 import json
@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from forked import CLI, run
 from patience import FULL, HANG_S
+from served import place, settings
 
-from tests.viewer.hostile_bank import hostile_run
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.location import Location
+from tests.viewer.browsed import browsing
+from tests.viewer.hostile_bank import hostile_run, lay_everywhere
 from tests.viewer.payloads import ELEMENTS, RUN, Page, payloads
 
 PAYLOADS = list(payloads())
@@ -86,3 +90,25 @@ def is_owned(path: Path) -> bool:
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "<html" in done.stdout
     return 'data-owned="1"' in done.stdout
+
+
+__all__ = ["place", "settings"]
+
+
+async def test_no_text_of_a_bank_becomes_markup_on_any_page(place: Location, settings: Settings) -> None:
+    texts = PAYLOADS if FULL else PAYLOADS[::4]
+    async with browsing(place, settings) as browser:
+        await lay_everywhere(await browser.toolbox(), texts)
+        pages = await browser.crawl(at_most=2000 if FULL else 60)
+        for text in texts[:3]:
+            for path in ("/memories", "/sources", "/ask", "/sessions"):
+                answer = await browser.client.get(f"/ui{path}", params={"q": text, "kind": text, "status": text})
+                pages[f"{path}?{text}"] = answer.text
+    strange = list[str]()
+    for path, page in pages.items():
+        read = Page()
+        read.feed(page)
+        strange += [f"{path}: {each}" for each in read.strange]
+    shown = sum(page.count("data-owned") for page in pages.values())
+    assert shown > len(texts)
+    assert strange == []

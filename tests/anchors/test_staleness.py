@@ -3,11 +3,11 @@
 import json
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from still_bank import Add
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
@@ -16,8 +16,6 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.rank import GONE_PENALTY
 from swarm_memory.tools.retrieve.retrieve import explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 QUERY = "How do I run the checks of the payment service?"
 

@@ -1,6 +1,8 @@
-"""Datasets: each published form is read, and what is wrong with a file is named with its place."""
+"""Datasets: each published form is read, faults are named with their place; labelled trajectories and rated items."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,3 +191,113 @@ def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:
     assert info_of(dataset).hash == info_of(dataset.model_copy(update={"name": "other"})).hash
     assert info_of(dataset).hash != info_of(cut(dataset, split="all", limit=2)).hash
+
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "judge_evidence.py"
+
+RAN = (("pytest -q", 1, "1 failed in 0.10s"), ("sed -i s/-/+/ sums.py", 0, ""), ("pytest -q", 0, "1 passed in 0.10s"))
+REACT = "Who wrote it?\nThought 1: I search.\nAction 1: Search[it]\nObservation 1: Ann.\nAction 2: Finish[Ann]"
+
+
+def in_fence(command: str, code: int, output: str) -> list[dict[str, Any]]:
+    """A command as the last thing of a message, and what a harness answers in the user's name."""
+    return [
+        {"role": "assistant", "content": f"THOUGHT: Go on.\n\n```bash\n{command}\n```"},
+        {"role": "user", "content": f"<returncode>{code}</returncode>\n<output>\n{output}\n</output>"},
+    ]
+
+
+def after_mark(command: str, code: int, output: str) -> list[dict[str, Any]]:
+    """A command as a call in JSON behind a mark, and the result of the tool."""
+    call = {"id": f"c{command}{code}", "function": {"name": "Bash", "arguments": json.dumps({"command": command})}}
+    return [
+        {"role": "assistant", "content": f"I go on.\n[tool_calls] {json.dumps([call])}"},
+        {"role": "tool", "tool_call_id": call["id"], "content": f"{output}\nexit code: {code}"},
+    ]
+
+
+def edited(old: str, new: str, code: int, output: str) -> list[dict[str, Any]]:
+    """An edit as a block, and the harness's word that it is applied and how its test script ended."""
+    block = f"sums.py\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```"
+    script = f"Test Script: pytest -q tests/test_sums.py;\n{output}\n[env] [sums-1] Return Code: {code}\n"
+    return [
+        {"role": "assistant", "content": f"The sign is wrong.\n\n{block}"},
+        {"role": "tool", "content": f"Applied edit to sums.py\n\n{script}"},
+    ]
+
+
+def test_commands_in_texts_are_judged_by_their_results(tmp_path: Path) -> None:
+    given = {
+        "fenced": [message for each in RAN for message in in_fence(*each)],
+        "marked": [message for each in RAN for message in after_mark(*each)],
+        "blocks": edited("a - b", "b - a", 1, "1 failed in 0.10s") + edited("b - a", "-a - b", 1, "1 failed in 0.10s"),
+        "react": [{"role": "transcript", "content": REACT}],
+    }
+    records = [
+        {"id": f"{name}-{number}", "task": "Fix the sign of add()", "success": True, "steps": steps}
+        for name, steps in given.items()
+        for number in range(2)
+    ]
+    (tmp_path / "known.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    command = [sys.executable, str(SCRIPT), "--data", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "known.jsonl: n=8 {'Failure': 2, 'Success': 4, 'Undecided': 2}" in done.stdout
+
+
+RATING = Path(__file__).resolve().parents[2] / "benchmarks" / "rating.py"
+
+
+@pytest.fixture
+def run() -> Callable[..., str]:
+    def call(*arguments: object) -> str:
+        command = [sys.executable, str(RATING), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout if done.returncode == 0 else f"{done.returncode}: {done.stderr}"
+
+    return call
+
+
+def turn(number: int, command: str, output: str) -> list[dict[str, object]]:
+    """A command and its result as messages."""
+    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
+    call = {"id": f"c{number}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": output},
+    ]
+
+
+def test_items_stand_beside_their_trajectory_and_each_task_in_one_half(tmp_path: Path, run: Callable[..., str]) -> None:
+    missing = "ModuleNotFoundError: No module named 'web'\nexit code: 1"
+    ran = [("manage test", missing), ("pip install web", "exit code: 0"), ("manage test", "exit code: 0")]
+    messages = [message for number, each in enumerate(ran) for message in turn(number, *each)]
+    records = [
+        {"id": f"t{n}", "task_id": f"task {n // 2}", "task": "test the shop", "steps": messages} for n in range(12)
+    ]
+    (tmp_path / "tried.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    halves = [tmp_path / "looked.md", tmp_path / "unseen.md"]
+    for half in halves:
+        run("draw", "--data", tmp_path / "tried.jsonl", "--half", half.stem, "--out", half)
+    looked, unseen = ([line for line in half.read_text().splitlines() if line.startswith("## ")] for half in halves)
+    tasks = [{int(line.split()[4].strip("t,")) // 2 for line in half} for half in (looked, unseen)]
+    assert len(looked) + len(unseen) == 12
+    assert looked
+    assert tasks[0].isdisjoint(tasks[1])
+    assert "pip install web" in halves[0].read_text().partition("Task: ")[2]
+
+
+def test_an_item_is_useful_when_both_readers_say_so_and_harmful_when_one_does(
+    tmp_path: Path, run: Callable[..., str]
+) -> None:
+    kinds = ["repair", "repair", "repair", "procedure"]
+    (tmp_path / "items.md").write_text("\n".join(f"## {n} [{kind}] f, t" for n, kind in enumerate(kinds, 1)))
+    (tmp_path / "one").write_text("1 3\n2 2\n3 1\n4 0 false\n")
+    (tmp_path / "other").write_text("4 1\n3 1\n2 1 vague\n1 2\n")
+    lines = run("figures", tmp_path / "items.md", tmp_path / "one", tmp_path / "other").splitlines()
+    assert [line.split(" [")[0].split() for line in lines[:3]] == [
+        ["procedure", "n=", "1", "useful=", "0", "0.00"],
+        ["repair", "n=", "3", "useful=", "1", "0.33"],
+        ["all", "n=", "4", "useful=", "1", "0.25"],
+    ]
+    assert lines[2].endswith("harmful=1")
+    assert lines[3].startswith("the same rating: 0.25")

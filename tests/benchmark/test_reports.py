@@ -1,14 +1,18 @@
-"""Reports: what is untrusted stays text (of pages see `abuse/test_pages.py`), and a comparison knows noise."""
+"""Measures by hand-made examples; reports: what is untrusted stays text (of pages see `abuse/test_pages.py`)."""
 
 import random
 import re
 from datetime import UTC, datetime
+from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.compare import compare
+from swarm_memory.tools.benchmark.figures import Resampling, measures, percentile
 from swarm_memory.tools.benchmark.report import can_plot, markdown, page, plain, png
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
@@ -124,3 +128,62 @@ def test_a_comparison_says_which_settings_differ() -> None:
     results = _scored(_noise())
     notes = compare(_run(results), _run(results, options={"limit": 5}, machine={"system": "Darwin"})).notes
     assert notes == ("options that differ: limit (not set → 5)", "machine that differ: system (Linux → Darwin)")
+
+
+NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
+
+
+def test_measures_of_one_answer_are_those_of_the_definitions() -> None:
+    got = measures(["x", "g1", "y", "g2"], {"g1", "g2", "g3"}, (1, 2, 5))
+    assert [got[f"recall_any@{k}"] for k in (1, 2, 5)] == [0, 1, 1]
+    assert [got[f"recall@{k}"] for k in (1, 2, 5)] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert got["mrr@10"] == 0.5
+    # (1/log2 3 + 1/log2 5) / (1 + 1/log2 3 + 1/log2 4)
+    assert got["ndcg@10"] == pytest.approx((0.63093 + 0.43068) / (1 + 0.63093 + 0.5), abs=1e-4)
+
+
+@given(st.permutations("abcdefgh"), st.sets(st.sampled_from("abcdefgh"), min_size=1))
+def test_measures_stay_in_bounds_and_grow_with_k(found: list[str], gold: set[str]) -> None:
+    got = measures(found, gold, (1, 3, 8))
+    assert all(0 <= value <= 1 + 1e-12 for value in got.values())
+    assert got["recall@1"] <= got["recall@3"] <= got["recall@8"] == 1
+    assert got["recall@3"] <= got["recall_any@3"]
+
+
+def test_a_perfect_order_is_1_and_an_empty_answer_0() -> None:
+    assert set(measures(["g", "x"], {"g"}, (1, 5)).values()) == {1.0}
+    assert set(measures([], {"g"}, (1, 5)).values()) == {0.0}
+
+
+def test_a_percentile_is_the_nearest_rank() -> None:
+    values = [float(value) for value in range(1, 101)]
+    random.Random(1).shuffle(values)
+    assert [percentile(values, share) for share in (0.5, 0.95, 1.0)] == [50.0, 95.0, 100.0]
+    assert percentile([3.0], 0.5) == 3.0
+
+
+def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
+    chance = random.Random(3)
+    values = [chance.gauss(0, 1) for _ in range(400)]
+    (got,) = Resampling(400, seed=1).intervals([values])
+    half = NormalDist().inv_cdf(0.975) * stdev(values) / 20
+    assert got.value == pytest.approx(fmean(values))
+    assert (got.high - got.low) / 2 == pytest.approx(half, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_one_does_not() -> None:
+    values = [at**1.5 for at in range(50)]
+    first, again, other = (Resampling(50, seed).intervals([values]) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
+    chance = random.Random(5)
+    base = [chance.gauss(0, 10) for _ in range(200)]
+    better = [value + 0.5 + chance.gauss(0, 0.1) for value in base]
+    gains = [value - other for value, other in zip(better, base, strict=True)]
+    paired, alone = Resampling(200, seed=1).intervals([gains, better])
+    assert paired.low > 0.4
+    assert paired.high < 0.6
+    assert alone.low < 0

@@ -1,18 +1,15 @@
 """`install` and `uninstall` for several agents, and `import --all` over the sessions of all of them."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from shell import Shell
 
 from swarm_memory.server.cli.commands import setup
 from swarm_memory.server.cli.commands.setup import SESSION as DEMO
 from tests.hosts import codex_records
 from tests.hosts.agent_records import FIRST, SESSION, Record, write_lines
-
-Shell = Callable[..., Any]
 
 FAILED = "E sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
 LONG_AGO = 1_500_000_000

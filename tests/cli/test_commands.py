@@ -6,23 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shell import Shell
 
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_removal, plan_rules
+from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
-
-Task = dict[str, Any]
-Shell = Callable[..., Any]
+from swarm_memory.tools.team.people import hash_of
 
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 
 
 @pytest.fixture
-def learned(swarm: Shell, project: Path, fixed: Task) -> str:
+def learned(swarm: Shell, project: Path, fixed: dict[str, Any]) -> str:
     """Let the bank learn one memory and return its id."""
     (project / "run.json").write_text(json.dumps({**fixed, "id": "fix-0"}))
     (stored,) = swarm("learn", "run.json", "--json").json["stored"]
@@ -57,7 +58,7 @@ def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, proje
 
 
 def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes_no_bank(
-    swarm: Shell, project: Path, fixed: Task, talk: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any], talk: dict[str, Any]
 ) -> None:
     (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
     (project / "one.json").write_text(json.dumps(fixed | {"id": "fix-2"}))
@@ -83,7 +84,7 @@ def test_what_learns_nothing_says_where_it_looked_and_makes_no_bank(swarm: Shell
 
 
 def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
-    swarm: Shell, project: Path, fixed: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any]
 ) -> None:
     (project / "good.json").write_text(json.dumps(fixed))
     (project / "bad.json").write_text("this is no trajectory")
@@ -95,7 +96,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
     assert swarm("learn", "bad.json").code == 2
 
 
-def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: Task) -> None:
+def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: dict[str, Any]) -> None:
     recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
     assert (recorded["task_id"], recorded["status"]) == ("T-17", "learned")
     swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it bears the fix out
@@ -108,7 +109,7 @@ def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: 
 
 
 def test_post_task_refuses_more_than_one_task_and_records_none(
-    swarm: Shell, project: Path, fixed: Task, talk: Task
+    swarm: Shell, project: Path, fixed: dict[str, Any], talk: dict[str, Any]
 ) -> None:
     both = "\n".join(map(json.dumps, (fixed, talk)))
     ran = swarm("post-task", "--task-id", "T-1", "--trajectory", "-", stdin=both)
@@ -273,7 +274,7 @@ def test_an_export_to_where_nothing_can_be_written_says_so(swarm: Shell, project
 
 
 def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
-    swarm: Shell, project: Path, home: Path, fixed: Task
+    swarm: Shell, project: Path, home: Path, fixed: dict[str, Any]
 ) -> None:
     folder = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
     folder.mkdir(parents=True)
@@ -286,7 +287,7 @@ def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
 
 
 def test_a_folder_is_read_with_all_below_it_and_what_was_skipped_is_counted(
-    swarm: Shell, project: Path, fixed: Task, tmp_path: Path
+    swarm: Shell, project: Path, fixed: dict[str, Any], tmp_path: Path
 ) -> None:
     folder = tmp_path / "runs"
     for place, text in (
@@ -391,3 +392,179 @@ def test_what_the_user_says_is_kept_shown_as_the_users_and_never_held_back(swarm
     assert "suspect: override of instructions" in swarm("memories", "list").out
     assert swarm("remember", "").code == 2
     assert swarm("remember", "x", "--kind", "joke").code == 2
+
+
+def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any) -> None:
+    assert "None." in swarm("team", "people").out
+    added = swarm("team", "add", "ada", "--role", "write")
+    token = added.out.strip()
+    assert token.startswith("swm_")
+    assert (token in added.err, "ada may come in as write" in added.err) == (False, True)
+    again = swarm("team", "add", "ada")
+    assert (again.code, "swarm-memory team" in again.err) == (2, True)
+    assert swarm("team", "add", "eve", "--subject", "s-1").code == 2, "no issuer is set"
+    issuer = ("--set", "http.oauth_issuer=https://login.example.org")
+    signed = json.loads(swarm(*issuer, "team", "add", "eve", "--subject", "s-1", "--json").out)
+    assert (signed["person"]["issuer"], signed["token"]) == ("https://login.example.org", None)
+    renewed = json.loads(swarm("team", "people", "ada", "--new-token", "--json").out)["token"]
+    assert renewed != token
+    assert json.loads(swarm("team", "people", "ada", "--role", "review", "--json").out)["role"] == "review"
+    assert "revoked_at" in json.loads(swarm("team", "people", "ada", "--revoke", "--json").out)
+    people = swarm("team", "people").out
+    assert ("revoked at" in people, "https://login.example.org" in people) == (True, True)
+    assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
+    assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
+    assert "person: eve\nforgotten: 0" in swarm("memories", "forget", "--person", "eve", "--yes").out
+    trail = json.loads(swarm("team", "people", "--audit", "--json").out)
+    done = [each["action"].removeprefix("person.") for each in trail]
+    assert done == ["forgotten", "revoked", "revoked", "role", "token", "added", "added"]
+    audit = swarm("team", "people", "--audit").out
+    kept = swarm("team", "people", "--json").out
+    for secret in (token, renewed, hash_of(token), hash_of(renewed), "eve"):
+        assert secret not in audit + kept
+
+
+TASK = "Make the answer of the shop right."
+
+
+@pytest.fixture
+def allowed(project: Path, tmp_path: Path) -> tuple[str, ...]:
+    """Arguments that allow an agent which is right in rollout 2, and a check of it."""
+    agent = tmp_path / "agent.py"
+    agent.write_text("import os; open('answer', 'w').write(os.environ['MATTS_ROLLOUT']); print('I wrote it.')")
+    (project / "test_answer.py").write_text("assert open('answer').read() == '2', 'it is wrong'; print('1 passed')")
+    command, check = f"{sys.executable} -I {agent}", f"{sys.executable} -I test_answer.py"
+    given = ("--set", f"matts.allowed_commands={command};;{check}")
+    return (*given, "matts", TASK, "--command", command, "--check", check)
+
+
+def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, allowed: tuple[str, ...]) -> None:
+    ran = swarm(*allowed, "-k", "2", "--json")
+    assert ran.code == 0, ran.err
+    assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
+    assert (ran.json["status"], ran.json["k"], ran.json["best"]) == ("completed", 2, 2)
+    assert (Path(ran.json["best_folder"]) / "answer").read_text() == "2"
+    shown = swarm(*allowed, "--mode", "sequential", "-k", "1")
+    assert shown.err.startswith("run_matts run_")
+    assert "status: completed" in shown.out
+
+
+def test_a_run_is_not_done_again_by_its_id(swarm: Shell, allowed: tuple[str, ...]) -> None:
+    first = swarm(*allowed, "-k", "2", "--json", "--run-id", "run_A").json
+    again = swarm(*allowed, "-k", "2", "--json", "--run-id", "run_A").json
+    assert again == first
+
+
+def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path, fixed: dict[str, Any]) -> None:
+    (project / "one.json").write_text(json.dumps({"id": "a", "task": fixed["task"], "steps": fixed["steps"][:2]}))
+    (project / "two.json").write_text(json.dumps({"id": "b", "task": fixed["task"], "steps": fixed["steps"]}))
+    ran = swarm("matts", fixed["task"], "--given", "one.json", "--given", "two.json", "--json")
+    assert ran.code == 0, ran.err
+    assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
+    assert ran.json["stored"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("matts", TASK), 2, "give the command line too"),
+        (("matts", TASK, "--runner", "given"), 2, "give the attempts"),
+        (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
+        (("matts", TASK, "--model"), 3, "no chat model"),
+        (("matts", "--command", "x"), 2, "Missing argument 'TASK'"),
+    ],
+)
+def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = swarm(*arguments)
+    assert ran.code == code
+    assert said in ran.err
+
+
+OWN = "# How we work\n\nUse tabs.\n"
+
+
+@pytest.fixture
+def file(home: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder / "AGENTS.md"
+
+
+@pytest.mark.parametrize("before", [None, OWN, f"{OWN}\nA last line without an end"])
+def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(before: str | None, file: Path) -> None:
+    root = file.parent
+    if before is not None:
+        file.write_text(before)
+    apply(plan_rules(file, root, "1) Run make first"))
+    written = file.read_text()
+    assert written.startswith((before or "").rstrip())
+    assert written.endswith(f"{BEGIN}\n{RULES}\n\n1) Run make first\n{END}\n")
+    assert plan_rules(file, root, "1) Run make first") == []
+    file.write_text(f"{written}\n## Below\n")
+    apply(plan_rules(file, root, "1) Run ninja first"))
+    assert file.read_text() == f"{written}\n## Below\n".replace("make", "ninja")
+    file.write_text(written)
+    assert files_with_rules(root) == [file]
+    apply(plan_removal(file, root))
+    assert (file.read_text().rstrip() if file.exists() else None) == (before.rstrip() if before else None)
+    assert files_with_rules(root) == []
+
+
+def test_a_block_of_an_earlier_version_leaves_no_line_in_a_file_of_windows(file: Path) -> None:
+    file.write_bytes(f"# Ours\r\nUse tabs.\n\n{BEGIN}\n{RULES}\n{END}\nBelow\r\n".encode())
+    apply(plan_removal(file, file.parent))
+    assert file.read_bytes() == b"# Ours\r\nUse tabs.\nBelow\r\n"
+
+
+def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(file: Path, tmp_path: Path) -> None:
+    file.write_text(f"{BEGIN}\nmine\n")
+    with pytest.raises(ConfigError, match="torn apart"):
+        plan_rules(file, file.parent, "")
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text(OWN)
+    (file.parent / "CLAUDE.md").symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        plan_rules(file.parent / "CLAUDE.md", file.parent, "")
+    assert plan_removal(elsewhere, file.parent) == []
+
+
+def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(
+    swarm: Shell, project: Path
+) -> None:
+    swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
+    swarm("remember", "Answer in German", "--kind", "preference")
+    other, memory = (each["id"] for each in swarm("memories", "list", "--json").json)
+    skill = project / ".claude" / "skills" / "learned-tests" / "SKILL.md"
+    assert "+## 1. The user said: Run make grammar" in swarm("promote", memory, "--dry-run").out
+    assert swarm("promote", memory, stdin="n\n").code == 130
+    assert not skill.exists()
+    assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
+    assert "Nothing to change" in swarm("promote").out
+    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill has it already"
+    done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
+    assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
+        "written",
+        [other],
+        str(project / "AGENTS.md"),
+    )
+    assert "still in AGENTS.md" in swarm("memories", "forget", other, "--yes").out
+    assert "What `promote` wrote stays" in swarm("uninstall").out
+    assert "no memory is proven yet" in swarm("promote", "--proven").out
+    assert swarm("promote", "--proven", "--demote").code == 2
+    assert "2 memories in 2 files that agents read" in swarm("metrics").out
+    assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
+    assert not (project / "AGENTS.md").exists()
+    assert not (project / ".claude").exists()
+
+
+def test_the_command_writes_the_projects_own_memories_and_uninstall_takes_them_out(swarm: Shell, project: Path) -> None:
+    swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
+    swarm("remember", "Answer in German", "--kind", "preference", "--scope", "global")
+    assert "+## What earlier tasks taught" in swarm("install", "--rules", "AGENTS.md", "--dry-run").out
+    assert not (project / "AGENTS.md").exists()
+    assert swarm("install", "--rules", "AGENTS.md").code == 0
+    text = (project / "AGENTS.md").read_text()
+    assert "make grammar" in text
+    assert "German" not in text
+    assert "Removed" in swarm("uninstall").out
+    assert not (project / "AGENTS.md").exists()

@@ -2,18 +2,15 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from forked import CLI, Forked
 from patience import HANG_S
+from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings, with_setting
-
-Shell = Callable[..., Any]
 
 
 def own_file(home: Path) -> Path:

@@ -2,19 +2,17 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from patience import HANG_S
+from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable, NotFoundError, StoreBusy, SwarmMemoryError
 from swarm_memory.server.cli import main as command_line
 from swarm_memory.server.cli.commands import memories
-
-Shell = Callable[..., Any]
 
 
 def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -1,11 +1,17 @@
-"""Consolidation by itself: queued once when enough is new, worked off by whoever works, never waited for."""
+"""Consolidation by itself, queued once when enough is new and never waited for; and by its command."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner, Result
+
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.cli.commands.bank import consolidate
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
@@ -111,3 +117,52 @@ async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept
     await kept.store.finish_upkeep(kept.toolbox.scope, "run_x", kept.clock.now(), state.last, {})
     after = await kept.store.upkeep_items(kept.toolbox.scope, kept.toolbox.embedder, after=state.last, limit=9)
     assert [item.id for item in after] == [copy]
+
+
+class Project:
+    """A project's folder with a bank, and the command in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.invocation = Invocation(folder, {"storage.project": "shop"})
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(consolidate, list(arguments), obj=self.invocation)
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+async def project(tmp_path: Path, kept: Kept) -> Project:
+    """The project of the bank, with two memories that say the same."""
+    now = datetime.now(UTC)
+    await kept.add(*ADVICE[0], confidence=0.4, created_at=now)
+    await kept.add(*ADVICE[1], confidence=0.6, created_at=now)
+    return Project(tmp_path)
+
+
+def test_a_dry_run_a_run_and_its_undoing_by_command(project: Project) -> None:
+    shown = project.json("--dry-run")
+    assert len(shown["merged"]) == 1
+    done = project.json()
+    assert done["merged"] == shown["merged"]
+    assert project.json("--full")["merged"] == []
+    assert project.json("--undo", done["run_id"])["restored"] == 1
+    assert len(project.json("--full")["merged"]) == 1
+
+
+def test_people_see_what_happened_and_how_to_take_it_back(project: Project) -> None:
+    shown = project.run("--dry-run")
+    assert "dry run: yes" in shown.output
+    assert "merged:" in shown.output
+    assert "--undo" not in shown.output
+    done = project.run()
+    assert "merged:" in done.output
+    run_id = done.output.split("--undo ")[1].split()[0]
+    assert "restored: 1" in project.run("--undo", run_id).output
+
+
+def test_undo_goes_with_no_other_option(project: Project) -> None:
+    assert "neither dry_run nor full" in str(project.run("--undo", "run_01JXYZ", "--full").exception)

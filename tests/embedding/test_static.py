@@ -1,6 +1,8 @@
-"""The shipped embedder gives one finite unit vector for any text that says something."""
+"""The shipped embedder: one finite unit vector for any text, words by BERT's vocabulary, a table that is checked."""
 
 import math
+import subprocess
+import sys
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import write_table
 
-from swarm_memory.schema.errors import InputError
-from swarm_memory.server.embedding.static import MAX_TOKENS, MAX_WEIGHT, StaticEmbedder
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.server.embedding.static import (
+    MAGIC,
+    MAX_TOKENS,
+    MAX_WEIGHT,
+    SHIPPED_TABLE,
+    StaticEmbedder,
+    Table,
+    WordPiece,
+)
 from swarm_memory.tools.ports.models import Embedder
 
 EMBEDDER = StaticEmbedder()
@@ -104,3 +114,142 @@ def test_words_that_cancel_each_other_out_are_refused_and_not_stored_as_zero(tmp
         StaticEmbedder(path).embed("fix test")
     with pytest.raises(InputError, match="other words"):
         StaticEmbedder(path).embed_many(["fix"] * 40 + ["fix test"])
+
+
+MAX_SHIPPED_BYTES = 8_000_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "small.bin"
+    write_table(path, weights=[10, 20, 30], rows=bytes([129, 127, 130, 128, 128, 140]), vocabulary=["fix", "test"])
+    return path
+
+
+def test_what_is_written_is_read_back(table: Path) -> None:
+    opened = Table(table)
+    assert (opened.dimensions, opened.rows, len(opened.vocabulary)) == (2, 3, 2)
+    assert opened.vocabulary == {"fix": 0, "test": 1}
+    assert list(opened.weights) == [10, 20, 30]
+    assert opened.values.tolist() == [[129, 127], [130, 128], [128, 140]]
+    opened.verify()
+
+
+@pytest.mark.parametrize("kept", [0, 3, 19, 22, 30])
+def test_a_table_cut_short_is_refused_with_its_path(table: Path, kept: int) -> None:
+    table.write_bytes(table.read_bytes()[:kept])
+    with pytest.raises(ConfigError, match=r"small\.bin.*reinstall"):
+        Table(table)
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "reason"),
+    [
+        (MAGIC, b"SQLite f", "does not begin"),
+        (b"fix", b"\xff\xff\xff", "UTF-8"),
+        (b"fix", b"\nx\n", "4 words for 3 rows"),
+        (b"fix", b"fox", "SHA-256"),
+    ],
+)
+def test_a_table_that_is_damaged_is_refused(table: Path, part: bytes, instead: bytes, reason: str) -> None:
+    table.write_bytes(table.read_bytes().replace(part, instead))
+
+    def read() -> None:
+        assert Table(table).vocabulary
+        Table(table).verify()
+
+    with pytest.raises(ConfigError, match=reason):
+        read()
+
+
+def test_a_missing_table_and_a_missing_checksum_are_named(table: Path) -> None:
+    table.with_suffix(".sha256").unlink()
+    with pytest.raises(ConfigError, match=r"small\.sha256"):
+        Table(table).verify()
+    table.unlink()
+    with pytest.raises(ConfigError, match=r"small\.bin.*reinstall"):
+        Table(table)
+
+
+def test_the_shipped_table_is_whole_and_small_and_licensed() -> None:
+    StaticEmbedder().verify()
+    assert SHIPPED_TABLE.stat().st_size <= MAX_SHIPPED_BYTES
+    assert "Apache License" in (SHIPPED_TABLE.parent / "LICENSE-all-MiniLM-L6-v2").read_text("utf-8")
+
+
+def test_a_prompt_is_embedded_without_importing_heavy_libraries() -> None:
+    script = (
+        "import sys\n"
+        "from swarm_memory.server.embedding.static import StaticEmbedder\n"
+        "StaticEmbedder().embed('fix the failing test')\n"
+        "print([m for m in ('mcp', 'openai', 'pydantic', 'anyio') if m in sys.modules])\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(source)}
+    )
+    assert run.stdout.strip() == "[]"
+
+
+WORDS = ["fix", "test", "##s", "##ing", "get", "##user", "_", "(", ")", ".", "cafe", "un", "##believ", "##able", "中"]
+BUCKETS = 16
+ROW = {word: row for row, word in enumerate(WORDS)}
+
+
+def tokenizer() -> WordPiece:
+    return WordPiece(ROW, range(len(WORDS), len(WORDS) + BUCKETS))
+
+
+def words_of(text: str) -> list[str]:
+    return [WORDS[row] if row < len(WORDS) else "?" for row in tokenizer().rows(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Fix TESTS", ["fix", "test", "##s"]),
+        ("unbelievable", ["un", "##believ", "##able"]),
+        ("café cafe\u0301 CAFÉ", ["cafe", "cafe", "cafe"]),
+        ("get_user", ["get", "_", "?"]),
+        ("getUser()", ["get", "##user", "(", ")"]),
+        ("fix中test", ["fix", "中", "test"]),
+        ("te\x00st\u200b fi\ufffdx", ["test", "fix"]),
+        ("fix\u00a0test\u2003fix", ["fix", "test", "fix"]),
+        ("fix.test", ["fix", ".", "test"]),
+    ],
+)
+def test_words_are_split_as_bert_splits_them(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("text", ["", " \t\r\n", "\x00\x07", "\u200b\ufeff", "\ud800"])
+def test_a_text_without_a_visible_character_has_no_rows(text: str) -> None:
+    assert tokenizer().rows(text) == []
+
+
+def test_an_unknown_word_falls_into_the_same_bucket_each_time() -> None:
+    first, second, other = tokenizer().rows("🎉 🎉 我")
+    assert first == second
+    assert all(len(WORDS) <= row < len(WORDS) + BUCKETS for row in (first, second, other))
+
+
+def test_a_word_over_a_hundred_characters_is_one_unknown_word() -> None:
+    assert words_of("fix" + "s" * 97) == ["fix"] + ["##s"] * 97
+    assert words_of("fix" + "s" * 98) == ["?"]
+
+
+def test_a_long_text_counts_to_its_1024th_token() -> None:
+    assert len(tokenizer().rows("fix " * 5_000)) == MAX_TOKENS
+    assert len(tokenizer().rows("fix" + "s" * 90 + " " + "fix " * 5_000)) == MAX_TOKENS
+
+
+@given(st.text(st.characters(), max_size=40))
+@settings(max_examples=50)
+def test_every_text_has_rows_of_the_table_only(text: str) -> None:
+    assert all(0 <= row < len(WORDS) + BUCKETS for row in tokenizer().rows(text))
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z", "Mn"]), min_size=1, max_size=40))
+@settings(max_examples=50)
+def test_every_text_with_a_visible_character_has_a_row(text: str) -> None:
+    assert tokenizer().rows(text)

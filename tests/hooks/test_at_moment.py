@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clock import NOW
-from still_bank import Add, add, toolbox
+from still_bank import Add
 
 from swarm_memory.schema.memory import MemoryLink, Note, Provenance
 from swarm_memory.schema.settings import CreditSettings, HookSettings
@@ -19,8 +19,6 @@ from swarm_memory.tools.memories.remember import Attribution, remember, remember
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.toolbox import Toolbox
-
-__all__ = ["add", "toolbox"]
 
 ROOT = Path("/home/kim/shop")
 ERROR = "Exit code 1\nTraceback (most recent call last):\nshop.SetupError: region 'eu-1' is not prepared"

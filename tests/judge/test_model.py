@@ -1,19 +1,32 @@
-"""A model as the judge: what it is shown, what is believed of its answer, and that no trajectory talks to it."""
+"""A model as the judge: what it is shown and believed, beside hard evidence, and that no trajectory talks to it."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import JsonValue
 from records import HOSTILE, LURE, Gullible, broken, call, message, outside_the_fence, record, repaired, result, unclear
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
-from scripted_server import ScriptedServer, completion, error
+from scripted_server import ScriptedServer, completion
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_by_model, judge_with_fallback
+from swarm_memory.tools.judge.judge import (
+    AUDITED,
+    Judged,
+    audit_event,
+    combine,
+    confusion,
+    judge_by_evidence,
+    judge_by_model,
+    judge_with_fallback,
+)
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import shown_task
 
@@ -218,8 +231,8 @@ async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -
 
 async def test_a_model_that_wants_more_time_is_given_it() -> None:
     model = ScriptedChatModel([answer(), answer()])
-    for settings in (SETTINGS, Settings(judge=JudgeSettings(timeout_s=200))):
-        await judge_by_model(model, repaired(), settings)
+    for limits in (SETTINGS, Settings(judge=JudgeSettings(timeout_s=200))):
+        await judge_by_model(model, repaired(), limits)
     assert [request.timeout_s for request in model.requests] == [45, 200]
 
 
@@ -275,13 +288,56 @@ async def test_over_http_the_schema_the_rules_and_the_fenced_data_are_sent_at_te
     assert LURE in user["content"]
 
 
-@pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_over_http_prose_is_undecided_and_a_dead_endpoint_leaves_it_to_the_evidence() -> None:
-    async with ScriptedServer([completion("It went well.")]) as server:
-        verdict = await judge_by_model(model_at(server), repaired(), SETTINGS)
-        assert len(server.requests) == 1
-    assert verdict.label == "Undecided"
-    async with ScriptedServer([error(503)]) as server:
-        outcome = await judged(broken(), model_at(server))
-    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
-    assert "judged by the evidence alone" in outcome.verdict.reasons[0]
+def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:
+    model = "m-1" if judge == "model" else None
+    sure = 0.0 if label == "Undecided" else confidence
+    return Verdict(label=label, confidence=sure, reasons=(reason,), evidence=steps, judge=judge, model=model)
+
+
+def found(label: Label, confidence: float = 0.8) -> Verdict:
+    return verdict(label, confidence, "evidence", "a check said so", "s5")
+
+
+def said(label: Label, confidence: float = 0.9) -> Verdict:
+    return verdict(label, confidence, "model", "it looks so", "s6")
+
+
+VERDICTS = st.sampled_from(("Success", "Failure", "Undecided"))
+SURE = st.floats(0.6, 0.97)
+
+
+@settings(max_examples=60)
+@given(VERDICTS, VERDICTS, SURE, SURE)
+def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
+    of_evidence: Label, of_model: Label, evidence_sure: float, model_sure: float
+) -> None:
+    result = combine(found(of_evidence, evidence_sure), said(of_model, model_sure))
+    assert any("a check said so" in reason for reason in result.reasons)
+    assert any("it looks so" in reason for reason in result.reasons)
+    assert set(result.evidence) == {"s5", "s6"}
+    assert result.model == "m-1"
+    assert (result.confidence == 0) == (result.label == "Undecided")
+    if of_evidence == of_model != "Undecided":
+        assert result.confidence == max(evidence_sure, model_sure)
+    assert result.label == (of_model if of_evidence == "Undecided" else of_evidence)
+    assert result.judge == ("model" if of_evidence in ("Undecided", of_model) else "evidence")
+
+
+def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    judged = Judged(found("Failure"), found("Failure"), said("Success"))
+    event = audit_event("tr_1", judged, at)
+    assert event is not None
+    assert (event.kind, event.subject_id, event.at) == ("judge.audited", "tr_1", at)
+    assert event.data == {"model": "Success", "evidence": "Failure", "combined": "Failure", "judge": "m-1"}
+    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at) is None
+
+
+def test_the_confusion_table_counts_model_against_evidence() -> None:
+    pairs = (("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success"))
+    shown: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
+    shown.extend({"model": said, "evidence": found} for said, found in pairs)
+    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in shown)
+    assert table["Success"] == {"Success": 1, "Failure": 2, "Undecided": 0}
+    assert table["Failure"] == {"Success": 0, "Failure": 0, "Undecided": 0}
+    assert table["Undecided"]["Success"] == 1

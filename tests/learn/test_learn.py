@@ -1,6 +1,7 @@
-"""The loop: what is stored, what is not stored twice, and what is said when something is missing."""
+"""The loop: what is stored, what is not stored twice, and which tasks a model is asked about."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -10,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_runs import Script, opened
 
-from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.errors import ModelUnavailable, StorageError
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, stored
-from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, learn
-from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, Contained, learn
+from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
 from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.trajectory import reading
 
 EMBEDDER = StaticEmbedder()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -234,22 +238,6 @@ async def test_items_of_an_undecided_trajectory_start_with_an_assumed_confidence
     assert result.stored[0].confidence == pytest.approx(ASSUMED_CONFIDENCE * 0.7)
 
 
-async def test_consolidation_is_due_after_as_many_new_items_as_the_settings_say(tmp_path: Path) -> None:
-    async with opened(tmp_path, EMBEDDER) as (tools, _):
-        due = False
-        for number in range(7):
-            names = [f"tool{number}{letter}" for letter in "abc"]
-            drafts = [
-                MemoryDraft(title=f"Install `{name}` first", content=f"1. Run `apt-get install {name}`.")
-                for name in names
-            ]
-            task = Script(f"make part {number}", task_id=f"t{number}").shell("ls", "a").say("ok")
-            result = await learn(tools, task.done(), agent_drafts=drafts)
-            due = due or result.consolidation_due
-        stored = len(await tools.store.list_memories(tools.scope.readable(), MemoryFilter(limit=100)))
-    assert (stored, due) == (21, True)
-
-
 SECRETS = st.sampled_from([TOKEN, "AKIA" + "IOSFODNN7EXAMPLQ", "sk-ant-api03-" + "x1Y2z3A4b5C6d7E8" * 5 + "AA"])
 
 
@@ -281,3 +269,66 @@ def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.Monk
     assert kept.steps[-1].text == "59"
     assert max(len(step.text) for step in kept.steps) <= 300
     assert archivable(kept, Settings()) == kept
+
+
+@pytest.mark.parametrize(
+    ("failed", "said", "worth"),
+    [
+        ([], ["that is wrong"], False),
+        ([False], [], False),
+        ([True, False], [], True),
+        ([False], ["From now on write dates in UTC"], True),
+        ([False] * (LONG - 1), ["thanks"], False),
+        ([False] * (LONG - 1), ["No, that is wrong: use pnpm"], True),
+        ([False] * LONG, [], True),
+    ],
+)
+def test_a_model_is_asked_about_what_is_long_or_failed_somewhere_or_was_corrected(
+    failed: list[bool], said: list[str], worth: bool
+) -> None:
+    assert is_worth_asking(failed, said) is worth
+    assert is_worth_asking(failed, said, LONG_S) is bool(failed)
+
+
+async def failing(error: Exception) -> str:
+    raise error
+
+
+async def answering(said: str) -> str:
+    return said
+
+
+async def test_a_fault_in_one_task_is_named_and_one_of_the_bank_is_raised() -> None:
+    contained = Contained()
+    works: list[Awaitable[str]] = [answering("a"), failing(ZeroDivisionError("x")), answering("c")]
+    assert [await contained.answer(f"t{number}", work) for number, work in enumerate(works)] == ["a", None, "c"]
+    assert contained.notice == "1 of 3 tasks could not be read: t1 (ZeroDivisionError)"
+    with pytest.raises(StorageError):
+        await contained.answer("t3", failing(StorageError("the disk is full")))
+    assert Contained().notice is None
+
+
+async def test_the_tasks_behind_an_odd_one_of_a_file_are_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = reading.calls_of
+
+    def raises_at_odd_ones(trajectory: reading.Trajectory) -> tuple[reading.Call, ...]:
+        if trajectory.task == "the odd one":
+            raise ZeroDivisionError("division by zero")
+        return whole(trajectory)
+
+    monkeypatch.setattr(reading, "calls_of", raises_at_odd_ones)
+    steps = [{"role": "user", "content": "do it"}, {"role": "assistant", "content": "Done."}]
+    tasks = [{"id": f"t{number}", "task": f"part {number}", "steps": steps} for number in range(4)]
+    tasks[1]["task"] = "the odd one"
+    file = tmp_path / "runs.jsonl"
+    file.write_text("\n".join(map(json.dumps, tasks)))
+
+    async def silent(progress: Progress) -> None:
+        del progress
+
+    async with opened(tmp_path / "bank", StaticEmbedder()) as (tools, _):
+        tally = await import_files(tools, [file], False, silent)
+    assert (tally.files, tally.tasks) == (1, 3)
+    assert tally.faults == {str(file): "1 of 4 tasks could not be read: t1 (ZeroDivisionError)"}

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel, chain_of
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.judge.judge import AUDITED
@@ -89,15 +89,6 @@ async def test_a_model_of_a_tiny_window_that_writes_almost_json_judges_and_disti
     assert (learned.verdict.label, learned.verdict.model) == ("Success", "scripted:test")
     assert [stored.title for stored in learned.stored] == [ITEM["title"]]
     assert len(model.requests[2].user) <= len(model.requests[0].user)
-
-
-async def test_a_model_that_is_down_leaves_it_to_evidence_and_extraction_and_the_answer_says_so(tmp_path: Path) -> None:
-    down = ModelUnavailable("the endpoint is down")
-    async with bank(tmp_path, [down, down]) as (tools, _):
-        learned = await learn(tools, repaired())
-    assert (learned.verdict.label, learned.verdict.judge, learned.distiller) == ("Success", "evidence", "extractive")
-    assert "judged by the evidence alone" in learned.verdict.reasons[0]
-    assert "distilled without a model: the model could not be asked" in str(learned.reason)
 
 
 async def test_no_model_is_asked_about_a_task_that_the_hosts_connection_broke_off(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.job import Job, JobAction, Progress, Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
@@ -22,7 +21,7 @@ from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, lo
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.operations.work import of_job
 from swarm_memory.tools.toolbox import Toolbox
-from tests.matts.worlds import TASK, Agent, attempt, matts, met, missed, opened
+from tests.matts.worlds import TASK, Agent, attempt, matts, opened
 
 Result = Mapping[str, JsonValue]
 
@@ -154,43 +153,6 @@ async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> No
         group.cancel_scope.cancel()
 
 
-async def test_what_the_operator_must_change_is_not_tried_again(tmp_path: Path) -> None:
-    async def refuses(_: Toolbox, __: Job, ___: Report) -> Result:
-        raise ConfigError("set matts.enabled")
-
-    async with opened(tmp_path) as tools:
-        working = worker(tools, scale=refuses)
-        begun = await queued(tools, working, "scale", {})
-        await working.work_off_due()
-        job = await asked(tools, "status", begun.id)
-        assert (job.status, job.attempts, job.error) == ("failed", 1, "set matts.enabled")
-
-
-async def test_a_job_that_is_not_there_or_not_named_says_so(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        with pytest.raises(NotFoundError, match="job_x"):
-            await asked(tools, "status", "job_x")
-        with pytest.raises(InputError, match="job_id"):
-            await asked(tools, "cancel", None)
-
-
-async def test_scaling_as_a_job_gives_best_items_and_progress(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        working = worker(tools, **long_handlers(tmp_path))
-        payload = given(missed(), met(), missed())
-        begun = await queued(tools, working, RUN_MATTS, payload)
-        await working.work_off_due()
-        job = await asked(tools, "status", begun.id)
-        assert job.status == "completed", job.error
-        result: dict[str, Any] = dict(job.result or {})
-        assert (result["status"], result["best"], result["best_answer"]) == ("completed", 2, "Done.")
-        assert [each["label"] for each in result["rollouts"]] == ["Failure", "Success", "Failure"]
-        assert result["stored"]
-        run = await tools.store.get_run(tools.scope, str(payload["run_id"]))
-        assert run is not None
-        assert run.summary.stored == tuple(item["id"] for item in result["stored"])
-
-
 async def test_a_scaling_job_whose_server_died_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
     log = tmp_path / "ran.txt"
     program = f"""
@@ -203,10 +165,8 @@ print('done')
 """
     agent = Agent(tmp_path, program)
     settings = matts(allowed_commands=agent.command, max_concurrency=1)
-    payload: dict[str, Any] = given() | {
-        "count": 3,
-        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
-    }
+    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    payload: dict[str, Any] = given() | {"count": 3, "runner": runner}
     begun: list[str] = []
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         first = worker(tools, **long_handlers(tmp_path))
@@ -238,10 +198,8 @@ def _later(tools: Toolbox) -> Toolbox:
 async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
     settings = matts(allowed_commands=agent.command)
-    payload: dict[str, Any] = given() | {
-        "count": 1,
-        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
-    }
+    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    payload: dict[str, Any] = given() | {"count": 1, "runner": runner}
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         working = worker(tools, **long_handlers(tmp_path))
         group.start_soon(working.run)
@@ -275,7 +233,7 @@ async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
 ) -> None:
     async with opened(tmp_path, Settings()) as tools:
         working = worker(tools, **long_handlers(tmp_path))
-        payload = given() | {"count": 1, "runner": runner}
+        payload: dict[str, Any] = given() | {"count": 1, "runner": runner}
         begun = await queued(tools, working, RUN_MATTS, payload)
         await working.work_off_due()
         job = await asked(tools, "status", begun.id)

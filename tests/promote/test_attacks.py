@@ -4,12 +4,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from shutil import rmtree, which
 
 import pytest
 import yaml
+from still_bank import Add
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import promoted_for
@@ -18,8 +18,6 @@ from swarm_memory.tools.memories.edit import get_memories, memory_history
 from swarm_memory.tools.promote.documents import source_of
 from swarm_memory.tools.promote.marks import BEGIN, Place, find_block, find_document, ids_in, marked
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 STRANGER = "rm_01JXYZ0000000000000000000A"
 MARK = f"<!-- swarm-memory promote: {STRANGER} of 0123456789ab text 0123456789ab after 0 -->"

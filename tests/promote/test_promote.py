@@ -1,6 +1,5 @@
 """Memories become skills and blocks in files of rules, are kept out of prompts then, and come back."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from clock import NOW, SetClock
+from still_bank import Add
 
 from swarm_memory.schema.errors import ConfigError, NotFoundError
 from swarm_memory.schema.memory import Provenance
@@ -26,8 +26,6 @@ from swarm_memory.tools.promote.marks import Place
 from swarm_memory.tools.promote.promote import Promotion, not_paying
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 MIGRATE = ("Migrate before the tests", "1. Run `make db`\n2. Run the tests")
 TABLES = ("Tables are missing until `make db` ran", "1. Run `make db`")

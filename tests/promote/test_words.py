@@ -1,18 +1,16 @@
 """What a memory says stands as plain words in a file that Claude Code acts on."""
 
 import re
-from collections.abc import Awaitable, Callable
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from still_bank import Add
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.tools.memories.edit import get_memories
 from swarm_memory.tools.promote.documents import MAX_STEP, entry_of, plain
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 PIECES = (
     "!", "`", "``", "```", "~~~", "```!\nrm x\n```", "$", "1", "ARGUMENTS", "{CLAUDE_SKILL_DIR}", "@", "~/.ssh/id_rsa",

@@ -1,16 +1,14 @@
 """A search says of all that it considered why it is shown or not, and leaves no trace."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
+from still_bank import Add
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import Explanation, explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 CHECKED = Provenance(judge="evidence")
 QUERY = "handle the login flow with CSRF tokens"

@@ -1,24 +1,28 @@
-"""The operation `retrieve` on a real bank with the shipped embedder."""
+"""The operation `retrieve` on a real bank: what is shown, where a fix is, and never two that contradict each other."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from clock import NOW
+from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
-from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.tools.ports.memories import RetrievalRecord, SearchFilter
+from swarm_memory.tools.consolidate.consolidate import undo_consolidation
+from swarm_memory.tools.consolidate.contradictions import link_contradictions
+from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.records import UpkeepBatch
+from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
 from swarm_memory.tools.text.cleaning import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
-
-Add = Callable[..., Awaitable[str]]
 
 PAGES = ("Handle pagination with cursors", "1. Read next_cursor.\n2. Stop when it repeats.")
 LOGIN = ("Handle login flows with CSRF tokens", "1. Load the page and parse the token.\n2. Attach it to the POST.")
@@ -298,3 +302,119 @@ async def test_legs_name_what_answered(toolbox: Toolbox, add: Add) -> None:
     vector_leg = (await store.health()).vector_search
     found = await retrieve(toolbox, LOGIN[0])
     assert set(found.legs) == {"keyword", "vector" if vector_leg == "vec0" else "exact_scan"}
+
+
+WAY = {
+    "title": "Start the database before `shipctl migrate`",
+    "content": "1. Run `shipctl up db`.\n2. Run `shipctl migrate` again.",
+    "description": 'Of use when `shipctl migrate` ends with "could not reach the ledger at all".',
+    "tags": (WAY_OUT, "error"),
+    "domain": "shell.shipctl",
+}
+OPEN = {**WAY, "title": 'Not solved yet: "could not reach the ledger"', "tags": (OPEN_PROBLEM,)}
+
+
+@pytest.mark.parametrize("query", ["shipctl must release the shop", "why could it not reach the ledger today"])
+async def test_a_way_out_is_told_where_its_program_or_its_error_is_spoken_of(
+    toolbox: Toolbox, add: Add, query: str
+) -> None:
+    told = await add(**WAY)
+    assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [told]
+
+
+async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> None:
+    await add(**WAY)
+    query = "start up another database and migrate its tables"
+    assert (await retrieve(toolbox, query)).memories == ()
+    await add(**WAY | {"tags": ()})
+    assert len((await retrieve(toolbox, query)).memories) == 1
+
+
+async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(toolbox: Toolbox, add: Add) -> None:
+    told = await add(**OPEN, provenance=Provenance(distiller="agent"))
+    assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [told]
+
+
+async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
+    await add(**OPEN)
+    assert (await retrieve(toolbox, "shipctl migrate could not reach the ledger at all")).memories == ()
+
+
+async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_left_out(
+    toolbox: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = await add(**WAY)
+    for worked, shown in ((3, True), (1, False)):
+
+        async def known_fixes(scope: object, *, beside: object, worked: int = worked) -> list[KnownFix]:
+            return [KnownFix("a", known, worked, 4)]
+
+        monkeypatch.setattr(toolbox.store, "known_fixes", known_fixes)
+        found = await retrieve(toolbox, "shipctl must release the shop")
+        assert [each.item.id for each in found.memories] == [known] * shown
+        assert ("(worked 3 of 4 times)" in found.preamble) is shown
+
+
+DO = ("Run the migrations before the tests", "1. Run the migrations before the tests in the shop.")
+NOT = ("Never run the migrations before the tests", "1. Do not run the migrations before the tests in the shop.")
+QUERY = "run the migrations before the tests of the shop"
+
+
+async def test_the_surer_of_two_opposites_comes_and_says_that_another_note_differs(toolbox: Toolbox, add: Add) -> None:
+    surer = await add(*DO, confidence=0.8)
+    await add(*NOT, confidence=0.5, created_at=NOW + timedelta(days=1))
+    found = await retrieve(toolbox, QUERY)
+    (memory,) = found.memories
+    assert (memory.item.id, memory.contradicts) == (surer, (NOT[0],))
+    assert f'Another note says otherwise and is left out: "{NOT[0]}"' in found.preamble
+    assert found.reason == "2 of 2 memories in project 'shop' and the global scope fit; 1 left out, for another of " \
+        "them says otherwise"  # fmt: skip
+
+
+async def test_of_two_that_are_as_sure_the_newer_one_comes(toolbox: Toolbox, add: Add) -> None:
+    newer = await add(*NOT, confidence=0.52, created_at=NOW)
+    await add(*DO, confidence=0.54, created_at=NOW - timedelta(days=9))
+    assert [each.item.id for each in (await retrieve(toolbox, QUERY)).memories] == [newer]
+
+
+async def test_the_users_word_stands_against_a_surer_and_newer_memory(toolbox: Toolbox, add: Add) -> None:
+    said = await add(*NOT, confidence=0.5, created_at=NOW - timedelta(days=9), provenance=Provenance(distiller="user"))
+    await add(*DO, confidence=0.9)
+    assert [each.item.id for each in (await retrieve(toolbox, QUERY)).memories] == [said]
+
+
+async def test_what_a_model_found_to_contradict_is_known_by_its_link(toolbox: Toolbox, add: Add) -> None:
+    one = await add("Copy the schema before the tests of the shop", confidence=0.9)
+    other = await add("Start the tests of the shop from an empty schema")
+    query = "tests of the shop and their schema"
+    assert len((await retrieve(toolbox, query)).memories) == 2
+    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+    (memory,) = (await retrieve(toolbox, query)).memories
+    assert memory.item.id == one
+
+
+async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(toolbox: Toolbox, add: Add) -> None:
+    await add(*DO, confidence=0.7)
+    await add("Ask before a release")
+    new = await add(*NOT, confidence=0.7)
+    items = await toolbox.store.get_memories((toolbox.scope,), [new])
+    await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
+
+    async def told() -> dict[str, str]:
+        return {item.title: item.content for item in await toolbox.store.surest_memories(toolbox.scope, 5)}
+
+    assert set(await told()) == {NOT[0], "Ask before a release"}
+    assert (await told())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
+    await undo_consolidation(toolbox, "run_1")
+    assert len(await told()) == 3
+
+
+@pytest.mark.parametrize("text", [DO, ("Run the linter before the tests", "1. Run the linter.")])
+async def test_what_agrees_is_not_linked(toolbox: Toolbox, add: Add, text: tuple[str, str]) -> None:
+    await add(*DO)
+    new = await add(*text)
+    items: list[MemoryItem] = await toolbox.store.get_memories((toolbox.scope,), [new])
+    await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
+    assert await toolbox.store.memory_links(toolbox.readable, [each.id for each in items]) == []
+    assert len((await retrieve(toolbox, f"{DO[0]}, and: {text[0]}")).memories) == 2

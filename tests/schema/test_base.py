@@ -1,4 +1,4 @@
-"""How numbers of things are said, the ids of rows, and keys that stay."""
+"""How numbers of things are said, the ids of rows, keys that stay, and which errors say that memory is short."""
 
 import re
 import time
@@ -6,6 +6,7 @@ import time
 import pytest
 
 from swarm_memory.schema.base import counted, new_id
+from swarm_memory.schema.errors import is_want_of_memory
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.team.sharing import Evidence
 
@@ -46,3 +47,23 @@ def test_fields_that_were_renamed_keep_their_keys_in_banks_and_on_the_wire() -> 
         kept = value.model_dump(mode="json", exclude_defaults=True)
         assert kept.keys() == {key}
         assert type(value).model_validate(kept) == value
+
+
+@pytest.mark.parametrize(
+    ("error", "is_short"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("can't start new thread"), True),
+        (ImportError("libopenblas.so: failed to map segment from shared object"), True),
+        (OSError(12, "Cannot allocate memory"), True),
+        (ExceptionGroup("tasks", [ExceptionGroup("inner", [MemoryError()])]), True),
+        (RuntimeError("no such table"), False),
+        (ImportError("No module named 'numpy'"), False),
+        (ValueError("can't start new thread"), False),
+        (None, False),
+    ],
+)
+def test_a_thread_or_a_library_that_finds_no_room_is_want_of_memory(
+    error: BaseException | None, is_short: bool
+) -> None:
+    assert is_want_of_memory(error) is is_short

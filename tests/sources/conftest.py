@@ -4,12 +4,9 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
-from still_bank import toolbox
 
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.tools.ports.sources import ReadGroup
-
-__all__ = ["made", "toolbox"]
 
 Texts = Sequence[tuple[str, str, str]]
 """Title, description, content of each passage."""

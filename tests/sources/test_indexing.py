@@ -1,23 +1,37 @@
-"""Sources in a real bank: indexed by hash, changed, removed, apart from memories and from other scopes."""
+"""Sources in a real bank: indexed by hash, changed, removed, apart from memories; their order, and who reranks."""
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_chat import ScriptedChatModel
+from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
+from swarm_memory.schema.settings import ChatSettings, Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.server.jobs.worker import Reported
-from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
+from swarm_memory.server.rerank.endpoint import EndpointReranker
+from swarm_memory.tools.ports.models import RerankCandidate
+from swarm_memory.tools.ports.sources import PassageCandidate, ReadGroup, SourceKey, SourceResult
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources import sources
-from swarm_memory.tools.sources.sources import Preparation, Prepared, index_source, search_sources
+from swarm_memory.tools.sources.sources import (
+    Preparation,
+    Prepared,
+    ScoredPassage,
+    SourceSearch,
+    index_source,
+    score_passages,
+    search_sources,
+    vector_weight,
+)
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]
@@ -248,3 +262,214 @@ async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
     assert job is not None
     await reembed_bank(toolbox, job, Reported())
     assert await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0) == []
+
+
+TOOLS = [
+    ("read_file", "Reads a text file from the disk.", "path"),
+    ("write_file", "Writes a text file to the disk.", "path, text"),
+    ("list_files", "Lists the files of a folder on the disk.", "folder"),
+]
+CANDIDATES = [RerankCandidate(name, about) for name, about, _ in TOOLS]
+
+
+@pytest.fixture
+async def tools(toolbox: Toolbox, made: Made) -> Toolbox:
+    """A bank with three tools of one server."""
+    source = made("tool")
+    source.groups |= {"disk": TOOLS}
+    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    return toolbox
+
+
+def titles_of(found: SourceSearch) -> list[str]:
+    return [hit.passage.title for hit in found.hits]
+
+
+def answer(*scores: tuple[str, float], selected: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a model's answer with scores of tools."""
+    rows = [{"tool_name": name, "relevance_score": score, "justification": f"why {name}"} for name, score in scores]
+    return {"scores": rows, "selected_tools": list(selected)}
+
+
+async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.2), ("list_files", 0.9), ("write_file", 0.4))])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "what lies in this folder?", kind="tool")
+    assert titles_of(found) == ["list_files", "write_file", "read_file"]
+    assert found.reranker == "scripted:test"
+    assert (found.hits[0].rerank_score, found.hits[0].justification) == (0.9, "why list_files")
+    (request,) = chat.requests
+    assert "what lies in this folder?" in request.user
+    assert "what lies in this folder?" not in request.system
+
+
+async def test_where_the_settings_name_a_model_for_it_that_one_is_named(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.2), ("list_files", 0.9))], name="big:m → small:m")
+    providers = [{"provider": "openai", "model": name} for name in ("big", "small")]
+    settings = tools.settings.model_copy(
+        update={
+            "chat": ChatSettings.model_validate({"providers": providers}),
+            "sources": tools.settings.sources.model_copy(update={"rerank_chat": "small"}),
+        }
+    )
+    found = await search_sources(dataclasses.replace(tools, chat=chat, settings=settings), "a folder", kind="tool")
+    assert found.reranker == "openai:small"
+    assert chat.requests[0].purpose == "rerank"
+
+
+async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.9), ("list_files", 0.8), selected=["list_files"])])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
+    assert titles_of(found)[:2] == ["list_files", "read_file"]
+    assert len(found.hits) == 3
+
+
+async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
+    assert titles_of(found)[0] == "write_file"
+    assert "delete_all" not in titles_of(found)
+    assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ModelUnavailable("it is down"),
+        "no JSON at all",
+        answer(),
+        answer(("delete_all", 1.0)),
+        answer(("read_file", 7.0)),
+        {"scores": "all", "selected_tools": []},
+    ],
+)
+async def test_a_model_that_fails_leaves_the_order_of_the_index_and_says_so(tools: Toolbox, bad: Any) -> None:
+    alone = await search_sources(tools, "read a text file", kind="tool")
+    chat = ScriptedChatModel([bad, bad])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file", kind="tool")
+    assert titles_of(found) == titles_of(alone)
+    assert found.reranker is None
+    assert any("the reranker scripted:test failed" in notice for notice in found.notices)
+
+
+async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([])
+    alone = await search_sources(tools, "read a text file")
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file")
+    assert chat.requests == []
+    assert found.notices == alone.notices
+
+
+async def test_tools_of_one_name_are_kept_apart_by_their_servers(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"github": [("search", "Searches issues.", "")], "disk": [("search", "Searches files.", "")]}
+    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    chat = ScriptedChatModel([answer(("github/search", 0.9), ("disk/search", 0.1))])
+    found = await search_sources(dataclasses.replace(toolbox, chat=chat), "search", kind="tool")
+    assert [hit.passage.group for hit in found.hits] == ["github", "disk"]
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+class TestEndpoint:
+    """The cross-encoder, over real sockets."""
+
+    async def ask(self, *turns: Turn, timeout_s: float = 3.0) -> tuple[list[str], list[Any]]:
+        async with ScriptedServer(turns) as server:
+            reranker = EndpointReranker(server.url, "m-1", "sk-proj-Zx81kfQ0aLw2mNbV7cXy", timeout_s)
+            ranked, _ = await reranker.rerank("read it", CANDIDATES)
+            return [CANDIDATES[each.place].name for each in ranked], server.requests
+
+    async def test_it_speaks_the_form_of_most_endpoints(self) -> None:
+        rows = [{"index": 2, "relevance_score": -3.1}, {"index": 0, "relevance_score": 8.6}]
+        names, (request,) = await self.ask(in_json({"results": rows}))
+        assert names == ["read_file", "list_files"]
+        assert (request.path, request.headers["authorization"]) == ("/rerank", "Bearer sk-proj-Zx81kfQ0aLw2mNbV7cXy")
+        assert request.body["documents"][0] == "read_file\nReads a text file from the disk."
+
+    async def test_it_speaks_the_other_form_where_the_first_is_refused(self) -> None:
+        refused, given = in_json({}, status=422), in_json([{"index": 1, "score": 0.9}, {"index": 0, "score": 0.1}])
+        names, requests = await self.ask(refused, given)
+        assert names == ["write_file", "read_file"]
+        assert set(requests[1].body) == {"query", "texts"}
+
+    async def test_it_tries_again_when_the_endpoint_is_busy(self) -> None:
+        names, requests = await self.ask(error(503), in_json({"results": [{"index": 0, "relevance_score": 1}]}))
+        assert (names, len(requests)) == (["read_file"], 2)
+
+    @pytest.mark.parametrize(
+        ("turn", "kind"),
+        [
+            (page(), ModelAnswerInvalid),
+            (in_json({"results": []}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 9, "relevance_score": 1.0}]}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 0, "relevance_score": "high"}]}), ModelAnswerInvalid),
+            (Turn(b'{"results": [{"index": 0, "relevance_score": NaN}]}'), ModelAnswerInvalid),
+            (Turn(b"[" * 100_000), ModelAnswerInvalid),
+            (Turn(b" " * 1_000_000, repeats=5), ModelAnswerInvalid),
+            (error(401, "bad key sk-proj-Zx81kfQ0aLw2mNbV7cXy"), ModelError),
+        ],
+    )
+    async def test_what_is_no_order_is_an_error_that_repeats_nothing(self, turn: Turn, kind: type[ModelError]) -> None:
+        with pytest.raises(kind) as raised:
+            await self.ask(turn)
+        assert "sk-proj" not in str(raised.value)
+
+    async def test_a_silent_endpoint_ends_in_time(self) -> None:
+        with pytest.raises(ModelUnavailable, match=r"within 0\.2 s"):
+            await self.ask(HANG, timeout_s=0.2)
+
+    async def test_a_search_is_reranked_by_it_and_survives_its_failure(self, tools: Toolbox) -> None:
+        rows = [{"index": 2, "relevance_score": 3.0}, {"index": 1, "relevance_score": 2.0}]
+        alone = await search_sources(tools, "text file")
+        async with ScriptedServer([in_json({"results": rows}), error(400), error(400)]) as server:
+            reranker = EndpointReranker(server.url, None, None, 3.0)
+            asked = dataclasses.replace(tools, reranker=reranker)
+            found = await search_sources(asked, "text file")
+            failed = await search_sources(asked, "text file")
+        assert titles_of(found) == [titles_of(alone)[2], titles_of(alone)[1], titles_of(alone)[0]]
+        assert titles_of(failed) == titles_of(alone)
+        assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
+
+
+async def test_a_reranker_that_is_set_and_missing_is_reported(tools: Toolbox) -> None:
+    for name, reason in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
+        settings = Settings.model_validate({"sources": {"reranker": name}})
+        found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
+        assert any(reason in notice for notice in found.notices)
+
+
+def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:
+    """Score passages of one group by their words alone."""
+    candidates = tuple(
+        PassageCandidate(seq, kind, 1, seq, f"part{seq}", "", content, "", None) for seq, content in enumerate(contents)
+    )
+    result = SourceResult(candidates, ("keyword",), len(contents), frequency)
+    return {each.candidate.seq: each for each in score_passages(result, 0.0)}
+
+
+@pytest.mark.parametrize(("kind", "reach"), [("document", 2), ("code", 1), ("tool", 0), ("api", 0)])
+def test_a_passage_is_found_by_its_neighbours_as_far_as_their_order_means_something(
+    kind: SourceKind, reach: int
+) -> None:
+    found = scored(kind, ["", "", "", "zeppelin", "", "", ""], zeppelin=1)
+    assert [seq for seq in range(7) if found[seq].keyword is not None] == list(range(3 - reach, 4 + reach))
+    assert max(found.values(), key=lambda each: each.score).candidate.seq == 3
+
+
+def test_a_passage_with_the_word_outweighs_one_that_stands_between_two_with_it() -> None:
+    found = scored("document", ["gas valve", "helium", "gas valve", *(["sky"] * 5), "gas valve"], gas=3)
+    assert found[8].score > found[1].score > 0
+
+
+def test_a_word_that_a_tool_repeats_counts_on_longer_than_one_of_prose() -> None:
+    def gain(kind: SourceKind) -> float:
+        texts = [" ".join(["mail", *["other"] * 7]), "", "", " ".join(["mail"] * 4 + ["other"] * 4)]
+        once, often = (scored(kind, texts, mail=2)[seq].keyword or 0.0 for seq in (0, 3))
+        return often / once
+
+    assert gain("tool") > gain("document") > 1
+
+
+def test_vectors_weigh_more_where_other_words_are_asked_than_stand_there() -> None:
+    shares = [vector_weight(0.5, kind) for kind in ("document", None, "code")]
+    assert shares == pytest.approx([0.35, 0.5, 0.65])
+    assert vector_weight(0.9, "tool") == 1.0

@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 from driver_names import AVAILABLE
-from indexed_items import NUMBERS, Numbers, stored
+from indexed_items import NUMBERS, Numbers
 from laid_bank import laid
-from made_items import HERE, made_item
 from postgres_server import lent_database
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.memories import StoredMemory
 
 OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -28,22 +24,17 @@ def driver_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def embedder() -> Numbers:
-    return NUMBERS
-
-
-@pytest.fixture
 def database(tmp_path: Path) -> Path:
     return tmp_path / ".swarm" / "memory.db"
 
 
 @pytest.fixture
-def open_bank(database: Path, embedder: Numbers, driver_name: str) -> OpenBank:
+def open_bank(database: Path, driver_name: str) -> OpenBank:
     """Open the test's bank, as often as wanted, on the test's driver_name or on another."""
 
     @asynccontextmanager
     async def opened(
-        *, sqlite: str = driver_name, embedder: Numbers = embedder, busy_timeout_s: float = 2.0
+        *, sqlite: str = driver_name, embedder: Numbers = NUMBERS, busy_timeout_s: float = 2.0
     ) -> AsyncGenerator[SqliteStore]:
         store = await open_store(
             laid(database, sqlite), sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s
@@ -55,7 +46,7 @@ def open_bank(database: Path, embedder: Numbers, driver_name: str) -> OpenBank:
 
 
 @pytest.fixture
-def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenBank]]:
+def bank_on(database: Path) -> Iterator[Callable[[str], OpenBank]]:
     """Return what opens the test's bank on an engine: a driver of SQLite, or PostgreSQL in a database of its own."""
     lent = ExitStack()
 
@@ -63,7 +54,7 @@ def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenB
         url = lent.enter_context(lent_database()) if engine == "postgres" else ""
 
         @asynccontextmanager
-        async def opened(*, embedder: Numbers = embedder) -> AsyncGenerator[SqliteStore | PostgresStore]:
+        async def opened(*, embedder: Numbers = NUMBERS) -> AsyncGenerator[SqliteStore | PostgresStore]:
             store = (
                 await open_postgres(Place(url), pool_size=3, embedder=embedder)
                 if url
@@ -76,24 +67,3 @@ def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenB
 
     with lent:
         yield on_engine
-
-
-@pytest.fixture
-def item() -> Callable[..., MemoryItem]:
-    return made_item
-
-
-@pytest.fixture
-def with_indexes() -> Callable[..., StoredMemory]:
-    return stored
-
-
-@pytest.fixture
-def here() -> Scope:
-    return HERE
-
-
-@pytest.fixture
-def driver_names() -> list[str]:
-    """All driver_names that this interpreter can stand on."""
-    return AVAILABLE

@@ -1,54 +1,52 @@
-"""Several writers, cancelled callers, a busy database: nothing acknowledged is lost and readers never wait."""
+"""Several writers, cancelled callers, a busy database, records written behind: nothing is lost, readers never wait."""
 
 import asyncio
 import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import StorageError, StoreBusy
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.errors import InputError, StorageError, StoreBusy
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import engine, files
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
-from swarm_memory.server.storage.engine.files import writer_lock
-from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
+from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery
 from swarm_memory.tools.ports.records import Event
 
-Make = Callable[..., MemoryItem]
-WithIndexes = Callable[..., StoredMemory]
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-async def test_a_reader_does_not_wait_for_a_writer(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
-) -> None:
+async def test_a_reader_does_not_wait_for_a_writer(open_bank: Any, database: Path) -> None:
     async with open_bank() as store:
-        await store.add_memories([with_indexes(item("Retry once"), embedder)], embedder.name)
+        await store.add_memories([stored(made_item("Retry once"), NUMBERS)], NUMBERS.name)
         with writer_lock(database, 1):
-            writing = asyncio.ensure_future(store.add_event(here, Event("x", AT, "x")))
-            await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
-            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("retri",), 5)
+            writing = asyncio.ensure_future(store.add_event(HERE, Event("x", AT, "x")))
+            await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
+            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("retri",), 5)
             assert len((await store.search(query)).candidates) == 1
             assert not writing.done()
         await writing
-        assert len(await store.memory_history([here], "x")) == 1
+        assert len(await store.memory_history([HERE], "x")) == 1
 
 
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
-    open_bank: Any, here: Scope, database: Path, caplog: pytest.LogCaptureFixture
+    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_bank(busy_timeout_s=0.05) as store:
-        await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
+        await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
         with writer_lock(database, 1):
             with anyio.fail_after(HANG_S):
                 await store.close()
@@ -56,22 +54,22 @@ async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
 
 
 async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
-    open_bank: Any, here: Scope, database: Path, monkeypatch: pytest.MonkeyPatch
+    open_bank: Any, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MAX_WAITING", 3)
     async with open_bank() as store:
         for number in range(5):
-            await store.record_retrieval(RetrievalRecord(f"rt_{number}", here, "q", {}, 1.0, AT))
+            await store.record_retrieval(RetrievalRecord(f"rt_{number}", HERE, "q", {}, 1.0, AT))
         assert any("2 retrievals were not recorded" in notice for notice in (await store.health()).notices)
     async with open_bank() as store:
-        assert [len(await store.memory_history([here], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
+        assert [len(await store.memory_history([HERE], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
 
 
-async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any, here: Scope) -> None:
+async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any) -> None:
     async with open_bank() as store:
         await store.close()
         with pytest.raises(StorageError, match="closed"):
-            await store.list_memories([here], MemoryFilter())
+            await store.list_memories([HERE], MemoryFilter())
 
 
 def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:
@@ -157,3 +155,78 @@ def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
             with pytest.raises(StoreBusy), module.writer_lock(database, 0.0):
                 pass
         assert locks.held == {}
+
+
+def record(number: int) -> RetrievalRecord:
+    return RetrievalRecord(f"rt_{number}", Scope(), "query", {}, 1.0, datetime(2026, 3, 1, tzinfo=UTC))
+
+
+class Slow:
+    """Writes when it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.written: list[Record] = []
+
+    async def __call__(self, records: Sequence[Record]) -> None:
+        self.begun.set()
+        await self.go.wait()
+        self.written += records
+
+
+async def test_closing_in_the_middle_of_a_write_writes_nothing_twice() -> None:
+    slow = Slow()
+    recorder = Recorder(slow)
+    recorder.add(record(1))
+    await slow.begun.wait()
+    closing = asyncio.create_task(recorder.close())
+    await asyncio.sleep(0)
+    slow.go.set()
+    await closing
+    assert [each.retrieval_id for each in slow.written if isinstance(each, RetrievalRecord)] == ["rt_1"]
+    assert recorder.waiting == ()
+
+
+async def test_what_comes_during_a_write_is_kept_when_the_oldest_are_dropped() -> None:
+    slow = Slow()
+    recorder = Recorder(slow)
+    recorder.add(record(0))
+    await slow.begun.wait()
+    for number in range(1, MAX_WAITING + 1):
+        recorder.add(record(number))
+    slow.go.set()
+    await recorder.close()
+    assert recorder.dropped == 1
+    assert len(slow.written) == len(set(map(id, slow.written))) == MAX_WAITING + 1
+
+
+async def test_a_busy_database_is_tried_again_before_closing() -> None:
+    tries: list[int] = []
+
+    async def busy_once(records: Sequence[Record]) -> None:
+        tries.append(len(records))
+        if len(tries) == 1:
+            raise StoreBusy("locked")
+
+    recorder = Recorder(busy_once)
+    recorder.add(record(1))
+    await recorder.settle()
+    await recorder.close()
+    assert tries == [1, 1]
+    assert recorder.waiting == ()
+
+
+async def test_a_record_that_the_database_cannot_hold_keeps_no_other_one_waiting() -> None:
+    written: list[Record] = []
+
+    async def write(records: Sequence[Record]) -> None:
+        if any(isinstance(each, RetrievalRecord) and each.retrieval_id == "rt_1" for each in records):
+            raise InputError("a text holds a NUL character")
+        written.extend(records)
+
+    recorder = Recorder(write)
+    for number in range(4):
+        recorder.add(record(number))
+    await recorder.close()
+    assert written == [record(0), record(2), record(3)]
+    assert recorder.waiting == ()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from driver_names import AVAILABLE
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
@@ -45,20 +47,18 @@ def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
     return bank_on(request.param)
 
 
-async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
+async def test_items_come_back_as_they_were_written_by_id_and_by_filter(open_store: Any) -> None:
     source = Provenance(task_id="t1", trajectory_id="tr_1", evidence=("s1",), judge="evidence", run_id="run_1")
     fields = {"tags": ("net", "lock"), "domain": "web", "description": "When locked", "outcome": "Failure"}
-    first = item("Straße sperren", **fields, provenance=source, created_at=AT)
-    other = item("Close the file", status="quarantined", tags=("net",), created_at=AT + timedelta(1))
+    first = made_item("Straße sperren", **fields, provenance=source, created_at=AT)
+    other = made_item("Close the file", status="quarantined", tags=("net",), created_at=AT + timedelta(1))
     async with open_store() as store:
-        stored = [with_indexes(each, embedder) for each in (first, other)]
-        assert await store.add_memories(stored, embedder.name) == [first.id, other.id]
-        again = with_indexes(first.model_copy(update={"title": "Another title"}), embedder)
-        assert await store.add_memories([again, stored[1]], embedder.name) == []
+        both_stored = [stored(each, NUMBERS) for each in (first, other)]
+        assert await store.add_memories(both_stored, NUMBERS.name) == [first.id, other.id]
+        again = stored(first.model_copy(update={"title": "Another title"}), NUMBERS)
+        assert await store.add_memories([again, both_stored[1]], NUMBERS.name) == []
     async with open_store() as store:
-        assert await store.get_memories([here], [other.id, "rm_none", first.id]) == [other, first]
+        assert await store.get_memories([HERE], [other.id, "rm_none", first.id]) == [other, first]
         assert await store.get_memories([Scope(project="there")], [first.id]) == []
         both = MemoryFilter(statuses=("active", "quarantined"))
         for which, listed in (
@@ -74,21 +74,20 @@ async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
             (both._replace(tags=("net", "lock")), [first]),
             (both._replace(tags=("net", "no")), []),
         ):
-            assert await store.list_memories([here], which) == listed, which
+            assert await store.list_memories([HERE], which) == listed, which
         with pytest.raises(InputError, match="limit"):
-            await store.list_memories([here], MemoryFilter(limit=0))
+            await store.list_memories([HERE], MemoryFilter(limit=0))
 
 
-async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
-    mine = item("Retry the upload", provenance=Provenance(task_id="t1"))
-    shared = item("Retry everything", scope=Scope(project=GLOBAL_PROJECT))
-    foreign = item("Retry the upload", scope=Scope(project="there"))
+async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(open_store: Any) -> None:
+    mine = made_item("Retry the upload", provenance=Provenance(task_id="t1"))
+    shared = made_item("Retry everything", scope=Scope(project=GLOBAL_PROJECT))
+    foreign = made_item("Retry the upload", scope=Scope(project="there"))
+    theirs = made_item("Retry the upload", scope=Scope(tenant_id="other", project="here"))
     async with open_store() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (mine, shared, foreign)], embedder.name)
-        scopes = (here, Scope(project=GLOBAL_PROJECT))
-        query = SearchQuery(scopes, embedder.name, embedder.vector("upload"), ("retri", "upload", "nowher"), 5)
+        await store.add_memories([stored(each, NUMBERS) for each in (mine, shared, foreign, theirs)], NUMBERS.name)
+        scopes = (HERE, Scope(project=GLOBAL_PROJECT))
+        query = SearchQuery(scopes, NUMBERS.name, NUMBERS.vector("upload"), ("retri", "upload", "nowher"), 5)
         found = await store.search(query)
         assert {each.id: each.words for each in found.candidates} == {
             mine.id: {"retri", "upload"},
@@ -100,54 +99,52 @@ async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alon
         assert (found.documents, found.document_frequency) == (2, {"retri": 2, "upload": 1, "nowher": 0})
         without = await store.search(query._replace(only=SearchFilter(exclude_task="t1")))
         assert [each.id for each in without.candidates] == [shared.id]
+        assert [each.id for each in await store.list_memories([HERE], MemoryFilter())] == [mine.id]
+        assert (await store.forget([HERE], [foreign.id, theirs.id])).ids == ()
 
 
-async def test_more_than_a_day_allows_is_not_written(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
+async def test_more_than_a_day_allows_is_not_written(open_store: Any) -> None:
     async with open_store() as store:
-        two = [with_indexes(item(f"Number {number}"), embedder) for number in range(2)]
-        await store.add_memories(two[:1], embedder.name, (1, AT))
+        two = [stored(made_item(f"Number {number}"), NUMBERS) for number in range(2)]
+        await store.add_memories(two[:1], NUMBERS.name, (1, AT))
         with pytest.raises(QuotaReached):
-            await store.add_memories(two, embedder.name, (1, AT))
-        assert len(await store.list_memories([here], MemoryFilter())) == await store.added_on(here, AT) == 1
-        await store.add_memories(two, embedder.name, (1, AT + timedelta(1)))
+            await store.add_memories(two, NUMBERS.name, (1, AT))
+        assert len(await store.list_memories([HERE], MemoryFilter())) == await store.added_on(HERE, AT) == 1
+        await store.add_memories(two, NUMBERS.name, (1, AT + timedelta(1)))
 
 
-async def test_an_outcome_is_credited_once_and_taken_back_by_another(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
-    helped = item("Retry the upload")
+async def test_an_outcome_is_credited_once_and_taken_back_by_another(open_store: Any) -> None:
+    helped = made_item("Retry the upload")
     credit = Credit(memory_id=helped.id, method="cited", change=0.2)
     won = OutcomeRecord(
         task_id="t", digest="d", label="Success", judge="evidence", arm="memory", credits=(credit,), at=AT
     )
     async with open_store() as store:
-        await store.add_memories([with_indexes(helped, embedder)], embedder.name)
-        assert (await store.save_outcome([here], won)).credits[0].applied == pytest.approx(0.2)
-        assert (await store.save_outcome([here], won)).status == "already_credited"
+        await store.add_memories([stored(helped, NUMBERS)], NUMBERS.name)
+        assert (await store.save_outcome([HERE], won)).credits[0].applied == pytest.approx(0.2)
+        assert (await store.save_outcome([HERE], won)).status == "already_credited"
         lost = won.model_copy(update={"label": "Failure", "credits": ()})
-        await store.save_outcome([here], lost)
-        assert (await store.get_memories([here], [helped.id]))[0].confidence == pytest.approx(helped.confidence)
-        assert [each.label for each in await store.list_outcomes(here)] == ["Failure"]
+        await store.save_outcome([HERE], lost)
+        assert (await store.get_memories([HERE], [helped.id]))[0].confidence == pytest.approx(helped.confidence)
+        assert [each.label for each in await store.list_outcomes(HERE)] == ["Failure"]
 
 
-async def test_passages_are_found_replaced_by_group_and_removed(open_store: Any, embedder: Any, here: Scope) -> None:
-    source = SourceKey(here, "document", "/docs")
+async def test_passages_are_found_replaced_by_group_and_removed(open_store: Any) -> None:
+    source = SourceKey(HERE, "document", "/docs")
 
     def group(text: str) -> StoredGroup:
         passage = Passage(kind="document", group="a.md", position=0, title="Uploads", content=text)
         words = tuple(text.split())
-        return StoredGroup("a.md", text, ("a",), (StoredPassage(passage, embedder.vector(text), (), (), words),))
+        return StoredGroup("a.md", text, ("a",), (StoredPassage(passage, NUMBERS.vector(text), (), (), words),))
 
     async with open_store() as store:
         for text in ("retri slowli", "give up"):
-            await store.sources.write_groups(source, [group(text)], embedder.name)
+            await store.sources.write_groups(source, [group(text)], NUMBERS.name)
         assert await store.sources.groups(source) == {"a.md": "give up"}
-        query = SearchQuery((here,), embedder.name, embedder.vector("give up"), ("give", "retri"), 5)
+        query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("give up"), ("give", "retri"), 5)
         result = await store.sources.search(query, ("document",), {})
         assert result.document_frequency == {"give": 1, "retri": 0}
-        (found,) = await store.sources.get_passages([here], [each.seq for each in result.candidates])
+        (found,) = await store.sources.get_passages([HERE], [each.seq for each in result.candidates])
         assert found.passage.content == "give up"
         assert await store.sources.remove(source) == 1
         with pytest.raises(NotFoundError):
@@ -162,22 +159,22 @@ def at(seconds: float) -> datetime:
 
 
 @pytest.fixture
-def job(here: Scope) -> Any:
+def job() -> Any:
     def made(key: str = "k", run_after: datetime = T0, **fields: Any) -> Job:
-        given: dict[str, Any] = {"id": new_id("job"), "scope": here, "kind": "learn"} | fields
+        given: dict[str, Any] = {"id": new_id("job"), "scope": HERE, "kind": "learn"} | fields
         return Job(key=key, run_after=run_after, created_at=T0, **given)
 
     return made
 
 
-async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(open_store: Any, here: Scope, job: Any) -> None:
+async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(open_store: Any, job: Any) -> None:
     first, later = job(payload={"n": 1}), job(run_after=at(9), payload={"n": 2})
     async with open_store() as store:
         assert await store.enqueue(first) == first.id
         assert await store.enqueue(later) == first.id
         assert await store.enqueue(job(scope=Scope(project="there"))) != first.id
         assert await store.enqueue(job(kind="consolidate")) != first.id
-        (queued,) = [each for each in await store.list_jobs(here, ["queued"], 9) if each.kind == "learn"]
+        (queued,) = [each for each in await store.list_jobs(HERE, ["queued"], 9) if each.kind == "learn"]
         assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), T0)
         assert await store.next_due(KINDS, 60) == T0
         assert await store.next_due(("other",), 60) is None
@@ -225,7 +222,7 @@ async def test_a_job_whose_worker_fell_silent_is_taken_over(open_store: Any, job
 
 
 async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_for_it(
-    open_store: Any, here: Scope, job: Any
+    open_store: Any, job: Any
 ) -> None:
     async with open_store() as store:
         await store.enqueue(job())
@@ -236,48 +233,37 @@ async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_f
         newer = job()
         await store.enqueue(newer)
         assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
-        assert [each.id for each in await store.list_jobs(here, ["queued"], 9)] == [newer.id]
-        assert [each.id for each in await store.list_jobs(here, ["cancelled"], 9)] == [taken.id]
-        assert (await store.statistics(here, "numbers")).jobs == {"queued": 1, "cancelled": 1}
+        assert [each.id for each in await store.list_jobs(HERE, ["queued"], 9)] == [newer.id]
+        assert [each.id for each in await store.list_jobs(HERE, ["cancelled"], 9)] == [taken.id]
+        assert (await store.statistics(HERE, "numbers")).jobs == {"queued": 1, "cancelled": 1}
 
 
-async def test_queued_jobs_are_brought_forward_by_the_start_of_their_key(
-    open_store: Any, here: Scope, job: Any
-) -> None:
+async def test_queued_jobs_are_brought_forward_by_the_start_of_their_key(open_store: Any, job: Any) -> None:
     async with open_store() as store:
         for key, seconds in (("s1:1", 90), ("s1:2", 1), ("s10:1", 90), ("s%:1", 90)):
             await store.enqueue(job(key, at(seconds)))
-        assert await store.release(here, "s1:", at(5)) == 1
-        assert await store.release(here, "s%", at(5)) == 1
+        assert await store.release(HERE, "s1:", at(5)) == 1
+        assert await store.release(HERE, "s%", at(5)) == 1
         assert await store.release(Scope(project="there"), "", at(0)) == 0
-        due = {each.key: each.run_after for each in await store.list_jobs(here, ["queued"], 9)}
+        due = {each.key: each.run_after for each in await store.list_jobs(HERE, ["queued"], 9)}
         assert due == {"s1:1": at(5), "s1:2": at(1), "s10:1": at(90), "s%:1": at(5)}
 
 
-async def test_a_session_is_kept_as_it_was_last_written(open_store: Any, here: Scope) -> None:
+async def test_a_session_is_kept_as_it_was_last_written(open_store: Any) -> None:
     begun = HostSession(
-        session_id="s", scope=here, transcript_path="/t.jsonl", task="Fix it", task_number=1, updated_at=AT
+        session_id="s", scope=HERE, transcript_path="/t.jsonl", task="Fix it", task_number=1, updated_at=AT
     )
     later = begun.model_copy(update={"task_id": "s:2", "task": "Test it", "task_number": 2})
     async with open_store() as store:
-        assert await store.get_session(here, "s") is None
+        assert await store.get_session(HERE, "s") is None
         await store.put_session(begun)
         await store.put_session(later)
-        assert await store.get_session(here, "s") == later
+        assert await store.get_session(HERE, "s") == later
         assert await store.get_session(Scope(project="there"), "s") is None
 
 
-async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any, here: Scope) -> None:
-    call = ToolCall(
-        scope=here,
-        tool_name="Bash",
-        input="{}",
-        success=True,
-        time_cost_s=0.5,
-        created_at=AT,
-        session_id="s",
-        call_id="c",
-    )
+async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any) -> None:
+    call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, session_id="s", call_id="c")
     without_id = call.model_copy(update={"call_id": None})
     async with open_store() as store:
         tools = store.tool_memory
@@ -287,33 +273,33 @@ async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any, here: Sco
         assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 0
 
 
-async def test_calls_are_known_by_session_and_id_also_when_they_left_the_window(open_store: Any, here: Scope) -> None:
+async def test_calls_are_known_by_session_and_id_also_when_they_left_the_window(open_store: Any) -> None:
     def made(number: int, session_id: str | None, call_id: str | None) -> ToolCall:
         at = AT + timedelta(seconds=number)
-        fields = {"scope": here, "tool_name": "Bash", "success": True, "created_at": at}
+        fields = {"scope": HERE, "tool_name": "Bash", "success": True, "created_at": at}
         return ToolCall.model_validate(fields | {"session_id": session_id, "call_id": call_id})
 
     ids = [("s", "c0"), ("s", "c1"), ("", "c1"), ("s", "ü'\"")]
     unknown = [("s", "c9"), ("t", "c0"), ("", "c0"), ("s", "")]
     async with open_store() as store:
         tools = store.tool_memory
-        assert await tools.known_calls(here, ids) == set()
+        assert await tools.known_calls(HERE, ids) == set()
         calls = [made(number, session or None, call) for number, (session, call) in enumerate(ids)]
         assert await tools.add_calls([*calls, made(9, "s", None)], 2) == len(ids) + 1
-        assert await tools.known_calls(here, [*unknown, *ids, *ids]) == set(ids)
-        assert await tools.known_calls(here, []) == set()
+        assert await tools.known_calls(HERE, [*unknown, *ids, *ids]) == set(ids)
+        assert await tools.known_calls(HERE, []) == set()
         assert await tools.known_calls(Scope(project="there"), ids) == set()
-        await tools.forget_tools(here, None)
-        assert await tools.known_calls(here, ids) == set()
+        await tools.forget_tools(HERE, None)
+        assert await tools.known_calls(HERE, ids) == set()
 
 
-async def test_events_come_back_in_order_within_their_scope(open_store: Any, here: Scope) -> None:
+async def test_events_come_back_in_order_within_their_scope(open_store: Any) -> None:
     events = [Event(kind, AT, "x", {"n": number, "text": "ü\x00"}) for number, kind in enumerate(("a", "b"))]
     async with open_store() as store:
         for event in events:
-            await store.add_event(here, event)
+            await store.add_event(HERE, event)
         await store.add_event(Scope(project="there"), events[0])
-        assert await store.memory_history([here], "x") == events
+        assert await store.memory_history([HERE], "x") == events
         assert await store.memory_history([Scope(project="nowhere")], "x") == []
 
 
@@ -329,7 +315,7 @@ def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
 
 
 @pytest.fixture
-def record(embedder: Any, here: Scope, item: Any, with_indexes: Any) -> Callable[..., LearnRecord]:
+def record() -> Callable[..., LearnRecord]:
     """Callable[..., MemoryItem] the record of a run that gives items of these titles."""
 
     def made(
@@ -337,15 +323,15 @@ def record(embedder: Any, here: Scope, item: Any, with_indexes: Any) -> Callable
     ) -> LearnRecord:
         run_id = new_id("run")
         source = Provenance(task_id=done.task_id, run_id=run_id)
-        items = [item(title, provenance=source) for title in titles]
+        items = [made_item(title, provenance=source) for title in titles]
         return LearnRecord(
-            scope=here,
+            scope=HERE,
             run_id=run_id,
             trajectory_id=new_id("tr"),
             trajectory=done,
             verdict=WON,
-            embedder=embedder.name,
-            memories=tuple(with_indexes(each, embedder) for each in items),
+            embedder=NUMBERS.name,
+            memories=tuple(stored(each, NUMBERS) for each in items),
             reinforced=reinforced,
             reinforcement=reinforcement,
             at=AT,
@@ -354,37 +340,35 @@ def record(embedder: Any, here: Scope, item: Any, with_indexes: Any) -> Callable
     return made
 
 
-async def test_a_run_is_written_whole_and_known_again(open_store: Any, here: Scope, record: Any) -> None:
+async def test_a_run_is_written_whole_and_known_again(open_store: Any, record: Any) -> None:
     done = trajectory("one", "two")
     run = record(done, "Retry once", "Log it")
     async with open_store() as store:
-        assert await store.learned_before(here, "t1", done.content_digest) is None
+        assert await store.learned_before(HERE, "t1", done.content_digest) is None
         assert await store.save_learning(run) == ()
     async with open_store() as store:
-        before = await store.learned_before(here, "t1", done.content_digest)
+        before = await store.learned_before(HERE, "t1", done.content_digest)
         assert before is not None
         assert (before.trajectory_id, before.run_id, before.verdict) == (run.trajectory_id, run.run_id, WON)
         assert before.memory_ids == tuple(each.item.id for each in run.memories)
-        assert await store.get_trajectory(here, run.trajectory_id) == (done, WON)
-        assert await store.get_trajectory(here, "t1") == (done, WON)
+        assert await store.get_trajectory(HERE, run.trajectory_id) == (done, WON)
+        assert await store.get_trajectory(HERE, "t1") == (done, WON)
         assert await store.get_trajectory(Scope(project="there"), "t1") is None
         assert await store.learned_before(Scope(project="there"), "t1", done.content_digest) is None
-        (event,) = await store.memory_history([here], run.run_id)
+        (event,) = await store.memory_history([HERE], run.run_id)
         assert (event.kind, event.at, event.data["label"]) == ("learned", AT, "Success")
 
 
-async def test_learning_twice_from_the_same_changes_nothing(open_store: Any, here: Scope, record: Any) -> None:
+async def test_learning_twice_from_the_same_changes_nothing(open_store: Any, record: Any) -> None:
     done = trajectory("one")
     async with open_store() as store:
         await store.save_learning(record(done, "Retry once"))
         assert await store.save_learning(record(done, "Something else")) == ()
-        assert [each.title for each in await store.list_memories([here], MemoryFilter())] == ["Retry once"]
-        assert (await store.statistics(here, "numbers")).trajectories == 1
+        assert [each.title for each in await store.list_memories([HERE], MemoryFilter())] == ["Retry once"]
+        assert (await store.statistics(HERE, "numbers")).trajectories == 1
 
 
-async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(
-    open_store: Any, here: Scope, record: Any
-) -> None:
+async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(open_store: Any, record: Any) -> None:
     first = record(trajectory("one"), "Retry once", "Log it")
     kept, gone = (each.item.id for each in first.memories)
     elsewhere = record(trajectory("one", task_id="t2"), "Of another task")
@@ -393,16 +377,16 @@ async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(
         await store.save_learning(first)
         await store.save_learning(elsewhere)
         assert await store.save_learning(second) == (gone,)
-        (archived,) = await store.get_memories([here], [gone])
+        (archived,) = await store.get_memories([HERE], [gone])
         assert archived.status == "archived"
         assert "superseded" in (archived.status_reason or "")
-        titles = {each.title for each in await store.list_memories([here], MemoryFilter())}
+        titles = {each.title for each in await store.list_memories([HERE], MemoryFilter())}
         assert titles == {"Retry once", "Quote it", "Of another task"}
-        assert (await store.get_trajectory(here, "t1"))[0] == second.trajectory
+        assert (await store.get_trajectory(HERE, "t1"))[0] == second.trajectory
 
 
 async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_sure(
-    open_store: Any, here: Scope, record: Any
+    open_store: Any, record: Any
 ) -> None:
     first = record(trajectory("one"), "Retry once")
     (known,) = (each.item.id for each in first.memories)
@@ -411,105 +395,101 @@ async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_s
         for number, (step, expected) in enumerate([(0.05, 0.55), (0.9, 1.0), (0.0, 1.0)]):
             run = record(trajectory("x", task_id=f"o{number}"), reinforced=(known,), reinforcement=step)
             await store.save_learning(run)
-            (found,) = await store.get_memories([here], [known])
+            (found,) = await store.get_memories([HERE], [known])
             assert found.confidence == pytest.approx(expected)
 
 
-async def test_a_run_with_one_bad_vector_writes_nothing(open_store: Any, here: Scope, record: Any) -> None:
+async def test_a_run_with_one_bad_vector_writes_nothing(open_store: Any, record: Any) -> None:
     done = trajectory("one")
     run = record(done, "Retry once", "Log it")
     broken = run.memories[1]._replace(vector=array("f", [float("nan")] * 16))
     async with open_store() as store:
         with pytest.raises(StorageError, match="refused"):
             await store.save_learning(run._replace(memories=(run.memories[0], broken)))
-        assert await store.learned_before(here, "t1", done.content_digest) is None
-        assert await store.list_memories([here], MemoryFilter()) == []
+        assert await store.learned_before(HERE, "t1", done.content_digest) is None
+        assert await store.list_memories([HERE], MemoryFilter()) == []
         await store.save_learning(run)
 
 
-async def test_a_verdict_alone_is_kept_and_is_no_learning(open_store: Any, here: Scope, record: Any) -> None:
+async def test_a_verdict_alone_is_kept_and_is_no_learning(open_store: Any, record: Any) -> None:
     done = trajectory("one")
     lost = WON.model_copy(update={"label": "Failure"})
     async with open_store() as store:
-        await store.save_verdict(here, "tr_1", done, WON)
-        await store.save_verdict(here, "tr_1", done, lost)
-        assert await store.get_trajectory(here, "tr_1") == (done, lost)
-        assert await store.learned_before(here, "t1", done.content_digest) is None
-        assert (await store.statistics(here, "numbers")).verdicts == {"Failure": 1}
+        await store.save_verdict(HERE, "tr_1", done, WON)
+        await store.save_verdict(HERE, "tr_1", done, lost)
+        assert await store.get_trajectory(HERE, "tr_1") == (done, lost)
+        assert await store.learned_before(HERE, "t1", done.content_digest) is None
+        assert (await store.statistics(HERE, "numbers")).verdicts == {"Failure": 1}
         await store.save_verdict(Scope(project="there"), "tr_1", done, WON)
-        assert await store.get_trajectory(here, "tr_1") == (done, lost)
+        assert await store.get_trajectory(HERE, "tr_1") == (done, lost)
         await store.save_learning(record(done, "Retry once"))
-        assert await store.learned_before(here, "t1", done.content_digest) is not None
+        assert await store.learned_before(HERE, "t1", done.content_digest) is not None
 
 
-async def test_a_run_grows_with_its_rollouts_until_it_ends(open_store: Any, here: Scope) -> None:
+async def test_a_run_grows_with_its_rollouts_until_it_ends(open_store: Any) -> None:
     run = MattsRun(
-        run_id="run_1", scope=here, task_id="t", task="Fix it", mode="parallel", k=2,
+        run_id="run_1", scope=HERE, task_id="t", task="Fix it", mode="parallel", k=2,
         summary=RunSummary(runner="r"), created_at=AT,
     )  # fmt: skip
     first = Rollout(number=1, status="finished", seed=1, temperature=0.5, trajectory_id="tr_1", notes=("it held",))
     async with open_store() as store:
         assert (await store.begin_run(run)).status == "running"
-        assert await store.save_rollout(here, "run_1", first, trajectory("one"), WON)
+        assert await store.save_rollout(HERE, "run_1", first, trajectory("one"), WON)
     async with open_store() as store:
         grown = await store.begin_run(run)
         assert grown == run.model_copy(update={"status": "running"}).with_rollout(first)
-        assert await store.get_trajectory(here, "tr_1") == (trajectory("one"), WON)
-        assert await store.list_runs(here, ["running"], 9) == [grown]
+        assert await store.get_trajectory(HERE, "tr_1") == (trajectory("one"), WON)
+        assert await store.list_runs(HERE, ["running"], 9) == [grown]
         ended = grown.completed(grown.summary.model_copy(update={"best": 1}))
         assert await store.end_run(RunEnd(ended, "numbers"))
         assert not await store.end_run(RunEnd(ended, "numbers"))
-        assert not await store.save_rollout(here, "run_1", first, None, None)
-        assert await store.get_run(here, "run_1") == ended
+        assert not await store.save_rollout(HERE, "run_1", first, None, None)
+        assert await store.get_run(HERE, "run_1") == ended
         assert await store.get_run(Scope(project="there"), "run_1") is None
-        assert not await store.cancel_run(here, "run_1")
+        assert not await store.cancel_run(HERE, "run_1")
 
 
-async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
-    kept, gone = item("Retry the upload"), item("Retry uploads")
+async def test_a_batch_of_upkeep_is_written_once_and_taken_back(open_store: Any) -> None:
+    kept, gone = made_item("Retry the upload"), made_item("Retry uploads")
     async with open_store() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (kept, gone)], embedder.name)
-        assert (await store.pending_upkeep(here, embedder.name, 9)) == PendingUpkeep(2, 0)
-        seen = {each.id: each for each in await store.upkeep_items(here, embedder, after=0, limit=9)}
+        await store.add_memories([stored(each, NUMBERS) for each in (kept, gone)], NUMBERS.name)
+        assert (await store.pending_upkeep(HERE, NUMBERS.name, 9)) == PendingUpkeep(2, 0)
+        seen = {each.id: each for each in await store.upkeep_items(HERE, NUMBERS, after=0, limit=9)}
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
         change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
         batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(at=AT)))
-        assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
-        assert (await store.write_upkeep(here, batch)).refused
-        await store.finish_upkeep(here, "run_1", AT, seen[gone.id].position, {"merged": 1})
-        state = await store.upkeep_state(here)
+        assert (await store.write_upkeep(HERE, batch)).changed == (gone.id,)
+        assert (await store.write_upkeep(HERE, batch)).refused
+        await store.finish_upkeep(HERE, "run_1", AT, seen[gone.id].position, {"merged": 1})
+        state = await store.upkeep_state(HERE)
         assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(at=AT))
-        assert await store.memory_links((here,), [kept.id]) == [link]
-        (number,) = await store.upkeep_batches(here, "run_1")
-        undone = await store.undo_upkeep(here, "run_1", number, AT)
+        assert await store.memory_links((HERE,), [kept.id]) == [link]
+        (number,) = await store.upkeep_batches(HERE, "run_1")
+        undone = await store.undo_upkeep(HERE, "run_1", number, AT)
         assert (undone.restored, undone.links_removed) == (1, 1)
-        assert await store.upkeep_batches(here, "run_1") == []
-        assert await store.get_memories([here], [gone.id]) == [gone]
-        assert await store.upkeep_items(Scope(project="there"), embedder, after=0, limit=9) == []
+        assert await store.upkeep_batches(HERE, "run_1") == []
+        assert await store.get_memories([HERE], [gone.id]) == [gone]
+        assert await store.upkeep_items(Scope(project="there"), NUMBERS, after=0, limit=9) == []
 
 
-async def test_what_lacks_a_vector_is_given_one(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
-    bare = item("Retry the upload")
+async def test_what_lacks_a_vector_is_given_one(open_store: Any) -> None:
+    bare = made_item("Retry the upload")
     async with open_store() as store:
-        await store.add_memories([with_indexes(bare)], embedder.name)
-        assert (await store.pending_upkeep(here, embedder.name, 9)).not_embedded == 1
-        (lacking,) = await store.unembedded(here, 9, 0)
-        assert await store.vectors.without_vector(embedder.name, 16, 9, 0) == [lacking]
+        await store.add_memories([stored(bare)], NUMBERS.name)
+        assert (await store.pending_upkeep(HERE, NUMBERS.name, 9)).not_embedded == 1
+        (lacking,) = await store.unembedded(HERE, 9, 0)
+        assert await store.vectors.without_vector(NUMBERS.name, 16, 9, 0) == [lacking]
         position, text = lacking
         assert text == bare.embedding_text
-        assert await store.put_first_vectors(embedder.name, {position: embedder.vector(text)}) == 1
-        assert await store.put_first_vectors(embedder.name, {position: embedder.vector("other")}) == 0
-        assert await store.unembedded(here, 9, 0) == []
-        ((found, cosine),) = await store.nearest([here], embedder.name, embedder.vector(text), 9)
+        assert await store.put_first_vectors(NUMBERS.name, {position: NUMBERS.vector(text)}) == 1
+        assert await store.put_first_vectors(NUMBERS.name, {position: NUMBERS.vector("other")}) == 0
+        assert await store.unembedded(HERE, 9, 0) == []
+        ((found, cosine),) = await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(text), 9)
         assert (found, cosine) == (bare.id, pytest.approx(1.0, abs=0.01))
 
 
-async def test_runs_of_benchmarks_come_back_newest_first(open_store: Any, here: Scope) -> None:
+async def test_runs_of_benchmarks_come_back_newest_first(open_store: Any) -> None:
     first = BenchmarkRun(
         run_id="b0", suite="retrieval", status="completed", options={"k": 5}, settings={}, seed=1, versions={},
         machine={}, started_at=AT,
@@ -517,43 +497,39 @@ async def test_runs_of_benchmarks_come_back_newest_first(open_store: Any, here: 
     runs = [first, first.model_copy(update={"run_id": "b1", "started_at": AT + timedelta(1)})]
     async with open_store() as store:
         for run in runs:
-            await store.benchmarks.save_benchmark(here, run)
-        assert await store.benchmarks.list_benchmarks(here, 9) == [*reversed(runs)]
-        assert await store.benchmarks.get_benchmark(here, "b0") == runs[0]
+            await store.benchmarks.save_benchmark(HERE, run)
+        assert await store.benchmarks.list_benchmarks(HERE, 9) == [*reversed(runs)]
+        assert await store.benchmarks.get_benchmark(HERE, "b0") == runs[0]
         assert await store.benchmarks.get_benchmark(Scope(project="there"), "b0") is None
 
 
-async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(open_store: Any, here: Scope) -> None:
+async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(open_store: Any) -> None:
     calls = [
-        ToolCall(scope=here, tool_name="Bash", input=text, success=text != "b", created_at=AT, session_id="s")
+        ToolCall(scope=HERE, tool_name="Bash", input=text, success=text != "b", created_at=AT, session_id="s")
         for text in ("a", "b")
     ]
     async with open_store() as store:
         tools = store.tool_memory
         await tools.add_calls(calls, 100)
-        await tools.put_schema(here, "Bash", "{}")
-        await store.add_event(here, Event(CORRECTED, AT, "s"))
+        await tools.put_schema(HERE, "Bash", "{}")
+        await store.add_event(HERE, Event(CORRECTED, AT, "s"))
         asked: dict[str, Any] = {"now": AT, "until": AT, "tools": None, "after": 0, "limit": 9}
-        pending = await tools.pending_calls(here, **asked)
+        pending = await tools.pending_calls(HERE, **asked)
         assert [kept.call for kept in pending.calls] == calls
         assert ([each.call.input for each in pending.after], pending.corrections) == (["b"], {"s": [AT]})
         first, second = (kept.seq for kept in pending.calls)
         good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
         done, failed = [EvaluatedCall(first, good, ("list", "file"))], {second: "busy"}
-        assert await tools.save_evaluations(here, done, failed, now=AT, retry_after_s=60) == 1
-        assert await tools.save_evaluations(here, done, {}, now=AT, retry_after_s=60) == 0
-        assert (await tools.pending_calls(here, **asked)).calls == ()
-        assert [each.evaluation for each in await tools.recent_calls(here, "Bash", 9)] == [None, good]
-        assert [each.score for each in (await tools.past_calls(here, ("list",), None)).calls] == [1.0]
-        assert await tools.new_calls(here, "Bash", 9) == 1
-        assert await tools.counts(here) == ToolMemoryCounts(1, 2, 2, 1, 0)
-        (known,) = await tools.memories(here, ["Bash", "Read"])
-        assert (known.totals.calls, known.totals.succeeded, known.totals.evaluated, known.tool_schema) == (
-            2,
-            1,
-            1,
-            "{}",
-        )
-        assert (known.totals.first_at, known.summary) == (AT, None)
-        assert await tools.forget_tools(here, None) == 1
-        assert await tools.memories(here, None) == []
+        assert await tools.save_evaluations(HERE, done, failed, now=AT, retry_after_s=60) == 1
+        assert await tools.save_evaluations(HERE, done, {}, now=AT, retry_after_s=60) == 0
+        assert (await tools.pending_calls(HERE, **asked)).calls == ()
+        assert [each.evaluation for each in await tools.recent_calls(HERE, "Bash", 9)] == [None, good]
+        assert [each.score for each in (await tools.past_calls(HERE, ("list",), None)).calls] == [1.0]
+        assert await tools.new_calls(HERE, "Bash", 9) == 1
+        assert await tools.counts(HERE) == ToolMemoryCounts(1, 2, 2, 1, 0)
+        (known,) = await tools.memories(HERE, ["Bash", "Read"])
+        totals = known.totals
+        assert (totals.calls, totals.succeeded, totals.evaluated, totals.first_at) == (2, 1, 1, AT)
+        assert (known.tool_schema, known.summary) == ("{}", None)
+        assert await tools.forget_tools(HERE, None) == 1
+        assert await tools.memories(HERE, None) == []

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
@@ -27,21 +29,21 @@ async def store(open_bank: Any) -> AsyncGenerator[SqliteStore]:
 
 
 @pytest.fixture
-def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexes: Any) -> Callable[..., Any]:
+def learn(store: SqliteStore) -> Callable[..., Any]:
     """Store a memory that ended errors of a signature; return it."""
 
     async def learned(
         title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedFix, ...] = (), **fields: Any
     ) -> MemoryItem:
-        made: MemoryItem = item(title, **fields)
+        made: MemoryItem = made_item(title, **fields)
         record = LearnRecord(
             scope=made.scope,
             run_id=new_id(RUN),
             trajectory_id=new_id(TRAJECTORY),
             trajectory=Trajectory(task_id=task_id or new_id(MEMORY), task=f"mend {title}"),
             verdict=Verdict(label="Success", confidence=0.9, judge="evidence"),
-            embedder=embedder.name,
-            memories=(with_indexes(made, embedder),),
+            embedder=NUMBERS.name,
+            memories=(stored(made, NUMBERS),),
             reinforced=(),
             reinforcement=0.0,
             at=NOW,
@@ -54,49 +56,45 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
 
 
 @pytest.fixture
-def known(store: SqliteStore, here: Scope) -> Callable[..., Any]:
+def known(store: SqliteStore) -> Callable[..., Any]:
     """Return the ids of what is known of an error, the surest first."""
 
-    async def known(signature: str = SIGNATURE, scope: Scope = here) -> list[str]:
+    async def known(signature: str = SIGNATURE, scope: Scope = HERE) -> list[str]:
         return [way.memory_id for way in await store.known_fixes(scope, [signature])]
 
     return known
 
 
-async def test_what_worked_more_often_is_shown_first_and_a_task_counts_once(
-    store: SqliteStore, learn: Any, here: Scope
-) -> None:
+async def test_what_worked_more_often_is_shown_first_and_a_task_counts_once(store: SqliteStore, learn: Any) -> None:
     often = await learn("Install it", confidence=0.2)
     seldom = await learn("Leave it out", confidence=0.9, task_id="t1")
     await learn("Something else", OTHER, task_id="t1", more=(TriedFix(SIGNATURE, seldom.id, worked=False),))
-    assert [way[1:] for way in await store.known_fixes(here, [SIGNATURE])] == [
+    assert [way[1:] for way in await store.known_fixes(HERE, [SIGNATURE])] == [
         (seldom.id, 1, 1, None),
         (often.id, 1, 1, None),
     ]
     await learn("A third thing", OTHER, task_id="t2", more=(TriedFix(SIGNATURE, seldom.id, worked=False),))
-    ways = await store.known_fixes(here, [SIGNATURE])
+    ways = await store.known_fixes(HERE, [SIGNATURE])
     assert [way[1:] for way in ways] == [(often.id, 1, 1, None), (seldom.id, 1, 2, None)]
-    assert await store.known_fixes(here, beside=[seldom.id]) == ways
+    assert await store.known_fixes(HERE, beside=[seldom.id]) == ways
 
 
-async def test_that_tasks_keep_to_a_fix_is_noted_and_counts_for_no_error(
-    store: SqliteStore, learn: Any, here: Scope
-) -> None:
+async def test_that_tasks_keep_to_a_fix_is_noted_and_counts_for_no_error(store: SqliteStore, learn: Any) -> None:
     item = await learn("Install it", task_id="t0")
     for number in range(1, 12):
         await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedFix("", item.id),))
-    (way,) = await store.known_fixes(here, [SIGNATURE])
+    (way,) = await store.known_fixes(HERE, [SIGNATURE])
     assert way[1:] == (item.id, 1, 1, None)
-    assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 9
+    assert len((await store.memory_histories([HERE], [item.id], [events.TRIED]))[item.id]) == 9
 
 
-async def test_only_what_holds_is_known(store: SqliteStore, learn: Any, known: Any, here: Scope) -> None:
+async def test_only_what_holds_is_known(store: SqliteStore, learn: Any, known: Any) -> None:
     item = await learn("Install it")
-    await store.set_status([here], [item.id], "quarantined", "suspect")
+    await store.set_status([HERE], [item.id], "quarantined", "suspect")
     assert await known() == []
-    await store.set_status([here], [item.id], "active", "looked at")
+    await store.set_status([HERE], [item.id], "active", "looked at")
     assert await known() == [item.id]
-    await store.forget([here], [item.id])
+    await store.forget([HERE], [item.id])
     assert await known() == []
     rows = await store.read(lambda connection: connection.execute("SELECT count(*) FROM handles").fetchone())
     assert rows == (0,)
@@ -119,14 +117,14 @@ async def test_what_only_repeats_what_was_read_comes_after_the_others(learn: Any
 
 
 async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
-    store: SqliteStore, learn: Any, known: Any, here: Scope, embedder: Any
+    store: SqliteStore, learn: Any, known: Any
 ) -> None:
     one, two, kept = await learn("Install it"), await learn("Install them"), await learn("Install all", OTHER)
     for gone, stays in ((one, two), (two, kept)):
-        (seen,) = await store.upkeep_items_of(here, embedder, [gone.id])
+        (seen,) = await store.upkeep_items_of(HERE, NUMBERS, [gone.id])
         change = UpkeepChange(seen, seen.confidence, "archived", f"duplicate of {stays.id}")
         link = MemoryLink(src_id=gone.id, dst_id=stays.id, relation="duplicate_of", weight=0.9)
-        await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))
+        await store.write_upkeep(HERE, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))
     assert await known() == [kept.id]
 
 

@@ -50,23 +50,6 @@ async def test_many_written_at_once_stand_in_the_bank_as_if_each_was_written_by_
         assert (await store.inspect()).sound
 
 
-async def test_nothing_of_another_project_or_tenant_is_seen(open_bank: Any) -> None:
-    own = made_item("Retry a locked database")
-    others = [
-        made_item("Retry a locked database", scope=Scope(project="there")),
-        made_item("Retry a locked database", scope=Scope(tenant_id="other", project="here")),
-    ]
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in (own, *others)], NUMBERS.name)
-        found = await store.search(asked(HERE, NUMBERS, "locked database"))
-        assert [each.id for each in found.candidates] == [own.id]
-        assert found.documents == 1
-        assert found.document_frequency == {"lock": 1, "databas": 1}
-        assert await store.get_memories([HERE], [each.id for each in others]) == []
-        assert len((await store.forget([HERE], [each.id for each in others])).ids) == 0
-        assert [each.id for each in await store.list_memories([HERE], MemoryFilter())] == [own.id]
-
-
 @pytest.mark.parametrize("status", ["archived", "quarantined"])
 async def test_an_item_leaves_both_indexes_with_its_status_and_comes_back_with_it(open_bank: Any, status: Any) -> None:
     gone, kept = made_item("Retry a locked database"), made_item("Fetch the token first")

@@ -3,24 +3,19 @@
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from driver_names import AVAILABLE
 
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreUntrusted
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
 from swarm_memory.server.location import locate
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
-from swarm_memory.tools.ports.memories import StoredMemory
-
-Make = Callable[..., MemoryItem]
-WithIndexes = Callable[..., StoredMemory]
 
 
 @pytest.fixture
@@ -205,9 +200,9 @@ def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pyte
     connection.close()
 
 
-def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name: str, driver_names: list[str]) -> None:
+def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name: str) -> None:
     assert choose(driver_name).name == driver_name
-    assert choose("auto").name == driver_names[0] or len(driver_names) == 1
+    assert choose("auto").name == AVAILABLE[0] or len(AVAILABLE) == 1
     assert choose("auto").reason
     assert choose("ctypes")._replace(reason="") == choose("auto")._replace(reason="")
     if not hasattr(sqlite3.Connection, "enable_load_extension"):

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.base import PERSON, Scope, new_id
 from swarm_memory.schema.job import Job
@@ -83,33 +85,27 @@ async def test_roles_tokens_and_revoking_count_at_once_and_stand_in_the_trail(op
         assert await store.people.audit("other", 10) == []
 
 
-async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
+async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(open_store: Any) -> None:
     ada = person()
-    theirs, ours = item("Retry the upload"), item("Close the file")
-    call = ToolCall(scope=here, tool_name="Bash", success=True, created_at=AT, call_id="c")
-    job = Job(id=new_id("job"), scope=here, kind="k", key="k", run_after=AT, created_at=AT)
+    theirs, ours = made_item("Retry the upload"), made_item("Close the file")
+    call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id="c")
+    job = Job(id=new_id("job"), scope=HERE, kind="k", key="k", run_after=AT, created_at=AT)
     async with open_store() as store:
         await store.people.add(ada, "hash")
         for bank, which, mark in ((store, ours, "o"), (store.by(ada.id), theirs, "t")):
-            await bank.add_memories([with_indexes(which, embedder)], embedder.name)
-            await bank.save_verdict(here, f"tr_{mark}", Trajectory(task_id=mark, task=mark), WON)
+            await bank.add_memories([stored(which, NUMBERS)], NUMBERS.name)
+            await bank.save_verdict(HERE, f"tr_{mark}", Trajectory(task_id=mark, task=mark), WON)
             await bank.tool_memory.add_calls([call.model_copy(update={"call_id": mark})], 100)
-            await bank.add_event(here, Event("noted", AT, mark))
-            await bank.record_retrieval(RetrievalRecord(f"rt_{mark}", here, "q", {which.id: 1.0}, 1.0, AT))
+            await bank.add_event(HERE, Event("noted", AT, mark))
+            await bank.record_retrieval(RetrievalRecord(f"rt_{mark}", HERE, "q", {which.id: 1.0}, 1.0, AT))
             await bank.enqueue(job.model_copy(update={"id": f"job_{mark}", "key": mark}))
-        assert await store.people.authors([here], [theirs.id, ours.id]) == {theirs.id: "ada"}
+        assert await store.people.authors([HERE], [theirs.id, ours.id]) == {theirs.id: "ada"}
         assert await store.people.authors([Scope(project="there")], [theirs.id]) == {}
-        assert (await store.get_job(here, "job_t")).person_id == ada.id
-        await store.set_status([here], [theirs.id, ours.id], "archived", "done with")
+        assert (await store.get_job(HERE, "job_t")).person_id == ada.id
+        await store.set_status([HERE], [theirs.id, ours.id], "archived", "done with")
         await store.recorder.settle()
-        for table, key in (
-            ("patterns", "id"),
-            ("task_trajectories", "task_id"),
-            ("tool_calls", "call_id"),
-            ("jobs", "key"),
-        ):
+        keys = {"patterns": "id", "task_trajectories": "task_id", "tool_calls": "call_id", "jobs": "key"}
+        for table, key in keys.items():
             written = dict(await rows(store, f"SELECT {key}, person_id FROM {table}"))
             assert set(written) in ({"o", "t"}, {ours.id, theirs.id})
             assert {who for row, who in written.items() if row in ("t", theirs.id)} == {ada.id}
@@ -127,18 +123,16 @@ async def test_refused_requests_of_an_hour_are_one_line_of_the_trail(open_store:
         assert sum(int(each.data["count"]) for each in await store.people.audit("default", 9)) == 7
 
 
-async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(
-    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
-) -> None:
+async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(open_store: Any) -> None:
     ada, eve = person(), person("eve")
     async with open_store() as store:
         for who in (ada, eve):
             await store.people.add(who, f"hash of {who.name}")
             theirs = store.by(who.id)
-            brought = item(f"What {who.name} brought to all")
-            await theirs.add_memories([with_indexes(brought, embedder)], embedder.name)
-            await theirs.save_verdict(here, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
-            call = ToolCall(scope=here, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
+            brought = made_item(f"What {who.name} brought to all")
+            await theirs.add_memories([stored(brought, NUMBERS)], NUMBERS.name)
+            await theirs.save_verdict(HERE, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
+            call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
             await theirs.tool_memory.add_calls([call], 100)
         ids = await store.people.brought(ada, 9)
         await store.forget(await store.people.scopes("default"), ids)

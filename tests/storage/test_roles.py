@@ -3,10 +3,10 @@
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import psycopg
 import pytest
+from indexed_items import NUMBERS, stored
 from made_items import made_item
 from postgres_server import lent_database
 from psycopg import sql
@@ -56,15 +56,15 @@ def place(owner: Place) -> Place:
 
 
 @asynccontextmanager
-async def opened(place: Place, embedder: Any) -> AsyncGenerator[PostgresStore]:
-    async with await open_postgres(place, pool_size=2, embedder=embedder) as store:
+async def opened(place: Place) -> AsyncGenerator[PostgresStore]:
+    async with await open_postgres(place, pool_size=2, embedder=NUMBERS) as store:
         yield store
 
 
-async def fill(place: Place, scope: Scope, embedder: Any, with_indexes: Any) -> str:
+async def fill(place: Place, scope: Scope) -> str:
     item = made_item(f"Retry the upload of {scope.tenant_id}", scope=scope, tags=("net",))
-    async with opened(place, embedder) as store:
-        await store.add_memories([with_indexes(item, embedder)], embedder.name)
+    async with opened(place) as store:
+        await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
         await store.put_common_words(scope, ["upload"])
     return item.id
 
@@ -74,23 +74,14 @@ def rows(raw: RawConnection, table: str) -> int:
     return int(count)
 
 
-async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(
-    owner: Place, place: Place, embedder: Any, with_indexes: Any
-) -> None:
-    theirs = await fill(owner, THEIRS, embedder, with_indexes)
+async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(owner: Place, place: Place) -> None:
+    theirs = await fill(owner, THEIRS)
     with connect(owner) as raw, connect(place) as held:
         set_up(raw, owner)
         set_up(held, place)
         filled = {name for name, *_ in raw.execute(ASKED).fetchall() if rows(raw, name)} - FOR_ALL - {"admissions"}
-        assert {
-            "patterns",
-            "pattern_tokens",
-            "pattern_embeddings",
-            "item_vectors",
-            "events",
-            "scopes",
-            "meta",
-        } <= filled
+        assert {"patterns", "pattern_tokens", "pattern_embeddings", "item_vectors"} <= filled
+        assert {"events", "scopes", "meta"} <= filled
         assert {name: rows(held, name) for name in filled} == dict.fromkeys(filled, 0)
         before = {name: rows(raw, name) for name in filled}
         (scope_id,) = raw.execute("SELECT max(id) FROM scopes").fetchone() or (0,)
@@ -112,7 +103,7 @@ async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(
         ):
             with pytest.raises(psycopg.Error):
                 held.execute(forbidden.encode())
-    async with opened(place, embedder) as store:
+    async with opened(place) as store:
         assert await store.get_memories([THEIRS], [theirs]) == []
         with pytest.raises(StoreReadOnly, match="row-level security"):
             await store.put_common_words(THEIRS, ["x"])
@@ -126,22 +117,18 @@ async def test_every_table_is_held_for_its_owner_too(owner: Place) -> None:
     assert {name for name, state in held.items() if state != (True, True)} == set()
 
 
-async def test_a_role_works_in_its_own_tenant_as_an_owner_does(
-    owner: Place, place: Place, embedder: Any, with_indexes: Any
-) -> None:
-    await fill(owner, THEIRS, embedder, with_indexes)
-    mine = await fill(place, OURS, embedder, with_indexes)
-    async with opened(place, embedder) as store:
+async def test_a_role_works_in_its_own_tenant_as_an_owner_does(owner: Place, place: Place) -> None:
+    await fill(owner, THEIRS)
+    mine = await fill(place, OURS)
+    async with opened(place) as store:
         (found,) = await store.get_memories([OURS, THEIRS], [mine])
         assert found.title == "Retry the upload of ours"
-        assert [each for each, _ in await store.nearest([OURS, THEIRS], embedder.name, embedder.vector("x"), 5)] == [
-            mine
-        ]
+        assert [each for each, _ in await store.nearest([OURS, THEIRS], NUMBERS.name, NUMBERS.vector("x"), 5)] == [mine]
         assert await store.set_status([OURS], [mine], "archived", "old") == 1
         assert (await store.forget([OURS], [mine])).ids == (mine,)
         health = await store.health()
         assert health.notices == ()
-    async with opened(owner, embedder) as store:
+    async with opened(owner) as store:
         assert "row-level security" in (await store.health()).notices[0]
 
 
@@ -165,25 +152,25 @@ def test_a_name_that_is_none_or_is_not_held_is_refused(owner: Place, name: str) 
 
 
 async def test_a_role_searches_and_its_large_scope_is_indexed_with_the_rights_of_the_owner(
-    owner: Place, place: Place, embedder: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
+    owner: Place, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_index, "LARGE", 70)
-    theirs = await fill(owner, THEIRS, embedder, with_indexes)
+    theirs = await fill(owner, THEIRS)
     items = [made_item(f"Retry upload {number}", scope=OURS) for number in range(80)]
-    query = SearchQuery((OURS, THEIRS), embedder.name, embedder.vector("upload"), ("upload", "79"), 100)
+    query = SearchQuery((OURS, THEIRS), NUMBERS.name, NUMBERS.vector("upload"), ("upload", "79"), 100)
     passages = [Passage(kind="document", group="a", position=n, title="T", content="c") for n in range(2)]
     group = StoredGroup("a", "h", ("a",), tuple(StoredPassage(each, None, ("a",), (), ("b",)) for each in passages))
-    async with opened(place, embedder) as store:
-        await store.add_memories([with_indexes(each, embedder) for each in items[:66]], embedder.name)
+    async with opened(place) as store:
+        await store.add_memories([stored(each, NUMBERS) for each in items[:66]], NUMBERS.name)
         for each in items[66:]:
-            await store.add_memories([with_indexes(each, embedder)], embedder.name)
+            await store.add_memories([stored(each, NUMBERS)], NUMBERS.name)
         await store.vectors.refresh()
-        await store.sources.write_groups(SourceKey(OURS, "document", "/d"), [group], embedder.name)
+        await store.sources.write_groups(SourceKey(OURS, "document", "/d"), [group], NUMBERS.name)
         found = await store.search(query)
         assert {each.id for each in found.candidates} == {each.id for each in items}
         assert theirs not in {each.id for each in found.candidates}
         assert (found.documents, found.document_frequency) == (80, {"upload": 80, "79": 1})
-        passages = SearchQuery((OURS,), embedder.name, None, ("b",), 5)
+        passages = SearchQuery((OURS,), NUMBERS.name, None, ("b",), 5)
         assert len((await store.sources.search(passages, ("document",), {})).candidates) == 2
     with connect(owner) as raw, connect(place) as held:
         set_up(raw, owner)

@@ -1,28 +1,43 @@
-"""Searching a real bank, on every driver: exact neighbours, exact filters, the same answer everywhere."""
+"""Searching a real bank, on every driver: exact neighbours and filters, codes, keyword scores, the same everywhere."""
 
 import math
 import random
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from operator import mul
 from typing import Any
 
 import pytest
+from driver_names import AVAILABLE
+from hypothesis import given
+from hypothesis import strategies as st
 from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search import vectors
-from swarm_memory.server.storage.search.vectors import Search, decode, encode
-from swarm_memory.server.storage.search.words import MAX_POSTINGS
+from swarm_memory.server.storage.search.vectors import (
+    Quantization,
+    Search,
+    Space,
+    code_bits,
+    codes,
+    decode,
+    encode,
+    encode_all,
+)
+from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.memories import joined
 from swarm_memory.server.storage.stores.rows import to_json
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.retrieve.rank import ideal_keyword_score
 
 WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
 
@@ -89,11 +104,11 @@ async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_
         assert each.keyword is None or each.keyword > 0
 
 
-async def test_all_driver_names_give_the_same_answer_from_one_file(open_bank: Any, driver_names: list[str]) -> None:
+async def test_all_driver_names_give_the_same_answer_from_one_file(open_bank: Any) -> None:
     async with open_bank() as store:
         await store.add_memories([stored(each, NUMBERS) for each in many(120)], NUMBERS.name)
     answers: list[SearchResult] = []
-    for driver_name in driver_names:
+    for driver_name in AVAILABLE:
         async with open_bank(sqlite=driver_name) as store:
             answers.append(
                 await store.search(SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 10))
@@ -308,3 +323,114 @@ async def test_what_another_process_writes_between_the_legs_is_found_or_left_out
         await store.forget([HERE], [memory.item.id])
         gone = await store.read(join)
         assert gone.candidates == ()
+
+
+def bm25(documents: int, frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:
+    return [score for score, _ in keyword_scores(documents, frequency, items)]
+
+
+def test_bm25_is_that_of_the_formula() -> None:
+    scores = bm25(10, {"lock": 2, "retri": 5}, ["retri lock lock x", "retri", "none of it"])
+    mean = (4 + 1 + 3) / 3
+    idf = {"lock": math.log(1 + 8.5 / 2.5), "retri": math.log(1 + 5.5 / 5.5)}
+
+    def part(token: str, times: int, length: int) -> float:
+        return idf[token] * times * 1.9 / (times + 0.9 * (0.4 + 0.6 * length / mean))
+
+    assert scores == pytest.approx([part("lock", 2, 4) + part("retri", 1, 4), part("retri", 1, 1), None])
+
+
+def test_bm25_tells_whole_tokens_and_repeats_apart() -> None:
+    scores = bm25(10, {"test": 3}, ["test test test", "contest x x", "test x x"])
+    assert scores[1] is None
+    assert scores[0] is not None
+    assert scores[2] is not None
+    assert scores[0] > scores[2]
+
+
+def test_bm25_ranks_in_a_bank_where_every_item_holds_the_word() -> None:
+    (both, one) = bm25(2, {"lock": 2, "file": 1}, ["lock file", "lock dir"])
+    assert both is not None
+    assert one is not None
+    assert both > one > 0
+    assert bm25(0, {}, []) == []
+
+
+def test_words_that_stand_side_by_side_in_the_query_and_in_an_item_count_more() -> None:
+    frequency = {"lock": 2, "file": 3, "retri": 3}
+    side_by_side, apart, of_two_fields = bm25(9, frequency, ["x lock file y", "file lock x y", "x lock\nfile y"])
+    assert side_by_side is not None
+    assert side_by_side > (apart or 0.0)
+    assert apart == of_two_fields
+
+
+def test_the_words_of_an_item_are_the_tokens_of_the_query_that_it_holds() -> None:
+    ((_, first), (_, other)) = keyword_scores(3, {"lock": 2, "file": 0, "retri": 1}, ["lock file lock", "contest"])
+    assert (first, other) == ({"lock", "file"}, set())
+
+
+@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=12), min_size=1, max_size=12))
+def test_no_text_exceeds_the_ideal_by_more_than_words_side_by_side_can_add(texts: list[list[str]]) -> None:
+    frequency = {token: sum(token in text for text in texts) for token in "abcdef"}
+    found = bm25(len(texts), frequency, [" ".join(text) for text in texts])
+    best = max((score for score in found if score is not None), default=0.0)
+    assert best <= (1 + 2 * SIDE_BY_SIDE) * ideal_keyword_score(len(texts), frequency)
+
+
+def unit_vector(rng: random.Random, dims: int) -> "array[float]":
+    numbers = [rng.gauss(0, 1 / (1 + at)) for at in range(dims)]
+    length = math.sqrt(sum(number * number for number in numbers))
+    return array("f", [number / length for number in numbers])
+
+
+def distance(one: bytes, other: bytes) -> int:
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
+
+
+KEPT = {("int8", 384): "c151fe2a434ab992", ("float32", 100): "623ba93b5eddc669"}
+"""Hashes of codes as banks hold them."""
+
+
+def code(blob: bytes, dims: int) -> bytes:
+    (made,) = codes([blob], "float32", dims)
+    return made
+
+
+@pytest.mark.parametrize(("quantization", "dims"), KEPT)
+def test_codes_stay_what_they_are_in_banks(quantization: Quantization, dims: int) -> None:
+    rng = random.Random(dims)
+    blobs = [encode(unit_vector(rng, dims), quantization) for _ in range(40)]
+    made = codes(blobs, quantization, dims)
+    assert {len(each) * 8 for each in made} == {code_bits(dims)}
+    assert sha256(b"".join(made)).hexdigest()[:16] == KEPT[quantization, dims]
+
+
+def test_distances_follow_the_angle() -> None:
+    rng = random.Random(1)
+    base = unit_vector(rng, 256)
+    for share in (0.1, 0.4, 0.8):
+        away = unit_vector(rng, 256)
+        mixed = [(1 - share) * a + share * b for a, b in zip(base, away, strict=True)]
+        length = math.sqrt(sum(number * number for number in mixed))
+        other = array("f", [number / length for number in mixed])
+        cosine = sum(a * b for a, b in zip(base, other, strict=True))
+        expected = math.acos(min(1.0, cosine)) / math.pi * code_bits(256)
+        found = distance(code(encode(base, "float32"), 256), code(encode(other, "float32"), 256))
+        assert abs(found - expected) < 60, (share, found, expected)
+
+
+@pytest.mark.parametrize("quantization", ["int8", "float32"])
+def test_one_by_one_and_many_at_once_vectors_are_encoded_alike(quantization: Quantization) -> None:
+    rng = random.Random(5)
+    vectors = [unit_vector(rng, 256) for _ in range(100)]
+    space = Space(1, "static", 256, quantization, 0, "vec_")
+    assert encode_all(vectors, space) == [encode(vector, quantization) for vector in vectors]
+
+
+@pytest.mark.parametrize("bad", [[math.nan] * 8, [2.0] + [0.0] * 7, [0.0] * 8, [1.0]])
+@pytest.mark.parametrize("others", [0, 100])
+def test_among_few_and_many_an_unsound_vector_is_refused(bad: list[float], others: int) -> None:
+    rng = random.Random(5)
+    vectors = [*(unit_vector(rng, 8) for _ in range(others)), array("f", bad)]
+    with pytest.raises(StorageError, match="refused"):
+        encode_all(vectors, Space(1, "static", 8, "int8", 0, "vec_"))

@@ -11,11 +11,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from made_items import made_item
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 from postgres_server import lent_database
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from swarm_memory.schema.base import Scope, new_id
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.job import Job
 from swarm_memory.server.storage.postgres.connection import Place
@@ -34,17 +35,17 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture
-def opened(place: Place, embedder: Any) -> Callable[..., Any]:
+def opened(place: Place) -> Callable[..., Any]:
     @asynccontextmanager
     async def one() -> AsyncGenerator[PostgresStore]:
-        async with await open_postgres(place, pool_size=2, embedder=embedder) as store:
+        async with await open_postgres(place, pool_size=2, embedder=NUMBERS) as store:
             yield store
 
     return one
 
 
-def job(here: Scope) -> Job:
-    return Job(id=new_id("job"), scope=here, kind="learn", key="k", payload={}, run_after=AT, created_at=AT)
+def job() -> Job:
+    return Job(id=new_id("job"), scope=HERE, kind="learn", key="k", payload={}, run_after=AT, created_at=AT)
 
 
 async def until_woken(woken: asyncio.Event) -> None:
@@ -54,13 +55,13 @@ async def until_woken(woken: asyncio.Event) -> None:
 
 
 async def test_a_job_that_another_server_queued_wakes_the_worker_also_after_the_connection_was_lost(
-    opened: Any, here: Scope, place: Place
+    opened: Any, place: Place
 ) -> None:
     woken = asyncio.Event()
     async with opened() as mine, opened() as other:
         watching = asyncio.create_task(mine.watch_jobs(woken.set))
         await until_woken(woken)  # it listens
-        await other.enqueue(job(here))
+        await other.enqueue(job())
         await until_woken(woken)
         with psycopg.connect(place.url, autocommit=True) as raw:
             raw.execute(NOBODY.encode())
@@ -68,76 +69,66 @@ async def test_a_job_that_another_server_queued_wakes_the_worker_also_after_the_
         watching.cancel()
 
 
-async def test_work_goes_on_after_the_database_dropped_every_connection(
-    opened: Any, here: Scope, embedder: Any, with_indexes: Any, place: Place
-) -> None:
+async def test_work_goes_on_after_the_database_dropped_every_connection(opened: Any, place: Place) -> None:
     item = made_item("Retry the upload")
     async with opened() as store:
-        await store.add_memories([with_indexes(item, embedder)], embedder.name)
+        await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
         with psycopg.connect(place.url, autocommit=True) as raw:
             raw.execute(NOBODY.encode())
-        assert await store.get_memories([here], [item.id]) == [item]
+        assert await store.get_memories([HERE], [item.id]) == [item]
         with psycopg.connect(place.url, autocommit=True) as raw:
             raw.execute(NOBODY.encode())
-        assert await store.set_status([here], [item.id], "archived", "old") == 1
+        assert await store.set_status([HERE], [item.id], "archived", "old") == 1
 
 
-async def test_two_that_change_the_same_memories_in_different_order_both_succeed(
-    opened: Any, here: Scope, embedder: Any, with_indexes: Any, place: Place
-) -> None:
+async def test_two_that_change_the_same_memories_in_different_order_both_succeed(opened: Any, place: Place) -> None:
     items = [made_item(f"Retry the upload {number}") for number in range(6)]
     async with opened() as one, opened() as other:
-        await one.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
+        await one.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
         ids = [each.id for each in items]
         done = await asyncio.gather(
             *(
-                store.set_status([here], asked, status, "x")
+                store.set_status([HERE], asked, status, "x")
                 for store, asked in ((one, ids), (other, ids[::-1]))
                 for status in ("archived", "active")
             )
         )
         assert sum(done) > 0
-        found = await one.statistics(here, embedder.name)
+        found = await one.statistics(HERE, NUMBERS.name)
         assert sum(found.memories.values()) == len(items)
     with psycopg.connect(place.url) as raw:
         assert raw.execute("SELECT active FROM swarm_memory.scopes").fetchone() == (found.memories["active"],)
 
 
-async def test_a_caller_that_leaves_breaks_no_transaction(
-    opened: Any, here: Scope, embedder: Any, with_indexes: Any
-) -> None:
+async def test_a_caller_that_leaves_breaks_no_transaction(opened: Any) -> None:
     item = made_item("Retry the upload")
     async with opened() as store:
-        writing = asyncio.create_task(store.add_memories([with_indexes(item, embedder)], embedder.name))
+        writing = asyncio.create_task(store.add_memories([stored(item, NUMBERS)], NUMBERS.name))
         await asyncio.sleep(0)
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
-        await store.add_memories([], embedder.name)
+        await store.add_memories([], NUMBERS.name)
     async with opened() as store:  # closing let what ran end: all of it is there, or nothing
-        found = await store.get_memories([here], [item.id])
+        found = await store.get_memories([HERE], [item.id])
         assert found in ([], [item])
-        assert (await store.statistics(here, embedder.name)).memories["active"] == len(found)
+        assert (await store.statistics(HERE, NUMBERS.name)).memories["active"] == len(found)
 
 
-async def test_a_statement_that_takes_too_long_is_ended_and_a_closed_bank_says_so(
-    place: Place, embedder: Any, here: Scope
-) -> None:
-    store = await open_postgres(place._replace(statement_timeout_s=0.05), pool_size=1, embedder=embedder)
+async def test_a_statement_that_takes_too_long_is_ended_and_a_closed_bank_says_so(place: Place) -> None:
+    store = await open_postgres(place._replace(statement_timeout_s=0.05), pool_size=1, embedder=NUMBERS)
     with pytest.raises(StorageError, match="took longer than"):
         await store.read(lambda connection: connection.raw.execute("SELECT pg_sleep(3)"))  # pyright: ignore
     await store.close()
     with pytest.raises(StorageError, match="closed"):
-        await store.get_memories([here], ["rm_x"])
+        await store.get_memories([HERE], ["rm_x"])
 
 
-async def test_a_server_has_no_more_connections_than_it_may_and_all_calls_are_answered(
-    place: Place, embedder: Any, here: Scope
-) -> None:
+async def test_a_server_has_no_more_connections_than_it_may_and_all_calls_are_answered(place: Place) -> None:
     def busy(connection: Any) -> int:
         asked = "SELECT count(*), pg_sleep(0.01) FROM pg_stat_activity WHERE datname = current_database()"
         return int(connection.raw.execute(asked.encode()).fetchone()[0])
 
-    store = await open_postgres(place, pool_size=3, embedder=embedder)
+    store = await open_postgres(place, pool_size=3, embedder=NUMBERS)
     woken = asyncio.Event()
     watching = asyncio.create_task(store.watch_jobs(woken.set))
     await until_woken(woken)
@@ -147,18 +138,16 @@ async def test_a_server_has_no_more_connections_than_it_may_and_all_calls_are_an
     assert 2 <= most <= 3 + 1, "one more listens for jobs"
 
 
-async def test_a_scope_that_somebody_holds_is_waited_for_no_longer_than_the_limit_and_reads_go_on(
-    place: Place, embedder: Any, here: Scope, with_indexes: Any
-) -> None:
+async def test_a_scope_that_somebody_holds_is_waited_for_no_longer_than_the_limit_and_reads_go_on(place: Place) -> None:
     item = made_item("Retry the upload")
-    store = await open_postgres(place._replace(busy_timeout_s=0.1), pool_size=2, embedder=embedder)
-    await store.add_memories([with_indexes(item, embedder)], embedder.name)
+    store = await open_postgres(place._replace(busy_timeout_s=0.1), pool_size=2, embedder=NUMBERS)
+    await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
     with psycopg.connect(place.url) as raw:
         raw.execute(b"SELECT * FROM swarm_memory.scopes FOR UPDATE")
         with pytest.raises(StoreBusy, match="busy with the same memories"):
-            await store.set_status([here], [item.id], "archived", "old")
-        assert await store.get_memories([here], [item.id]) == [item]
-    assert await store.set_status([here], [item.id], "archived", "old") == 1
+            await store.set_status([HERE], [item.id], "archived", "old")
+        assert await store.get_memories([HERE], [item.id]) == [item]
+    assert await store.set_status([HERE], [item.id], "archived", "old") == 1
     await store.close()
 
 
@@ -182,17 +171,15 @@ class Road:
         shutil.rmtree(self._road.parent)
 
 
-async def test_a_database_that_is_away_is_said_to_be_away_and_used_again_when_it_is_back(
-    place: Place, embedder: Any, here: Scope
-) -> None:
+async def test_a_database_that_is_away_is_said_to_be_away_and_used_again_when_it_is_back(place: Place) -> None:
     road = Road(place)
     road.mend()
-    store = await open_postgres(road.place, pool_size=1, embedder=embedder)
-    assert await store.get_memories([here], ["rm_x"]) == []
+    store = await open_postgres(road.place, pool_size=1, embedder=NUMBERS)
+    assert await store.get_memories([HERE], ["rm_x"]) == []
     road.cut(place)
     with pytest.raises(StorageError, match="does not answer"):
-        await store.get_memories([here], ["rm_x"])
+        await store.get_memories([HERE], ["rm_x"])
     road.mend()
-    assert await store.get_memories([here], ["rm_x"]) == []
+    assert await store.get_memories([HERE], ["rm_x"]) == []
     await store.close()
     road.end()

@@ -1,4 +1,4 @@
-"""Logging calls: rows, the window, exact totals, ids, redaction."""
+"""Logging calls: rows, the window, exact totals, ids, redaction; calls of transcripts once, at their own times."""
 
 import json
 import tempfile
@@ -13,14 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import DistillSettings
 from swarm_memory.schema.tool_memory import ToolMemory
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.tool_memory.log import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, bank, call, log_calls
 
@@ -259,3 +264,21 @@ def _distinct(calls: list[Any]) -> list[Any]:
             kept.append(each)
         seen.add(each["call_id"])
     return kept
+
+
+SESSION = Path(next(iter(demo.__path__))) / "session.jsonl"
+
+
+async def unheard(_: Progress) -> None:
+    """Nobody listens."""
+
+
+def trajectories() -> list[Trajectory]:
+    return list(read_trajectories(SESSION))
+
+
+async def test_a_call_without_the_ids_of_its_host_is_not_logged(toolbox: Toolbox) -> None:
+    (trajectory, *_) = trajectories()
+    assert await log_calls_of(toolbox, trajectory.model_copy(update={"session_id": None})) == 0
+    steps = tuple(step.model_copy(update={"call_id": None}) for step in trajectory.steps)
+    assert await log_calls_of(toolbox, trajectory.model_copy(update={"steps": steps})) == 0

@@ -87,6 +87,7 @@ class Page(HTMLParser):
         self.strange: list[str] = []
         self.policies: list[str] = []
         self.styles: list[str] = []
+        self.text = ""
         self._within = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -96,13 +97,18 @@ class Page(HTMLParser):
         elif tag not in self._elements or "http-equiv" in named:
             self.strange.append(tag)
         for name, value in attrs:
-            ours = ("data:image/png;base64,",) if (tag, name) == ("img", "src") else ("/ui", "#")
-            leads = name in ("href", "src", "action", "formaction") and not (value or "").startswith(ours)
+            ours = ("data:image/png;base64,",) if (tag, name) == ("img", "src") else ("/ui/", "/ui?", "#")
+            leads = (
+                name in ("href", "src", "action", "formaction")
+                and value != "/ui"
+                and not (value or "").startswith(ours)
+            )
             runs = name.startswith("on") or name in ("style", "srcdoc", "srcset", "xlink:href")
             if leads or runs or (tag == "script" and name == "src" and not (value or "").startswith("/ui/static/")):
                 self.strange.append(f"{tag} {name}={value}")
 
     def handle_data(self, data: str) -> None:
+        self.text += data
         if self._within == "script" and data.strip():
             self.strange.append(f"script {data[:80]}")
         if self._within == "style":

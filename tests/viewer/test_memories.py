@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncGenerator
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -14,9 +13,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
-
-FOREIGN = {"script", "img", "iframe", "object", "embed", "link", "style", "base", "meta", "h6"}
-"""Elements that our pages do not have in their main part."""
+from tests.viewer.payloads import Page
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)><h6> [a](javascript:alert(1)) \"' `<img>` {{ 7 * 7 }} "
@@ -152,27 +149,6 @@ async def test_pages_to_look_only_offer_and_change_nothing(place: Location, sett
         assert (await browser.item(memory_id)).status == "quarantined"
 
 
-class Tags(HTMLParser):
-    """What a browser makes of a page: its elements, its words, and attributes that a memory could have brought."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-        self.text = ""
-        self.wrong: list[tuple[str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.add(tag)
-        for name, value in attrs:
-            leads = name in ("href", "src", "action", "formaction", "srcdoc", "ping", "poster")
-            away = leads and not (value or "").startswith(("/ui/", "/ui?"))
-            if name.startswith("on") or name == "style" or away:
-                self.wrong.append((name, value))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.fixture
 async def attacked(place: Location, settings: Settings) -> AsyncGenerator[tuple[Browsing, str]]:
     """Pages of a bank whose every text is hostile, with the id of a memory there."""
@@ -196,9 +172,8 @@ async def test_no_text_of_a_memory_becomes_markup_a_link_or_a_request(attacked: 
     paths += [f"/memories/{held}{rest}" for rest in ("", "/edit", "/forget")] + ["/ask?q=alert+script+evil+example"]
     paths += ["/ask?q=%3Cscript%3Ealert(1)%3C/script%3E", "/memories?q=%22%3E%3Cimg%20src=x%3E&domain=%22%3E%3Cb%3E"]
     for path in paths:
-        page = Tags()
+        page = Page()
         page.feed((await browser.page(path)).partition("<main")[2])
-        assert not page.names & FOREIGN, path
-        assert page.wrong == [], path
+        assert page.strange == [], path
         assert "alert(1)" in page.text or "script" in path, path
         assert "\u202e" not in page.text, path
