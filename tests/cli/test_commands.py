@@ -14,7 +14,7 @@ from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.commands.setup import SESSION
-from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_removal, plan_rules
+from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_rules
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 from swarm_memory.tools.team.people import hash_of
@@ -505,14 +505,14 @@ def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(befor
     assert file.read_text() == f"{written}\n## Below\n".replace("make", "ninja")
     file.write_text(written)
     assert files_with_rules(root) == [file]
-    apply(plan_removal(file, root))
+    apply(plan_rules(file, root, None))
     assert (file.read_text().rstrip() if file.exists() else None) == (before.rstrip() if before else None)
     assert files_with_rules(root) == []
 
 
 def test_a_block_of_an_earlier_version_leaves_no_line_in_a_file_of_windows(file: Path) -> None:
     file.write_bytes(f"# Ours\r\nUse tabs.\n\n{BEGIN}\n{RULES}\n{END}\nBelow\r\n".encode())
-    apply(plan_removal(file, file.parent))
+    apply(plan_rules(file, file.parent, None))
     assert file.read_bytes() == b"# Ours\r\nUse tabs.\nBelow\r\n"
 
 
@@ -525,7 +525,7 @@ def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(f
     (file.parent / "CLAUDE.md").symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="symbolic link"):
         plan_rules(file.parent / "CLAUDE.md", file.parent, "")
-    assert plan_removal(elsewhere, file.parent) == []
+    assert plan_rules(elsewhere, file.parent, None) == []
 
 
 def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(

@@ -17,8 +17,8 @@ from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import (
     Card,
     Decided,
-    ReviewKind,
     MemoryChange,
+    ReviewKind,
     edit,
     keep,
     latest_decisions,

@@ -360,7 +360,9 @@ def test_a_host_that_writes_into_prompts_speaks_for_nobody() -> None:
 
 
 def test_without_a_transcript_the_prompt_that_the_hooks_saw_counts() -> None:
-    assert attributed("Answer in German from now on", [], ["Answer in German from now on, and fix it"]) == Attribution("prompt")
+    assert attributed("Answer in German from now on", [], ["Answer in German from now on, and fix it"]) == Attribution(
+        "prompt"
+    )
     assert attributed("Answer in German", []) == Attribution("unseen")
 
 

@@ -169,6 +169,16 @@ def test_what_is_not_half_as_near_as_the_best_stays_away(toolbox: Toolbox) -> No
     assert [fit.is_met_by(each) for each in (best, half, less)] == [True, True, False]
 
 
+def test_coverage_weighs_rare_words_more(toolbox: Toolbox) -> None:
+    result = SearchResult((), ("vector", "keyword"), 10_000, {"kubernet": 3, "test": 4_000})
+    fit = Fit(toolbox, result, ("kubernet", "test"))
+    assert fit.coverage(candidate(None, {"kubernet", "test"})) == pytest.approx(1.0)
+    assert fit.coverage(candidate(None, {"deploy", "kubernet", "pod"})) > 0.75
+    assert fit.coverage(candidate(None, {"run", "test"})) < 0.25
+    assert fit.coverage(candidate(None, {"contest", "kubernetes"})) == 0
+    assert Fit(toolbox, result, ()).coverage(candidate(None, {"run", "test"})) == 0
+
+
 def test_shared_words_add_to_nearness(toolbox: Toolbox) -> None:
     cosine = 0.4 - WORDS / 2 + 0.01
     assert fit_of(toolbox, candidate(cosine, QUERY[:2])).is_met_by(candidate(cosine, QUERY[:2]))

@@ -318,8 +318,8 @@ OPEN = {**WAY, "title": 'Not solved yet: "could not reach the ledger"', "tags": 
 async def test_a_way_out_is_told_where_its_program_or_its_error_is_spoken_of(
     toolbox: Toolbox, add: Add, query: str
 ) -> None:
-    told = await add(**WAY)
-    assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [told]
+    shown = await add(**WAY)
+    assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [shown]
 
 
 async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> None:
@@ -331,8 +331,8 @@ async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> N
 
 
 async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(toolbox: Toolbox, add: Add) -> None:
-    told = await add(**OPEN, provenance=Provenance(distiller="agent"))
-    assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [told]
+    shown = await add(**OPEN, provenance=Provenance(distiller="agent"))
+    assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [shown]
 
 
 async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
@@ -401,13 +401,13 @@ async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(toolbox
     items = await toolbox.store.get_memories((toolbox.scope,), [new])
     await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
 
-    async def told() -> dict[str, str]:
+    async def titles() -> dict[str, str]:
         return {item.title: item.content for item in await toolbox.store.surest_memories(toolbox.scope, 5)}
 
-    assert set(await told()) == {NOT[0], "Ask before a release"}
-    assert (await told())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
+    assert set(await titles()) == {NOT[0], "Ask before a release"}
+    assert (await titles())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
     await undo_consolidation(toolbox, "run_1")
-    assert len(await told()) == 3
+    assert len(await titles()) == 3
 
 
 @pytest.mark.parametrize("text", [DO, ("Run the linter before the tests", "1. Run the linter.")])

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import engine, files
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
-from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery
 from swarm_memory.tools.ports.records import Event
 

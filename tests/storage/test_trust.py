@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from indexed_items import NUMBERS, stored
+from indexed_items import NUMBERS, Numbers, stored
 from made_items import made_item
 
 from swarm_memory.schema.base import Scope

@@ -34,8 +34,8 @@ from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.tool_memory.log import EVALUATE, learn_and_log
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
+from swarm_memory.tools.tool_memory.log import EVALUATE, learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, call, failed, log_calls
 
