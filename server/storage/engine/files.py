@@ -152,7 +152,7 @@ else:
 
 @contextmanager
 def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
-    """Hold the writer lock. Not reentrant.
+    """Hold the writer lock of a database: a file beside it that one process at a time has locked. Not reentrant.
 
     Raises `StoreBusy` when it was not free within `timeout_s`, `StoreReadOnly` when the lock file cannot be written,
     `StorageError` when it is a link.
