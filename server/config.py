@@ -268,7 +268,7 @@ def _providers(value: object, origin: str) -> object:
 
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
-    """Name the key, the place and what it may be; a secret's value is never repeated, nor one within a list."""
+    """Name the key, the place and what it may be; what may hold a secret is not repeated: keys, addresses, lists."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in (section, *first["loc"][:1]) if part)
     value, origin = values.get(key, (None, "the settings"))
@@ -278,7 +278,8 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
         if first["type"] == "extra_forbidden":
             return _unknown(place, [f"{key}[{entry}].{name}" for name in ChatProviderSettings.model_fields], origin)
         return ConfigError(f"{place} in {origin}: {first['msg']}")
-    is_shown = isinstance(value, str | int | float) and "api_key" not in key and key != PROVIDERS
+    is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
+    is_shown = isinstance(value, str | int | float) and not is_secret
     given = f" (it is {str(value)[:80]!r})" if is_shown else ""
     return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_default_of(key)}")
 

@@ -246,6 +246,13 @@ def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(
     assert "sk-pasted" not in str(raised.value.__cause__)
 
 
+@pytest.mark.parametrize("key", ["team.url", "http.public_url"])
+def test_a_wrong_address_is_named_and_what_it_holds_is_not_repeated(key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"{key} in environment") as raised:
+        resolve_settings(tmp_path, environ={variable(key): "htp://ada:hunter2@host/v1"})
+    assert "hunter2" not in str(raised.value)
+
+
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
     own("embedding: {provider: openai, base_url: 'http://127.0.0.1:9', dimensions: 64}")
     assert resolve_settings(tmp_path, environ={}).settings.embedding.provider == "openai"

@@ -277,6 +277,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         for each in agreeing
     ]
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
+    # Later lines are later steps: the step that took a memory out is the one behind the last it passed.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best}
     left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered}
     left_out |= {each.item.id: (each, _SAYS_OTHERWISE.format(against.get(each.item.title))) for each in fitting}
