@@ -38,7 +38,7 @@ def main() -> int:
         print("atheris is not installed: nothing was fuzzed")
         return 0
     with atheris.instrument_imports(include=["swarm_memory"]):
-        import swarm_memory.server.hosts.input  # noqa: F401 - instrumented for `read_all`
+        import swarm_memory.server.hosts.transcript  # noqa: F401 - instrumented for `read_all`
     with tempfile.TemporaryDirectory() as corpus:
         for number, line in enumerate(DEMO.read_bytes().splitlines()):
             (Path(corpus) / str(number)).write_bytes(line)

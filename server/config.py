@@ -79,6 +79,15 @@ _OF_FORMER_RELEASES = {
 GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
 """Settings that are taken and ignored: a file may still hold them."""
 
+_INSTEAD = {
+    "credit.dropout": "`metrics --measure on` measures what memories are worth",
+    "guard.disabled_rules": "all rules of redaction and screening hold",
+    "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
+    "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
+    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "limits of clients are for a reverse proxy"),
+}
+"""Of those with something in their place: what."""
+
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
@@ -96,7 +105,8 @@ class ResolvedSettings(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """Return a line for each setting that is ignored."""
-        return [f"{key} ({origin}) is ignored: it is no setting any more" for key, origin in self.gone.items()]
+        why = {key: _INSTEAD.get(key, "it is no setting any more") for key in self.gone}
+        return [f"{key} ({origin}) is ignored: {why[key]}; take it out" for key, origin in self.gone.items()]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""

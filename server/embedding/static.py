@@ -5,7 +5,7 @@ one uint16 weight for each row, the rows (a value v is kept as the byte v + 128)
 divided by line feeds. Rows past the vocabulary are buckets for unknown words. A row's vector is its weight times its
 values.
 
-Splits text into the row numbers of an uncased BERT vocabulary.
+`WordPiece` splits text into the row numbers of an uncased BERT vocabulary.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ from swarm_memory.tools.trajectory.tasks import (
     task_text,
 )
 
-MAX_BYTES = 4_000_000
-"""So much of the end is read: a turn that is longer has calls enough."""
+MAX_TURN_BYTES = 4_000_000
+"""So much of a transcript's end is read: a turn that is longer has calls enough."""
 
 
 class Turn(NamedTuple):
@@ -64,8 +64,8 @@ class Turn(NamedTuple):
 def last_turn(transcript: str) -> Turn:
     """Return what happened in the last turn of a transcript."""
     with Path(transcript).open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
-        lines = file.read(MAX_BYTES).splitlines()
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_TURN_BYTES))
+        lines = file.read(MAX_TURN_BYTES).splitlines()
     failed, said = list[bool](), list[str]()
     errors, times, taught = set[str](), list[datetime](), False
     for text in reversed(lines):  # the first may be cut off, and the last is perhaps being written

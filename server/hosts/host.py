@@ -31,6 +31,7 @@ class Host:
     Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
     PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
     `tool_input`, `error`, `stop_hook_active`; and the answer `hookSpecificOutput` with `additionalContext`.
+    `answered` translates that context alone.
     """
 
     name: ClassVar[str]

@@ -135,11 +135,10 @@ class _Reader(Session):
         for block in message.objects("content"):
             if block.text("type").endswith("tool_result"):
                 self._result(block, text_of(block.get("content")))
-        asked, said = " ".join(draft.task.split()), " ".join(task_text(text).split())
         if not draft.task:
             draft.task, draft.started_at = text, self.at
-        elif self.begun or not (said == asked or (len(asked) >= _MIN_QUOTED and asked in said)):
-            draft.add("message", "user", text, at=self.at)  # else it is the task once more, perhaps within a template
+        elif self.begun or not _repeats(task_text(text), draft.task):
+            draft.add("message", "user", text, at=self.at)
 
     def _agent(self, message: Record, text: str, draft: Draft) -> None:
         self.begun = True
@@ -179,6 +178,12 @@ class _Reader(Session):
             code = exit_code_of(text) if code is None else code
             failed = answer.is_error if failed is None else failed
         self.result(call_id, text, is_error=failed, exit_code=code)
+
+
+def _repeats(text: str, task: str) -> bool:
+    """Whether a message is the task once more, perhaps within a template."""
+    asked, said = " ".join(task.split()), " ".join(text.split())
+    return said == asked or (len(asked) >= _MIN_QUOTED and asked in said)
 
 
 OBJECTS = Transcripts(has_steps, _read_objects)

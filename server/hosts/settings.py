@@ -97,18 +97,18 @@ def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
     for event in list(dict.fromkeys([*entries, *hooks])):
         groups, ours = list_at(hooks, event), entries.get(event, [])
         if count_ours(groups) != len(ours) or any(each not in groups for each in ours):
-            hooks[event] = [rest for group in groups if (rest := _others(group)) is not None] + ours
+            hooks[event] = [rest for group in groups for rest in _others(group)] + ours
             drop_empty(hooks, event)
     return hooks
 
 
-def _others(group: Any) -> Any:
-    """Return a group of hooks without ours; None where nothing else was in it."""
+def _others(group: Any) -> list[Any]:
+    """Return a group of hooks without ours; nothing where nothing else was in it."""
     entries = _entries(group)
     others = [entry for entry in entries if not _is_ours(entry, HOOKS_MODULE, "hook")]
     if len(others) == len(entries):
-        return group
-    return {**group, "hooks": others} if others else None
+        return [group]
+    return [{**group, "hooks": others}] if others else []
 
 
 def drop_empty(data: Json, key: str) -> None:

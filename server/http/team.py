@@ -90,7 +90,8 @@ def _endpoint(bank: Bank, role: Role, posted: type[Model] | None, act: Act) -> C
             caller.require(role, "this")
             with serving(caller), bank.serving():
                 team = TeamBank(await bank.toolbox(), caller.person)
-                found = await act(request, team, posted and await _given(request, posted))
+                body = None if posted is None else await _given(request, posted)
+                found = await act(request, team, body)
         except SwarmMemoryError as error:
             code = next(code for kind, code in _CODES if isinstance(error, kind))
             return JSONResponse({"error": str(error)}, code)

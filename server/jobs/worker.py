@@ -131,9 +131,9 @@ class Worker:
                 if not self._is_off():
                     if await self._work_off(kinds):
                         self.wake()  # what was done may have queued work for another lane
-                    rest_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
                     # A job that runs elsewhere may be taken over when its lease has ended.
                     due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
+                    rest_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
                     if due is not None:
                         rest_s = min(rest_s, max(MIN_REST_S, (due - self._now()).total_seconds()))
             except (SwarmMemoryError, OSError) as error:
@@ -193,11 +193,14 @@ class Worker:
         async def write_down() -> None:
             nonlocal written
             if (progress := reported.progress) is not None and progress != written:
+                written = progress  # once, also where it fails: whether the job was cancelled is asked next
                 await store.report(job.id, self._name, progress)
-                written = progress
 
         async def keep_lease() -> bool:
-            return await store.heartbeat(job.id, self._name, self._now())
+            kept = await store.heartbeat(job.id, self._name, self._now())
+            if not kept:
+                log.warning("job %s was taken over or cancelled", job.id)
+            return kept
 
         async def is_running() -> bool:
             await write_down()
@@ -246,7 +249,6 @@ async def _watch(job: Job, every_s: float, is_ours: Callable[[], Awaitable[bool]
         except StorageError as error:
             log.warning("it was not seen whether job %s still runs here: %s", job.id, error)
             continue
-        log.warning("job %s was taken over or cancelled", job.id)
         work.cancel()
 
 

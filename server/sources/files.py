@@ -238,10 +238,11 @@ def decode(data: bytes) -> Decoded:
 
     Never fails. Control characters, NUL among them, are taken out. Linear in the length.
     """
-    text, used = data.decode("latin-1"), "latin-1"
     for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):
             with suppress(UnicodeError):
                 text, used = data.decode(encoding, "replace" if mark else "strict"), encoding.removesuffix("-sig")
                 break
+    else:
+        text, used = data.decode("latin-1"), "latin-1"
     return Decoded(clean(text.translate(_SPACES)), used)

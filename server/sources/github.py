@@ -201,13 +201,7 @@ class RepositoryReader:
         async for group in self._files(api, home):
             yield group
         for issue in await self._issues(api):
-            name = f"(issue {issue['number']})"
-            labels: list[str] = issue["labels"]
-            description = f"open issue; {', '.join(labels)}" if labels else "open issue"
-            data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
-            title = f"#{issue['number']} {issue['title']}"
-            passages = [_passage(name, title, issue["body"], data, description)]
-            yield name, _hash(digest(issue)), partial(list[Passage], passages)
+            yield f"(issue {issue['number']})", _hash(digest(issue)), partial(_issue_passages, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
@@ -315,6 +309,13 @@ def _passage(
         content=content[:MAX_TEXT_CHARS],
         data={name: value for name, value in data.items() if value not in (None, "", [])},
     )
+
+
+def _issue_passages(issue: Mapping[str, Any]) -> list[Passage]:
+    description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
+    data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
+    title = f"#{issue['number']} {issue['title']}"
+    return [_passage(f"(issue {issue['number']})", title, issue["body"], data, description)]
 
 
 def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Passage]:

@@ -95,7 +95,7 @@ async def index(
     groups: AsyncIterable[ReadGroup] = in_thread(partial(_KINDS[asked.kind].read, path, allows=allows))
     if asked.kind == "tool" and path.is_file() and names_servers(path):
         groups = read_servers(path, folder=root, environ=os.environ)
-    real = root.resolve()  # noqa: ASYNC240 - of a path, not a file
+    real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is None or done.faults:
@@ -128,7 +128,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
         raise InputError(f"{path} belongs to the database of the memories: it is not read")
     if asked.kind == "tool" and path.is_file() and names_servers(path):
-        real = root.resolve()  # noqa: ASYNC240 - of a path, not a file
+        real = root.resolve()  # noqa: ASYNC240 - one short look
         is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
         if not (leave.start_servers or is_allowed):
             raise ConfigError(
@@ -153,7 +153,7 @@ async def _index_repository(toolbox: Toolbox, asked: IndexRequest, on_progress: 
 
 
 async def _database(toolbox: Toolbox) -> Path:
-    return Path((await toolbox.store.health()).path).resolve()  # noqa: ASYNC240 - of a path, not a file
+    return Path((await toolbox.store.health()).path).resolve()  # noqa: ASYNC240 - one short look
 
 
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:

@@ -37,7 +37,7 @@ _PACKED_AT_ONCE = 2_000
 
 
 class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
-    """Every store of one bank; what opens it is a subclass, or comes before it among a class's bases."""
+    """Every store of one bank; `PostgresStore` opens it as a subclass, `SqliteStore` by the threads among its bases."""
 
     def hold_stores(self, consolidate_every: int, recorder: Recorder) -> None:
         """Make the stores that stand beside; the engine must be there."""

@@ -109,7 +109,7 @@ MAX_FORM_BYTES = 256 * 1024
 MAX_FIELDS = 400
 
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
-    ("Today", "/", lists.ROUTES),
+    ("Today", "/", lists.TODAY),
     ("Memories", "/memories", memories.ROUTES),
     ("Desk", "/desk", desk.ROUTES),
     ("Sessions", "/sessions", sessions.ROUTES),

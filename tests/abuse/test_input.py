@@ -1,5 +1,6 @@
 """Transcripts and texts of any shape: read in bounded memory and linear time, good lines kept, nothing crashes."""
 
+import io
 import json
 import subprocess
 import sys
@@ -112,6 +113,15 @@ def test_no_shape_of_text_takes_more_than_linear_time(target: str) -> None:
     for name, shape in ADVERSARIAL.items():
         small, large = shape(largest // 16), shape(largest)
         assert grows_by(run, small, large, at_most=MOST_GROWTH) <= MOST_GROWTH, name
+
+
+def test_each_message_of_a_list_is_read_in_its_own_time_however_long_the_task() -> None:
+    def read(text: str) -> object:
+        return list(read_trajectories(io.StringIO(text)))
+
+    said = [{"role": "assistant", "content": "ok"}, *[{"role": "user", "content": "b"}] * 300]
+    short, long = (json.dumps([{"role": "user", "content": "a " * chars}, *said]) for chars in (10, 100_000))
+    assert grows_by(read, short, long, at_most=8) <= 8  # some 80 where each is compared with the task
 
 
 _PEAK = """

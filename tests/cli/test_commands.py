@@ -14,7 +14,7 @@ from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.commands.setup import SESSION
-from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_rules
+from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_block
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 from swarm_memory.tools.team.people import hash_of
@@ -495,37 +495,48 @@ def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(befor
     root = file.parent
     if before is not None:
         file.write_text(before)
-    apply(plan_rules(file, root, "1) Run make first"))
+    apply(plan_block(file, root, "1) Run make first"))
     written = file.read_text()
     assert written.startswith((before or "").rstrip())
     assert written.endswith(f"{BEGIN}\n{RULES}\n\n1) Run make first\n{END}\n")
-    assert plan_rules(file, root, "1) Run make first") == []
+    assert plan_block(file, root, "1) Run make first") == []
     file.write_text(f"{written}\n## Below\n")
-    apply(plan_rules(file, root, "1) Run ninja first"))
+    apply(plan_block(file, root, "1) Run ninja first"))
     assert file.read_text() == f"{written}\n## Below\n".replace("make", "ninja")
     file.write_text(written)
     assert files_with_rules(root) == [file]
-    apply(plan_rules(file, root, None))
+    apply(plan_block(file, root, None))
     assert (file.read_text().rstrip() if file.exists() else None) == (before.rstrip() if before else None)
     assert files_with_rules(root) == []
 
 
 def test_a_block_of_an_earlier_version_leaves_no_line_in_a_file_of_windows(file: Path) -> None:
     file.write_bytes(f"# Ours\r\nUse tabs.\n\n{BEGIN}\n{RULES}\n{END}\nBelow\r\n".encode())
-    apply(plan_rules(file, file.parent, None))
+    apply(plan_block(file, file.parent, None))
     assert file.read_bytes() == b"# Ours\r\nUse tabs.\nBelow\r\n"
 
 
 def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(file: Path, tmp_path: Path) -> None:
     file.write_text(f"{BEGIN}\nmine\n")
     with pytest.raises(ConfigError, match="torn apart"):
-        plan_rules(file, file.parent, "")
+        plan_block(file, file.parent, "")
     elsewhere = tmp_path / "elsewhere.md"
     elsewhere.write_text(OWN)
     (file.parent / "CLAUDE.md").symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="symbolic link"):
-        plan_rules(file.parent / "CLAUDE.md", file.parent, "")
-    assert plan_rules(elsewhere, file.parent, None) == []
+        plan_block(file.parent / "CLAUDE.md", file.parent, "")
+    assert plan_block(elsewhere, file.parent, None) == []
+
+
+def test_a_file_in_a_folder_that_may_not_be_looked_into_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("swarm_memory.server.hosts.files.rules.edited_files", lambda: [tmp_path / "AGENTS.md"])
+    monkeypatch.setattr(Path, "is_file", refused)
+    assert files_with_rules(tmp_path) == []
 
 
 def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(

@@ -19,14 +19,14 @@ from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, new_id
-from swarm_memory.schema.errors import InputError, QuotaReached, StorageError
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy
+from swarm_memory.schema.job import Job, Progress
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
-from swarm_memory.server.jobs.worker import Handler, Worker
+from swarm_memory.server.jobs.worker import Handler, Reported, Worker
 from swarm_memory.server.location import Location
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
@@ -164,6 +164,46 @@ async def test_a_servers_worker_looks_by_itself_only_while_the_server_is_used(
         group.cancel_scope.cancel()
 
 
+async def test_a_worker_of_a_server_at_rest_looks_again_after_a_fault_of_the_storage(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    monkeypatch.setattr(jobs, "USED_S", 0.0)
+    once, next_due, faults = Once(), toolbox.store.next_due, iter([StoreBusy("busy")])
+
+    async def busy_once(kinds: Sequence[str], lease_s: float) -> datetime | None:
+        if fault := next(faults, None):
+            await toolbox.store.enqueue(job_of(toolbox))
+            raise fault
+        return await next_due(kinds, lease_s)
+
+    monkeypatch.setattr(toolbox.store, "next_due", busy_once)
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(Worker(toolbox, doing(once)).run, is_served=True))
+        await once.is_done()
+        group.cancel_scope.cancel()
+
+
+async def test_a_long_job_is_cancelled_though_its_progress_cannot_be_written(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> bool:
+        raise StorageError("the disk is full")
+
+    async def endless(_: Toolbox, job: Job, reported: Reported) -> Result:
+        await reported(Progress(done=1))
+        assert await toolbox.store.cancel_job(job.scope, job.id)
+        await anyio.sleep_forever()
+        return {}
+
+    monkeypatch.setattr(jobs, "REPORT_S", 0.02)
+    monkeypatch.setattr(toolbox.store, "report", refused)
+    await toolbox.store.enqueue(job_of(toolbox))
+    with anyio.fail_after(HANG_S):
+        assert await Worker(toolbox, {}, {"learn": endless}).work_off_due() == 1
+    assert (await only_job(toolbox)).status == "cancelled"
+
+
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
 async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
     toolbox: Toolbox, place: Location, fixed: dict[str, Any], by: str, monkeypatch: pytest.MonkeyPatch
@@ -235,9 +275,12 @@ async def test_a_long_job_keeps_its_lease(toolbox: Toolbox, monkeypatch: pytest.
     assert (await only_job(toolbox)).status == "completed"
 
 
-async def test_a_wrong_input_fails_at_once_and_says_why(toolbox: Toolbox) -> None:
+@pytest.mark.parametrize("error", [InputError, ConfigError])
+async def test_a_wrong_input_or_setting_fails_at_once_and_says_why(
+    toolbox: Toolbox, error: type[InputError | ConfigError]
+) -> None:
     async def wrong(_: Job) -> Result:
-        raise InputError("the transcript is gone")
+        raise error("the transcript is gone")
 
     await toolbox.store.enqueue(job_of(toolbox))
     await Worker(toolbox, doing(wrong)).work_off_due()

@@ -139,12 +139,12 @@ async def test_around_a_block_not_a_byte_changes_and_demoting_gives_the_file_bac
     if own:
         file.write_bytes(own.encode())
     await promote(toolbox, root, one, to="agents-md")
-    with_block = file.read_bytes().decode()
-    assert with_block.startswith(own)
-    assert "- Migrate before the tests: Run `make db`. Run the tests." in with_block
-    assert "1." not in with_block
+    block_replaced = file.read_bytes().decode()
+    assert block_replaced.startswith(own)
+    assert "- Migrate before the tests: Run `make db`. Run the tests." in block_replaced
+    assert "1." not in block_replaced
     assert set(promoted_for(root, "codex")) == {one}
-    file.write_bytes((with_block + "\n- also mine").encode())
+    file.write_bytes((block_replaced + "\n- also mine").encode())
     assert set((await promote(toolbox, root, two, to="agents-md")).added) == {two}
     assert "- Tables are missing until `make db` ran: Run `make db`." in file.read_text(), "a single numbered step"
     assert file.read_bytes().decode().endswith("\n- also mine")

@@ -100,6 +100,7 @@ async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alon
         without = await store.search(query._replace(only=SearchFilter(exclude_task="t1")))
         assert [each.id for each in without.candidates] == [shared.id]
         assert [each.id for each in await store.list_memories([HERE], MemoryFilter())] == [mine.id]
+        assert await store.get_memories([HERE], [foreign.id, theirs.id]) == []
         assert (await store.forget([HERE], [foreign.id, theirs.id])).ids == ()
 
 

@@ -82,11 +82,11 @@ def install(
         click.echo(text, nl=False)
         return
     if rules is not None:
-        from swarm_memory.server.hosts.files.rules import plan_rules
+        from swarm_memory.server.hosts.files.rules import plan_block
 
         most = invocation.settings().settings.hooks.briefing_items
         notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
-        changes = plan_rules(Path.cwd() / rules, invocation.root, notes)
+        changes = plan_block(Path.cwd() / rules, invocation.root, notes)
         carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
         return
     root, scope = invocation.root, _scope(of_project, of_user)
@@ -129,16 +129,16 @@ def uninstall(
     --agent the blocks go too that `install --rules` wrote in this project; --rules FILE takes out that one alone.
     """
     from swarm_memory.server.hosts.files.promoted import promoted_for
-    from swarm_memory.server.hosts.files.rules import files_with_rules, plan_rules
+    from swarm_memory.server.hosts.files.rules import files_with_rules, plan_block
 
     scope, root = _scope(of_project, of_user), invocation.root
     if rules is not None:
-        carry_out(plan_rules(Path.cwd() / rules, root, None), "taken out", dry_run=dry_run, as_json=as_json)
+        carry_out(plan_block(Path.cwd() / rules, root, None), "taken out", dry_run=dry_run, as_json=as_json)
         return
     agents = chosen(names, everything, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
     if names is None:
-        changes += [change for path in files_with_rules(root) for change in plan_rules(path, root, None)]
+        changes += [change for path in files_with_rules(root) for change in plan_block(path, root, None)]
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return

@@ -138,7 +138,7 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
                 header = line.strip().strip("[]").replace('"', "").replace(" ", "")
                 inside = f"{header}.".startswith(f"{_TABLE}.")
             kept += "" if inside else line
-    after = "\n\n".join(f"{part.rstrip()}\n" for part in (kept, ours) if part.strip())
+    after = "\n".join(f"{part.rstrip()}\n" for part in (kept, ours) if part.strip())
     servers = {name: each for name, each in servers.items() if name != SERVER_NAME}
     servers |= {SERVER_NAME: wanted} if ours else {}
     others = {key: each for key, each in before.items() if key != "mcp_servers"}

@@ -20,7 +20,7 @@ Before you begin a task, call `retrieve_memories` of the MCP server swarm-memory
 what fits of its answer. When you have found out what the next task needs to know too, call `remember`."""
 
 
-def plan_rules(path: Path, root: Path, notes: str | None) -> list[FileChange]:
+def plan_block(path: Path, root: Path, notes: str | None) -> list[FileChange]:
     """Return what writing the block changes; nothing where it stands there so. `notes`: the project's surest memories.
 
     None takes the block out; a file that holds nothing else goes. Raises `ConfigError` for a file that cannot be read,
@@ -34,7 +34,7 @@ def plan_rules(path: Path, root: Path, notes: str | None) -> list[FileChange]:
             span = span_of(text, _BEGIN, re.compile(re.escape(END)))
         except ValueError as error:
             raise torn(path, error) from None
-        return with_block(text, span, lead_of(text) if span is None else 1, block)
+        return block_replaced(text, span, lead_of(text) if span is None else 1, block)
 
     return [] if (change := planned_text(path, edit, 0o644)) is None else [change]
 
@@ -42,9 +42,9 @@ def plan_rules(path: Path, root: Path, notes: str | None) -> list[FileChange]:
 def files_with_rules(root: Path) -> list[Path]:
     """Return the files below a project that we wrote our block into, and that still hold it."""
     found: list[Path] = []
-    for path in (path for path in edited_files() if path.is_relative_to(root.resolve()) and path.is_file()):
+    for path in (path for path in edited_files() if path.is_relative_to(root.resolve())):
         with suppress(OSError):  # whoever may not read it cannot take the block out either
-            if _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")):
+            if path.is_file() and _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")):
                 found.append(path)
     return found
 
@@ -54,7 +54,7 @@ def lead_of(text: str) -> int:
     return 0 if not text else 1 if text.endswith("\n") else 2
 
 
-def with_block(text: str, span: tuple[int, int] | None, lead: int, block: str | None) -> str:
+def block_replaced(text: str, span: tuple[int, int] | None, lead: int, block: str | None) -> str:
     """Return a text with a block in place of that at `span`, or at its end; the rest is unchanged.
 
     None takes out what is at `span`, and the line ends that were put around it: `lead` of them before, of any kind.

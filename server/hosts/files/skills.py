@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swarm_memory.server.hosts.files.promoted import RULES, SKILL, SKILLS, texts_of_ours
-from swarm_memory.server.hosts.files.rules import lead_of, refuse_links, torn, with_block
+from swarm_memory.server.hosts.files.rules import block_replaced, lead_of, refuse_links, torn
 from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.tools.promote.marks import BEGIN, Marked, Place, find_block, find_document, marked
 from swarm_memory.tools.promote.promote import Document, Promotion, Standing, plan_demotion, plan_promotion, record
@@ -76,10 +76,11 @@ def _change(root: Path, document: Document) -> FileChange | None:
         if document.place == "skill":
             return "" if document.body is None else f"{marked(document.ids, document.source, document.body, 0)}\n"
         former = _block(path, text)
-        lead, block = lead_of(text) if former is None else former.after, None
+        lead = lead_of(text) if former is None else former.after
+        block = None
         if document.body is not None:
             block = f"{BEGIN}\n{marked(document.ids, document.source, document.body, lead)}"
-        return with_block(text, former and former.span, lead, block)
+        return block_replaced(text, former and former.span, lead, block)
 
     return planned_text(path, edit, 0o644)
 

@@ -183,7 +183,7 @@ class SqliteCare:
             return await store.inspect()
 
     def restore(self, source: Path | None = None) -> Restored:
-        """Put a backup in the bank's place, as `care.restore` says."""
+        """Put a backup in the bank's place, as `repair.restore` says."""
         return restore(self.database, source, self._driver(), self.settings.storage.busy_timeout_s)
 
     def repair(self) -> Repaired:

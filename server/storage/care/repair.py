@@ -69,7 +69,10 @@ def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
     try:
         with storage_errors(driver.module, database):
             found: Inspection | None = None
-            with suppress(StoreDamaged), storage_errors(driver.module, database):  # it lets no look at it through
+            with (
+                suppress(StoreDamaged),
+                storage_errors(driver.module, database),
+            ):  # damage may let no look at the bank through
                 connection = connect(database, driver=driver, create=False, timeout_s=timeout_s)
                 try:
                     found = inspect(connection, driver.vec_version is not None)

@@ -462,6 +462,7 @@ def migrate(connection: "SqliteConnection") -> int:
     applied = 0
     for migration in migrations():
         with transaction(connection, "EXCLUSIVE"):
+            # Asked within the transaction: another process may have applied it while this one waited.
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version < migration.number:
                 for statement in migration.statements:

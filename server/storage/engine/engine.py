@@ -121,7 +121,7 @@ Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
 def _run_by(name: Literal["read", "read_beside", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
-    """Return what has a method, which gets the connection, run by the method of `Engine` that is called so."""
+    """Return the decorator by which `Engine.<name>` runs a method and gives it the connection."""
 
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
@@ -137,6 +137,7 @@ def _run_by(name: Literal["read", "read_beside", "write"]) -> "Callable[[Method[
 
 
 reads, reads_beside, writes = _run_by("read"), _run_by("read_beside"), _run_by("write")
+"""Decorators of the methods of stores: called without the connection, and awaited."""
 
 
 Record = RetrievalRecord | ChatRecord

@@ -164,8 +164,10 @@ def check(database: Path) -> Record | None:
         with open(left, "rb") as file:  # noqa: PTH123 - no connection of this process has it open: it may be read
             header = file.read(100)
         if left != str(database) or header[68:72] == APPLICATION_ID.to_bytes(4):
-            said = f"or it was moved or copied. It was not opened: {TRUST}, or delete it"
-            raise StoreUntrusted(f"{left} was not made here by this user, {said}")
+            raise StoreUntrusted(
+                f"{left} was not made here by this user, or it was moved or copied. It was not opened: {TRUST}, or "
+                "delete it"
+            )
         if not header.startswith(b"SQLite format 3\0"):
             raise StoreUntrusted(f"{left} is not an SQLite database: move it away, or name another file")
         raise StoreUntrusted(
@@ -232,7 +234,8 @@ def _salts_of(log: str) -> bytes:
     """Return the salts of a log; nothing where it has no header.
 
     The first is a number that grows by one each time the log begins again, the second is random ("Database File
-    Format", section 4.1): whoever has not read this log cannot make one that follows it.
+    Format", section 4.1): whoever has not read this log cannot make one that follows it. The log may be opened and
+    closed beside SQLite, which locks nothing of it.
     """
     with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
         header = file.read(_HEADER_BYTES)

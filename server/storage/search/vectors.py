@@ -202,17 +202,17 @@ def view_cosines(
     index: "Index",
     views: Sequence[View],
     seqs: Sequence[int],
-    read: Space | None,
-    read_rows: "Sequence[tuple[int, bytes]]",
+    known_space: Space | None,
+    known_rows: "Sequence[tuple[int, bytes]]",
 ) -> dict[int, tuple[float | None, ...]]:
     """Return the cosines of items, by their positions, to each of the views.
 
-    Of the space `read` the vectors were read by now: (position, bytes).
+    `known_rows` are the (position, bytes) of the vectors of `known_space`, which need not be read again.
     """
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
-        space, rows = read, read_rows
+        space, rows = known_space, known_rows
         if space is None or (embedder, dims) != (space.model, space.dims):
             space, rows = find_space(connection, embedder, dims, index.statements), ()
             if space is not None:

@@ -83,10 +83,8 @@ class Jobs(Engine):
     @writes
     def report(self, connection: Connection, job_id: str, worker: str, progress: Progress) -> bool:
         """Note how far a running job is; False when it is no longer this worker's."""
-        return (
-            _SQL.run(connection, "report_job", {"progress": progress.model_dump(mode="json")}, job_id, worker).rowcount
-            == 1
-        )
+        values = {"progress": progress.model_dump(mode="json")}
+        return _SQL.run(connection, "report_job", values, job_id, worker).rowcount == 1
 
     @reads
     def get_job(self, connection: Connection, scope: Scope, job_id: str) -> Job | None:

@@ -44,8 +44,12 @@ class Journal(Engine):
         waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
         unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
         known = {"injected": INJECTED, "cleared": CLEARED, "session_id": session_id, "tasks": task_ids}
-        written = await self.read(lambda connection: _SQL.column(connection, "shown_in", **known, scope_id=scope))
-        return frozenset(unwritten.union(*(json.loads(data).get("ids", ()) for data in written)))
+
+        def written(connection: Connection) -> set[str]:
+            found = _SQL.column(connection, "shown_in", **known, scope_id=scope)
+            return {memory_id for data in found for memory_id in json.loads(data).get("ids", ())}
+
+        return frozenset(unwritten | await self.read(written))
 
     @writes
     def put_session(self, connection: Connection, session: HostSession) -> None:

@@ -159,16 +159,19 @@ class Trajectories(Journal):
         """Return what was retrieved for a task; what this store has queued is written first."""
         await self.recorder.settle()
         values = {"task_id": task_id, "scope_id": scope, "injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
-        rows = await self.read(lambda connection: _CREDIT.rows(connection, "injections_of", **values))
-        seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
-        held_out = False
-        for kind, text, at in rows:
-            held_out = held_out or kind == WITHHELD
-            data = json.loads(text)
-            way = ("beside" if data.get("via") in (BRIEFING, FILE) else "given") if kind == INJECTED else kind
-            for memory_id in data.get("ids", ()):
-                seen[way].setdefault(memory_id, to_moment(at))
-        return TaskInjections(seen["given"], tuple(seen[WITHHELD]), held_out, seen["beside"], tuple(seen[RESTED]))
+
+        def read(connection: Connection) -> TaskInjections:
+            seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
+            held_out = False
+            for kind, text, at in _CREDIT.rows(connection, "injections_of", **values):
+                held_out = held_out or kind == WITHHELD
+                data = json.loads(text)
+                way = ("beside" if data.get("via") in (BRIEFING, FILE) else "given") if kind == INJECTED else kind
+                for memory_id in data.get("ids", ()):
+                    seen[way].setdefault(memory_id, to_moment(at))
+            return TaskInjections(seen["given"], tuple(seen[WITHHELD]), held_out, seen["beside"], tuple(seen[RESTED]))
+
+        return await self.read(read)
 
     @reads
     def get_outcome(self, connection: Connection, scope: Scope, task_id: str) -> OutcomeRecord | None:

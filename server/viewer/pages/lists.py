@@ -28,7 +28,45 @@ MOST = 100
 """Rows of a list."""
 
 HITS = 10
+SHOWN, WEEKS = 8, 8
+"""On the page Today: rows of each kind, and weeks."""
+
 STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
+
+
+async def today(asked: Asked) -> Page:
+    """Show how things stand."""
+    toolbox = asked.toolbox
+    weeks = (await weekly_metrics(toolbox))[-WEEKS:]
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
+    retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
+    return Page(
+        "today.html",
+        {
+            "counts": statistics,
+            "effect": await memory_effect(toolbox),
+            "chat": await chat_status(toolbox),
+            "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
+            "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
+            "retrieved": await _with_memories(toolbox, retrieved),
+            "waiting": (await to_review(toolbox))[0],
+            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
+            "missed": lines_of_missed(asked.root),
+            "failed": failed,
+            "week": weeks[-1] if weeks else None,
+            "weeks": weeks,
+        },
+    )
+
+
+async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
+    """Return each retrieval with the memories that it gave, as far as they are still there."""
+    given = {event.subject_id: event.data.get("scores") for event in retrieved}
+    ids = {event_id: list(scores) if isinstance(scores, dict) else [] for event_id, scores in given.items()}
+    wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
+    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
+    return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in retrieved]
 
 
 async def jobs(asked: Asked) -> Page:
@@ -108,51 +146,10 @@ async def settings(asked: Asked) -> Page:
     return Page("settings.html", {"sections": sections.items(), "files": resolved.files})
 
 
+TODAY = (Route("/", today),)
 JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
 SOURCES = (Route("/sources", sources),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
 PEOPLE = (Route("/people", people, role="admin"),)
 SETTINGS = (Route("/settings", settings, role="admin"),)
-
-
-SHOWN = 8
-WEEKS = 8
-
-
-async def today(asked: Asked) -> Page:
-    """Show how things stand."""
-    toolbox = asked.toolbox
-    weeks = (await weekly_metrics(toolbox))[-WEEKS:]
-    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
-    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
-    retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
-    return Page(
-        "today.html",
-        {
-            "counts": statistics,
-            "effect": await memory_effect(toolbox),
-            "chat": await chat_status(toolbox),
-            "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
-            "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
-            "retrieved": await _with_memories(toolbox, retrieved),
-            "waiting": (await to_review(toolbox))[0],
-            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
-            "missed": lines_of_missed(asked.root),
-            "failed": failed,
-            "week": weeks[-1] if weeks else None,
-            "weeks": weeks,
-        },
-    )
-
-
-async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
-    """Return each retrieval with the memories that it gave, as far as they are still there."""
-    given = {event.subject_id: event.data.get("scores") for event in retrieved}
-    ids = {event_id: list(scores) if isinstance(scores, dict) else [] for event_id, scores in given.items()}
-    wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
-    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
-    return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in retrieved]
-
-
-ROUTES = (Route("/", today),)

@@ -125,7 +125,7 @@ async def memory(asked: Asked) -> Page:
     )
 
 
-async def form(template: str, asked: Asked) -> Page:
+async def form_page(template: str, asked: Asked) -> Page:
     """Show the form in which one changes a memory, or is asked whether it shall be forgotten for good."""
     toolbox, project = of_project(asked, asked.query)
     (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
@@ -247,8 +247,8 @@ ASK = (Route("/ask", ask),)
 ROUTES = (
     Route("/memories", memories),
     Route("/memories/{memory_id}", memory),
-    Route("/memories/{memory_id}/edit", partial(form, "memory_edit.html")),
-    Route("/memories/{memory_id}/forget", partial(form, "memory_forget.html"), role="admin"),
+    Route("/memories/{memory_id}/edit", partial(form_page, "memory_edit.html")),
+    Route("/memories/{memory_id}/forget", partial(form_page, "memory_forget.html"), role="admin"),
     Route("/memories/{memory_id}/forget", forget, "POST", "admin"),
     Route("/memories/{memory_id}/{act}", act, "POST"),
 )
