@@ -129,6 +129,11 @@ class Guidelines(Model):
     """Common errors and what resolved them."""
     recommendations: tuple[str, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the calls taught nothing that can be said; the pages ask."""
+        return not any(self.model_dump().values())
+
 
 class ToolSummary(Model):
     """What the newest calls of a tool say."""

@@ -242,10 +242,11 @@ async def _operations(run: _Run) -> None:
             await run.time(key, operation, options.repeats)
         run.operations["cosine"] = await _cosine_times(bank, kept, options.repeats)
         await run.report("cosine")
-        one, others = made.take(options.repeats + _WARM), made.take(options.inserts)
+        one = made.take(options.repeats + _WARM)
         await run.time("insert", lambda: _insert(bank, [one.pop()]), options.repeats)
         batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
         await run.time("batch", lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
+        others = made.take(options.inserts)
         await run.time("insert_1000", lambda: _insert(bank, [others.pop()]), options.inserts, warm=0)
 
 

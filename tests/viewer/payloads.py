@@ -99,7 +99,7 @@ class Page(HTMLParser):
         for name, value in attrs:
             ours = ("data:image/png;base64,",) if (tag, name) == ("img", "src") else ("/ui/", "/ui?", "#")
             leads = (
-                name in ("href", "src", "action", "formaction")
+                name in ("href", "src", "action", "formaction", "ping", "poster")
                 and value != "/ui"
                 and not (value or "").startswith(ours)
             )

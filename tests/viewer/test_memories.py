@@ -13,7 +13,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
-from tests.viewer.payloads import Page
+from tests.viewer.payloads import ELEMENTS, Page
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)><h6> [a](javascript:alert(1)) \"' `<img>` {{ 7 * 7 }} "
@@ -172,7 +172,7 @@ async def test_no_text_of_a_memory_becomes_markup_a_link_or_a_request(attacked: 
     paths += [f"/memories/{held}{rest}" for rest in ("", "/edit", "/forget")] + ["/ask?q=alert+script+evil+example"]
     paths += ["/ask?q=%3Cscript%3Ealert(1)%3C/script%3E", "/memories?q=%22%3E%3Cimg%20src=x%3E&domain=%22%3E%3Cb%3E"]
     for path in paths:
-        page = Page()
+        page = Page(ELEMENTS - {"script", "link", "meta", "title", "head", "html"})
         page.feed((await browser.page(path)).partition("<main")[2])
         assert page.strange == [], path
         assert "alert(1)" in page.text or "script" in path, path

@@ -12,6 +12,7 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.tool_memory.log import learn_and_log
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 from tests.viewer.browsed import Browsing, browsing
 
@@ -108,6 +109,9 @@ async def test_tools_are_shown_with_their_errors_and_what_ended_them(browser: Br
     task, _, anchor = link.partition("#")
     assert f'id="{anchor}"' in await browser.page(f"/tasks/{task}")
     assert "pytest: missing file 2 times" in await browser.text("/tools?tool=Bash")
+    assert (await summarize_tool_memory(tools, ["Bash"])).tools[0].status == "summarized"
+    assert "guidelines" in (await browser.text("/tools?tool=Bash")).lower()
+    assert "Bash" in await browser.text("/tools")
     assert "no tool" in await browser.page("/tools?tool=%3Cb%3E", status=404)
 
 

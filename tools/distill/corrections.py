@@ -28,7 +28,7 @@ FROM_USER = "user-correction"
 """Tag of what the user said."""
 
 USERS_WORD = "said"
-"""Tag of what is in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
+"""Tag of what is in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.learn`)."""
 
 _MAX_WORDS, _SHORT_WORDS, _MAX_RULE = 150, 60, 300
 """A longer prompt may hold what somebody else wrote; a correction longer than the second is the next piece of work."""

@@ -36,9 +36,59 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 
-
 Features = tuple[tuple[list[int], float], ...]
 """A text as numbers: the columns that are not 0, in three groups of one value each: concepts, pairs of them, words."""
+
+_UNUSABLE = "The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
+
+_TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
+_JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_EDGES = ".'/_-"
+_LONGEST_WORD = 40
+
+CLASSIFIED = "suspect wording"
+"""The finding of the classifier: no rule knows the text, its words as a whole are those of an attack."""
+
+MAX_CHARS = 50_000
+"""A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
+
+_CODE = re.compile(r"`[^`\n]{1,200}`")
+"""Commands are no prose: the classifier, which learned from sentences, takes a row of them for orders."""
+
+_CLAUSE = 70
+"""So many characters before a match are looked at for a word that takes it back."""
+
+_SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
+_SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
+_BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
+_LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
+_LEET_SIGN = re.compile(r"[0-9$@]")
+_LEET = str.maketrans("4310$75@", "aeiostsa")
+_MIN_LEET_WORDS = 4
+_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
+_HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\b")
+_HIDDEN = re.compile("[\U000e0000-\U000e007f\u202a\u202b\u202d\u202e\u2066-\u2068]")
+_CLAUSE_END = re.compile(r"[.;:!?\n]")
+
+_FORGIVEN = re.compile(
+    r"\b(?:never|do not|don't|does not|must not|mustn't|should not|shouldn't|cannot|can't|avoid|refuse|instead of"
+    r"|rather than|stop|forbid|forbidden|reject|block|prevent|detect|without|no longer|not)\b"
+)
+"""What takes back what follows it in the clause."""
+
+_INSISTING = re.compile(r"\b(?:forget|fail|hesitate|omit|skip|neglect|refuse|miss|only|just|simply)\b")
+"""What makes of "never" an order: never forget to …, do not just … but …"""
+
+_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb"
+    "\u03bf\u03b1\u03b5\u03b9\u03ba\u03bd\u03c1\u03c4\u0131\u0261",
+    "aeopcyxijsdhoaeikvptig",
+)
+"""Letters of other alphabets that look like Latin ones."""
+_ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
+
+_OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
+"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
 
 
 class Weights(NamedTuple):
@@ -110,14 +160,6 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
     return Weights(array("b", values), (first, second), head["bias"], head["threshold"])
 
 
-_UNUSABLE = "The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
-
-_TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
-_JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_EDGES = ".'/_-"
-_LONGEST_WORD = 40
-
-
 class _Phrase(NamedTuple):
     rest: tuple[str, ...]
     begins: bool
@@ -181,52 +223,6 @@ def _lexicon() -> _Lexicon:
             else:
                 lexicon.beginnings.append((word, concept))
     return lexicon
-
-
-CLASSIFIED = "suspect wording"
-"""The finding of the classifier: no rule knows the text, its words as a whole are those of an attack."""
-
-MAX_CHARS = 50_000
-"""A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
-
-_CODE = re.compile(r"`[^`\n]{1,200}`")
-"""Commands are no prose: the classifier, which learned from sentences, takes a row of them for orders."""
-
-_CLAUSE = 70
-"""So many characters before a match are looked at for a word that takes it back."""
-
-_SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
-_SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
-_BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
-_LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
-_LEET_SIGN = re.compile(r"[0-9$@]")
-_LEET = str.maketrans("4310$75@", "aeiostsa")
-_MIN_LEET_WORDS = 4
-_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
-_HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\b")
-_HIDDEN = re.compile("[\U000e0000-\U000e007f\u202a\u202b\u202d\u202e\u2066-\u2068]")
-_CLAUSE_END = re.compile(r"[.;:!?\n]")
-
-_FORGIVEN = re.compile(
-    r"\b(?:never|do not|don't|does not|must not|mustn't|should not|shouldn't|cannot|can't|avoid|refuse|instead of"
-    r"|rather than|stop|forbid|forbidden|reject|block|prevent|detect|without|no longer|not)\b"
-)
-"""What takes back what follows it in the clause."""
-
-_INSISTING = re.compile(r"\b(?:forget|fail|hesitate|omit|skip|neglect|refuse|miss|only|just|simply)\b")
-"""What makes of "never" an order: never forget to …, do not just … but …"""
-
-_ALIKE = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb"
-    "\u03bf\u03b1\u03b5\u03b9\u03ba\u03bd\u03c1\u03c4\u0131\u0261",
-    "aeopcyxijsdhoaeikvptig",
-)
-"""Letters of other alphabets that look like Latin ones."""
-_ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
-
-
-_OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
-"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
 
 
 class Finding(NamedTuple):

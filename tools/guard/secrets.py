@@ -70,6 +70,49 @@ _QUANTITY = lazy(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
 _TEXT = lazy(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
 """What a path, a template, markup, or code between two quotes begins with or holds."""
 
+_OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
+_AFTER = lazy(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
+_WORD_OF_NAME = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_NAME_AND_SIGN = lazy(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
+_GIVEN = lazy(
+    r"""(?P<closed>\\?["'`])?[\])]{0,2}(?:\[\])?(?:(?P<tag>>)\s{0,40}
+    |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
+    |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
+     [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
+    |[ \t]{0,3}(?P<weak>[,(])|(?P<apart>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
+     |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
+    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to|has[ ]been)[ \t]{1,3}(?:now[ \t]{1,3})?
+     (?:(?:re)?set[ \t]to[ \t]|changed[ \t]to[ \t])?)
+    |(?P<space>[ \t]{1,8}))
+    [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
+    (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
+    re.VERBOSE,
+)
+"""How a value is given to a name: behind a sign, in a tag, as the field `value`, or as the next word of a sentence."""
+_BARE = lazy(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
+_SAID = lazy(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
+_WIDE = lazy(r"[^\s\"'`]{8,200}")
+_QUOTED = {quote: lazy(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
+_NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
+_LONG_VALUE = 100
+
+_ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
+_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
+
+_LONG_WORD = lazy(r"\S{16,}")
+_LONG_ENOUGH = lazy(r"[!-~]{14}")
+"""No vendor's format is shorter, or of other characters."""
+
+_AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")
+
+_PEM_BEGIN = lazy(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = lazy(r"-----END [A-Z0-9 ]{1,60}-----")
+_PEM_BODY = lazy(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
+_MAX_PEM_CHARS = 16_000
+"""A private RSA key of 16,384 bits has 13,000."""
+
+_WITH_MIXED = ("context.headers", "context.documents")
+
 
 def is_reference(value: str) -> bool:
     """Whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
@@ -171,33 +214,6 @@ def _stands_for_one(value: str) -> bool:
 def _is_code(value: str) -> bool:
     """Whether it is a variable, an attribute or a call, and no value: words without digits in the middle of them."""
     return _CODE.match(value[:500]) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", value[:500])
-
-
-_OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
-_AFTER = lazy(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
-_WORD_OF_NAME = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_NAME_AND_SIGN = lazy(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
-_GIVEN = lazy(
-    r"""(?P<closed>\\?["'`])?[\])]{0,2}(?:\[\])?(?:(?P<tag>>)\s{0,40}
-    |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
-    |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
-     [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
-    |[ \t]{0,3}(?P<weak>[,(])|(?P<apart>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
-     |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
-    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to|has[ ]been)[ \t]{1,3}(?:now[ \t]{1,3})?
-     (?:(?:re)?set[ \t]to[ \t]|changed[ \t]to[ \t])?)
-    |(?P<space>[ \t]{1,8}))
-    [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
-    (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
-    re.VERBOSE,
-)
-"""How a value is given to a name: behind a sign, in a tag, as the field `value`, or as the next word of a sentence."""
-_BARE = lazy(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
-_SAID = lazy(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
-_WIDE = lazy(r"[^\s\"'`]{8,200}")
-_QUOTED = {quote: lazy(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
-_NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
-_LONG_VALUE = 100
 
 
 class _Name(NamedTuple):
@@ -349,10 +365,6 @@ def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
     return "=" in (given["sign"] or "") and is_alone and not is_attribute and _NAME_ONLY.match(before) is not None
 
 
-_ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
-_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
-
-
 def find_secrets(text: str) -> Iterator[Span]:
     """Yield the secrets, those of known vendors first, then those that their surroundings give away.
 
@@ -370,11 +382,6 @@ def find_secrets(text: str) -> Iterator[Span]:
         place = bisect_right(marks, (span.start, len(text)))
         if not (place and marks[place - 1][1] > span.start) and not (place < len(marks) and marks[place][0] < span.end):
             yield span
-
-
-_LONG_WORD = lazy(r"\S{16,}")
-_LONG_ENOUGH = lazy(r"[!-~]{14}")
-"""No vendor's format is shorter, or of other characters."""
 
 
 def _vendors(text: str) -> Iterator[Span]:
@@ -397,9 +404,6 @@ def _vendors(text: str) -> Iterator[Span]:
                 yield Span(start, start + len(match[group]), f"[secret:{rule.kind}]", rule.name)
 
 
-_AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")
-
-
 def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern that begins with a literal: looking for that is many times faster.
 
@@ -418,13 +422,6 @@ def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
         at = text.find(prefix, match.end() if match else at + 1)
 
 
-_PEM_BEGIN = lazy(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_END = lazy(r"-----END [A-Z0-9 ]{1,60}-----")
-_PEM_BODY = lazy(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
-_MAX_PEM_CHARS = 16_000
-"""A private RSA key of 16,384 bits has 13,000."""
-
-
 def _private_keys(text: str) -> Iterator[Span]:
     """Yield private keys with their frame; of one that was cut off what is left of it."""
     if "PRIVATE KEY" not in text:
@@ -440,9 +437,6 @@ def _private_keys(text: str) -> Iterator[Span]:
             body = _PEM_BODY.match(text, match.end(), limit)
             position = body.end() if body else match.end()
         yield Span(match.start(), position, "[secret:private-key]", "private-key")
-
-
-_WITH_MIXED = ("context.headers", "context.documents")
 
 
 def _given(text: str, lower: str) -> Iterator[Span]:

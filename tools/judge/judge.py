@@ -33,6 +33,15 @@ _GROUNDED, _UNGROUNDED = 0.9, 0.7
 _MAX_REASONS, _TIMEOUT_S = 6, 45.0
 _WORD = re.compile(r"[\w-]+")
 
+_MOST, _ON_THE_WAY = 0.97, 0.8
+"""An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
+
+AUDITED = "judge.audited"
+"""Kind of the event that compares a model's verdict with the evidence's."""
+
+_LABELS: tuple[Label, ...] = get_args(Label)
+_MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
+
 
 class ModelVerdict(Answered):
     """What the judge's prompt asks for."""
@@ -94,16 +103,6 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
         judge="model",
         model=name,
     )
-
-
-_MOST, _ON_THE_WAY = 0.97, 0.8
-"""An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
-
-AUDITED = "judge.audited"
-"""Kind of the event that compares a model's verdict with the evidence's."""
-
-_LABELS: tuple[Label, ...] = get_args(Label)
-_MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ REINFORCEMENT = 0.05
 _LOOKED_AT = 20
 """So many memories of the bank are looked at for each new one: the nearest, and as many with most of its words."""
 
+Answer = TypeVar("Answer")
+
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -212,11 +216,6 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | N
     threshold = duplicate_threshold(toolbox)
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
     return next((other for other in near if is_same(gist_of(item), gist_of(other))), None)
-
-
-Answer = TypeVar("Answer")
-
-log = logging.getLogger(__name__)
 
 
 async def learn(

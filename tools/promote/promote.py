@@ -35,6 +35,15 @@ from swarm_memory.tools.toolbox import Toolbox
 MAX_PROMOTED, MAX_PER_SKILL = 200, 12
 """Memories in all skills, or in one block; and in one skill."""
 
+MIN_OUTCOMES = 3
+"""Of fewer tasks since a memory was promoted nothing is said."""
+
+MOST_OF = 0.5
+"""Of the tasks that used a proven memory surely more succeeded."""
+
+MOST = 10_000
+"""So many of the newest memories are looked at for what is proven."""
+
 
 class Standing(NamedTuple):
     """A text of ours that is in a project."""
@@ -223,35 +232,24 @@ async def _write(
 ) -> None:
     """Put memories into a skill, or the surest into a block, as many as it has room for.
 
-    None where together their wording is suspect, which is noted.
+    Nothing is written where together their wording is suspect, which is noted.
     """
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
     outcomes, most = await outcomes_of(toolbox, kept), toolbox.settings.promote.block_tokens
-    body = skill(name, kept, outcomes) if place == "skill" else block(kept, outcomes)
-    while place != "skill" and kept and count_tokens(body) > most:
+    while place != "skill" and kept and count_tokens(block(kept, outcomes)) > most:
         done.left[kept.pop().id] = f"the block has room for {most} tokens (promote.block_tokens)"
-        body = block(kept, outcomes)
     if not kept:
         return
+    body = skill(name, kept, outcomes) if place == "skill" else block(kept, outcomes)
     document = Document(place, name, tuple(sorted(item.id for item in kept)), source_of(kept), body)
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return
     done.documents.append(document)
     done.added |= {each: document for each in document.ids if before is None or each not in before.ids}
-
-
-MIN_OUTCOMES = 3
-"""Of fewer tasks since a memory was promoted nothing is said."""
-
-MOST_OF = 0.5
-"""Of the tasks that used a proven memory surely more succeeded."""
-
-MOST = 10_000
-"""So many of the newest memories are looked at for what is proven."""
 
 
 async def proven(toolbox: Toolbox) -> list[str]:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
 
 _DIVIDER = "\n\x02\n"
@@ -52,6 +51,50 @@ _DIVIDER = "\n\x02\n"
 
 Prepared: TypeAlias = StoredGroup | Fault
 """A group without vectors, or why it has no passages."""
+
+NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1, "github": 1}
+"""So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
+
+_SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
+_SATURATION_OF_OTHERS = 1.5, 0.75
+"""`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
+
+_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7, "github": 1.0}
+_VECTOR_FACTOR_OF_OTHERS = 1.3
+"""Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
+
+TEST_SHARE = 0.8
+"""What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
+about, and whoever asks where a thing is done wants the place that does it."""
+
+TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
+"""How often a word of the title or description counts where one of the content counts once."""
+
+CONTEXT_WEIGHT = 0.4
+"""What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
+
+_TEST = "test"
+
+K, MAX_K, MAX_OFFSET = 5, 50, 1000
+MAX_QUERY_CHARS = 20_000
+MAX_QUERY_TOKENS = 512
+BATCH_PASSAGES = 512
+"""So many passages are embedded and written at once; other writers wait for that."""
+
+GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
+"""So many groups are prepared by one process or thread, and by so many at once."""
+
+EMBEDDING_S = 20.0
+"""A model takes so long for some thousands of passages; those after them are found by keywords first."""
+
+_CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
+"""What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
+
+RERANKED, RERANK_TIMEOUT_S = 20, 20.0
+"""So many of the index's best are given to the reranker, and so long it may take."""
+
+_POOL_FACTOR, _POOL_FLOOR = 5, 100
+_REMOVED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,30 +152,6 @@ def _mapped(value: JsonValue, text: Callable[[str], str | None]) -> JsonValue:
     if isinstance(value, dict):
         return {clean(name): _mapped(part, text) for name, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1, "github": 1}
-"""So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
-
-_SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
-_SATURATION_OF_OTHERS = 1.5, 0.75
-"""`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
-
-_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7, "github": 1.0}
-_VECTOR_FACTOR_OF_OTHERS = 1.3
-"""Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
-
-TEST_SHARE = 0.8
-"""What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
-about, and whoever asks where a thing is done wants the place that does it."""
-
-TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
-"""How often a word of the title or description counts where one of the content counts once."""
-
-CONTEXT_WEIGHT = 0.4
-"""What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
-
-_TEST = "test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,29 +255,8 @@ def _raised(candidate: PassageCandidate, beside: Sequence[PassageCandidate], wei
     return max(candidate.cosine, (candidate.cosine + weight * best) / (1.0 + weight))
 
 
-K, MAX_K, MAX_OFFSET = 5, 50, 1000
-MAX_QUERY_CHARS = 20_000
-MAX_QUERY_TOKENS = 512
-BATCH_PASSAGES = 512
-"""So many passages are embedded and written at once; other writers wait for that."""
-
-GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
-"""So many groups are prepared by one process or thread, and by so many at once."""
-
-EMBEDDING_S = 20.0
-"""A model takes so long for some thousands of passages; those after them are found by keywords first."""
-
 Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
 """Runs a preparation, off the event loop."""
-
-_CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
-"""What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
-
-RERANKED, RERANK_TIMEOUT_S = 20, 20.0
-"""So many of the index's best are given to the reranker, and so long it may take."""
-
-_POOL_FACTOR, _POOL_FLOOR = 5, 100
-_REMOVED_AT_ONCE = 200
 
 
 class _Indexing:

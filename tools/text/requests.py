@@ -64,6 +64,65 @@ _POINTS_BACK = lazy(r"\b(?:it|its|them|they|these|those)\b", re.IGNORECASE)
 
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
 
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_TAG = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
+_CLOSING_TAG = re.compile(r"</([A-Za-z][\w-]*)>")
+_QUOTED_LINE = re.compile(r"\s*(?:>|<[\w .-]{1,30}>\s)")
+_INDENTED = re.compile(r"(?: {4}|\t)(?!\s*(?:\d{1,2}[.)]|[-*•])\s)")
+
+_RECORD = lazy(
+    r"\s*(?:[$%]\s|>>>|\[[^\]\s][^\]]{0,60}\]\s|\(?\d{4}-\d\d-\d\d|\d{1,2}:\d\d\b|\w{3} +\d{1,2} \d\d:\d\d"
+    r"|(?:\w+ )?(?-i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR!|FATAL|CRITICAL|PANIC|FAIL|FAILED|HINT)\b"
+    r"|(?:[\w./-]+: )*(?:warning|error|fatal|hint|panic)(?: ?\S*\d\S*)?:|[\w./-]+:\d+:|\w+(?:Error|Exception):"
+    r"|at \S+ ?\(|Traceback \(|File \")",
+    re.IGNORECASE,
+)
+"""A line that a program wrote: with a time, a level, a place in a file or a prompt before it."""
+
+_HEAD = 4
+"""Lines in which the head of a mail stands."""
+
+_HEADER = lazy(
+    r"\s*(?:from|to|cc|sent|date|subject|von|an|gesendet|datum|betreff|发件人|收件人|主题|日期)\s?[:\uff1a]",
+    re.IGNORECASE,
+)
+_MAIL = lazy(
+    r"\s*(?:-{2,} ?(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht)"
+    r"|(?:on|am) \S.{0,100} (?:wrote|schrieb)\b.{0,60}:\s*$"
+    r"|@?\w[\w .-]{0,40}[ ,\[(]+\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?:?\s*$)",
+    re.IGNORECASE,
+)
+"""What stands above a message of somebody else's; all that follows is his."""
+
+_SAYS = (
+    r"(?:(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!ve )(?<!already )(?<!just )\b(?:says|said|tells|told"
+    r"|writes|wrote|reads|states|stated|claims|claimed|prints|printed|shows|warns|warned|suggests|suggested|recommends"
+    r"|recommended|complains|complained|repl(?:ies|ied)|answers|answered|asks|asked|mentions|mentioned|insists"
+    r"|insisted|posted|sagt|sagte|schreibt|schrieb|meint|meinte|meldet|meldete|empfiehlt|behauptet|steht|heißt)\b"
+    r"|(?<!我)(?:说|写道|提示|建议|回复))"
+)
+_TEXTS = (
+    r"\b(?:logs?|output|errors?|messages?|e-?mails?|readme|docs?|documentation|traceback|stack ?trace|tickets?|issues?"
+    r"|comments?|reviews?|chat|threads?|articles?|posts?"
+    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|minutes|transcript"
+    r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
+)
+_PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
+"""Of a line that ends with a colon: what follows is a text of somebody else's."""
+
+_REPORTED = lazy(
+    rf"{_SAYS}(?:\s?[,\uff0c]|(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
+    r"|\s?[:\uff1a]|(?=\s?[\"“„«「'`])))"
+    r"(?:\s*[\"“„«「][^\"“”»」\n]*[\"“”»」]?|[^.!?\u3002\uff01\uff1f\n]*)",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r"[:\uff1a]\s*$")
+_QUOTATION = lazy(
+    r"\"[^\"\n]{2,}\"|\u201c[^\u201d\n]+\u201d|\u201e[^\u201c\u201d\n]+[\u201c\u201d]|«[^»\n]+»|»[^«\n]+«"
+    r"|「[^」\n]+」|『[^』\n]+』|(?<!\w)'[^'\n]{2,}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{2,}\u2019(?!\w)|`[^`\n]+`"
+)
+"""Words that are named, not said."""
+
 
 def asks_to_be_kept(sentence: str) -> bool:
     """Whether one asks for what is said to be remembered; "remember to …" of this task is advice."""
@@ -128,66 +187,6 @@ def without_request(text: str) -> str:
 def begun(text: str) -> str:
     """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
-
-
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_TAG = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
-_CLOSING_TAG = re.compile(r"</([A-Za-z][\w-]*)>")
-_QUOTED_LINE = re.compile(r"\s*(?:>|<[\w .-]{1,30}>\s)")
-_INDENTED = re.compile(r"(?: {4}|\t)(?!\s*(?:\d{1,2}[.)]|[-*•])\s)")
-
-_RECORD = lazy(
-    r"\s*(?:[$%]\s|>>>|\[[^\]\s][^\]]{0,60}\]\s|\(?\d{4}-\d\d-\d\d|\d{1,2}:\d\d\b|\w{3} +\d{1,2} \d\d:\d\d"
-    r"|(?:\w+ )?(?-i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR!|FATAL|CRITICAL|PANIC|FAIL|FAILED|HINT)\b"
-    r"|(?:[\w./-]+: )*(?:warning|error|fatal|hint|panic)(?: ?\S*\d\S*)?:|[\w./-]+:\d+:|\w+(?:Error|Exception):"
-    r"|at \S+ ?\(|Traceback \(|File \")",
-    re.IGNORECASE,
-)
-"""A line that a program wrote: with a time, a level, a place in a file or a prompt before it."""
-
-_HEAD = 4
-"""Lines in which the head of a mail stands."""
-
-_HEADER = lazy(
-    r"\s*(?:from|to|cc|sent|date|subject|von|an|gesendet|datum|betreff|发件人|收件人|主题|日期)\s?[:\uff1a]",
-    re.IGNORECASE,
-)
-_MAIL = lazy(
-    r"\s*(?:-{2,} ?(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht)"
-    r"|(?:on|am) \S.{0,100} (?:wrote|schrieb)\b.{0,60}:\s*$"
-    r"|@?\w[\w .-]{0,40}[ ,\[(]+\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?:?\s*$)",
-    re.IGNORECASE,
-)
-"""What stands above a message of somebody else's; all that follows is his."""
-
-_SAYS = (
-    r"(?:(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!ve )(?<!already )(?<!just )\b(?:says|said|tells|told"
-    r"|writes|wrote|reads|states|stated|claims|claimed|prints|printed|shows|warns|warned|suggests|suggested|recommends"
-    r"|recommended|complains|complained|repl(?:ies|ied)|answers|answered|asks|asked|mentions|mentioned|insists"
-    r"|insisted|posted|sagt|sagte|schreibt|schrieb|meint|meinte|meldet|meldete|empfiehlt|behauptet|steht|heißt)\b"
-    r"|(?<!我)(?:说|写道|提示|建议|回复))"
-)
-_TEXTS = (
-    r"\b(?:logs?|output|errors?|messages?|e-?mails?|readme|docs?|documentation|traceback|stack ?trace|tickets?|issues?"
-    r"|comments?|reviews?|chat|threads?|articles?|posts?"
-    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|minutes|transcript"
-    r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
-)
-_PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
-"""Of a line that ends with a colon: what follows is a text of somebody else's."""
-
-_REPORTED = lazy(
-    rf"{_SAYS}(?:\s?[,\uff0c]|(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
-    r"|\s?[:\uff1a]|(?=\s?[\"“„«「'`])))"
-    r"(?:\s*[\"“„«「][^\"“”»」\n]*[\"“”»」]?|[^.!?\u3002\uff01\uff1f\n]*)",
-    re.IGNORECASE,
-)
-_COLON = re.compile(r"[:\uff1a]\s*$")
-_QUOTATION = lazy(
-    r"\"[^\"\n]{2,}\"|\u201c[^\u201d\n]+\u201d|\u201e[^\u201c\u201d\n]+[\u201c\u201d]|«[^»\n]+»|»[^«\n]+«"
-    r"|「[^」\n]+」|『[^』\n]+』|(?<!\w)'[^'\n]{2,}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{2,}\u2019(?!\w)|`[^`\n]+`"
-)
-"""Words that are named, not said."""
 
 
 def own_words(text: str) -> str:

@@ -57,6 +57,14 @@ _MODEL_PIECE = re.compile(
 )
 _ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
 
+_SPAN = re.compile(r"`([^`\n]{2,300})`")
+_PATH = re.compile(r"(?<![\w@/.:~$%*-])((?:(?:~|\.{0,2})/)?(?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
+_IS_PATH = re.compile(r"(?=.*[A-Za-z])(?!\w\.\w$)(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
+_MAX_PATH = 200
+_IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[a-z][a-z0-9]+[A-Z]\w*\b|(?<!\S)--[a-z][\w-]+")
+_SCRIPT = re.compile(r"\b(?:(?:npm|pnpm|yarn|bun) run|make|just|task|poe) [A-Za-z][\w:-]*(?:\.[\w:-]+)*")
+_PACKAGE = re.compile(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
+
 
 class _WithoutMarks(dict[int, int | None]):
     """Maps a code point to itself, or to nothing when it is a combining mark."""
@@ -155,15 +163,6 @@ def _english_stemmer() -> Callable[[], Any]:
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules[package.__name__] = package
     return importlib.import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
-
-
-_SPAN = re.compile(r"`([^`\n]{2,300})`")
-_PATH = re.compile(r"(?<![\w@/.:~$%*-])((?:(?:~|\.{0,2})/)?(?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
-_IS_PATH = re.compile(r"(?=.*[A-Za-z])(?!\w\.\w$)(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
-_MAX_PATH = 200
-_IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[a-z][a-z0-9]+[A-Z]\w*\b|(?<!\S)--[a-z][\w-]+")
-_SCRIPT = re.compile(r"\b(?:(?:npm|pnpm|yarn|bun) run|make|just|task|poe) [A-Za-z][\w:-]*(?:\.[\w:-]+)*")
-_PACKAGE = re.compile(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
 
 
 def spans(text: str) -> list[str]:
