@@ -1,4 +1,4 @@
-"""What hooks miss and what goes wrong is written down outside of projects; which transcripts they may name."""
+"""What hooks miss and what goes wrong is noted outside of projects; the transcripts they may name; the demo."""
 
 import json
 import os
@@ -251,19 +251,19 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 SESSION = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
 
 
-def test_it_is_small_and_holds_lines_of_the_person_and_the_agent_only() -> None:
+def test_the_demo_session_is_small_and_holds_lines_of_the_person_and_the_agent_only() -> None:
     lines = [json.loads(line) for line in SESSION.read_text(encoding="utf-8").splitlines()]
     assert {line["type"] for line in lines} == {"user", "assistant"}
     assert {line["cwd"] for line in lines} == {"/home/dev/shop"}
     assert SESSION.stat().st_size < 60_000
 
 
-def test_it_names_no_folder_but_the_shown_one() -> None:
+def test_the_demo_session_names_no_folder_but_the_shown_one() -> None:
     text = SESSION.read_text(encoding="utf-8")
     assert re.findall(r"(?<![\w./<])/(?!home/dev/shop)[a-z]+/[^\s\"]*", text) == []
 
 
-def test_it_is_one_task_that_was_met_and_teaches_how() -> None:
+def test_the_demo_session_is_one_task_that_was_met_and_teaches_how() -> None:
     (trajectory,) = read_trajectories(SESSION)
     verdict = judge_by_evidence(trajectory, Settings())
     assert verdict.label == "Success"

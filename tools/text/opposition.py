@@ -125,7 +125,7 @@ def clauses(text: str) -> tuple[Clause, ...]:
             sentence = sentence[: contrast.start()]
         if _EXCEPTION.search(sentence):
             continue
-        condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
+        condition = " ".join(match[0] for match in _CONDITION.finditer(sentence))
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
         stems = [*tokenize(_NEGATION.sub(" ", advice))]
         if re.search(r"\b(?:turn|switch)", advice.lower()):  # these antonyms are no words for the index

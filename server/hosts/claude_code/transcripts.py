@@ -87,7 +87,10 @@ class _Session(Session):
             self.asked = self.asked or QUESTION in text
             return True
         self.session_id = self.session_id or record.text("sessionId") or None
-        (self._user if kind == "user" else self._assistant)(record)
+        if kind == "user":
+            self._user(record)
+        else:
+            self._assistant(record)
         return True
 
     def _attachment(self, attachment: Record) -> None:

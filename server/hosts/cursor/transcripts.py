@@ -82,7 +82,8 @@ def subagent_files(transcript: Path) -> list[Path]:
 
 def _take(session: Session, record: Record, source: Records) -> bool:
     message = record.object("message") or record
-    role, session.at = record.text("role"), None
+    role = record.text("role")
+    session.at = None
     if record.get("type") == "turn_ended":
         if record.get("status") in ("aborted", "cancelled"):
             session.stop("[stopped by the user]")

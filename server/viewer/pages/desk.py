@@ -87,7 +87,8 @@ async def decide_proposal(asked: Asked) -> Done:
         proposed = await asked.toolbox.store.team.get_proposal(asked.toolbox.scope.tenant_id, proposal_id)
         given = {name: form[name].replace("\r\n", "\n") for name in ("title", "description", "content") if name in form}
         draft = edited([proposed[0]], proposal_id, given) if proposed and given else None
-        draft = draft if proposed and draft != proposed[0].draft else None  # else nothing was changed
+        if proposed and draft == proposed[0].draft:  # nothing was changed
+            draft = None
         found = await team.decide(proposal_id, Decided(act="edit" if draft else "accept", word=word, draft=draft))
     elif act == "decline":
         found = await team.decide(proposal_id, Decided(act="decline", word=word))
