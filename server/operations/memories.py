@@ -11,7 +11,6 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
 from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
-from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.remember import Remembered
@@ -346,6 +345,8 @@ async def consolidate_memories(
         if dry_run or full:
             raise InputError("undo takes back a run, and neither dry_run nor full goes with it")
         await toolbox.store.upkeep_batches(toolbox.scope, undo)  # raises for a run that is not known
+    from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
+
     return await site.work(CONSOLIDATE, {"dry_run": dry_run, "full": full, "undo": undo})
 
 

@@ -4,14 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.guard.secrets import find_secrets
 from swarm_memory.tools.text.cleaning import clean
+
+if TYPE_CHECKING:  # the form of all settings takes long to make, and a server answers before it reads them
+    from swarm_memory.schema.settings import Settings
 
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
 _MOST_PASSES = 4
@@ -51,7 +53,7 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
     return Redacted(text, dict(counts))
 
 
-def kept_text(text: str, settings: Settings, max_chars: int) -> str:
+def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
     """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
     bounded = clean(text, 4 * max_chars)
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
@@ -71,7 +73,7 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     yield current
 
 
-def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
+def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     """Return the trajectory with every text of it cleaned and redacted, long texts cut and the middle left out.
 
     At most `MAX_STEPS` steps of at most `MAX_STEP_CHARS` characters; doing it twice changes nothing.
@@ -100,7 +102,7 @@ def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
     return trajectory.model_copy(update={"task": task, "steps": tuple(steps), "dropped_steps": dropped})
 
 
-def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
+def stored(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths too.
 
     Not before it was judged and learned from: which file a check is in is a part of what happened. Doing it twice
