@@ -190,6 +190,8 @@ class ScoredMemory(Model):
     item: MemoryItem
     score: float
     parts: ScoreParts
+    fits: Literal["likely", "unlikely"] = "likely"
+    """unlikely: it is given since somebody asked, and no better one was left."""
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
     changed: str = ""
@@ -212,8 +214,6 @@ class Retrieval(Model):
     """What goes into the agent's prompt; empty when nothing fits."""
     reason: str | None = None
     """Why the answer is empty or short."""
-    nearest: str | None = None
-    """Where nothing fits, the memory that comes nearest, and how near."""
     legs: tuple[Leg, ...]
     """The legs that answered."""
     embedder: str

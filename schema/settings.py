@@ -201,8 +201,8 @@ class RetrieveSettings(Section):
     """The cosine from which two memories may say the same; the embedder's calibrated value when not set."""
     vector_weight: Unit | None = None
     """Usual share of the vector leg in the fusion; the embedder's calibrated value when not set."""
-    pool_floor: int = Field(default=30, ge=1, le=2000)
-    """Candidates of each leg, at least; of a search for more than ten three times as many."""
+    pool: int = Field(default=60, ge=1, le=2000)
+    """Candidates of each leg, however many memories are wanted."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
     greatest share of its words. The embedder's calibrated value when not set; 0: everything fits."""

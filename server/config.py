@@ -67,8 +67,8 @@ _OF_FORMER_RELEASES = {
     "learn": "max_step_chars max_steps",
     "matts": "model_steps temperature_max temperature_min",
     "promote": "max_per_skill",
-    "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor project_preference recency_half_life_days "
-    "rerank_timeout_s rerank_top rrf_k time_boost user_preference",
+    "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
+    "recency_half_life_days rerank_timeout_s rerank_top rrf_k time_boost user_preference",
     "sources": "context_weight description_weight k rerank_timeout_s rerank_top server_timeout_s title_weight "
     "vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",

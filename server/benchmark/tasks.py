@@ -30,7 +30,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
 from swarm_memory.tools.ports.models import AgentRunner, ChatAnswer, ChatModel, ChatRequest
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -371,7 +371,7 @@ class TaskRun:
             return ended.run.summary.best or 1, len(ended.run.summary.memory_ids)
         preamble, ids = "", ()
         if arm == "reasoningbank":
-            found = await retrieve(bank, task, task_id=place.key)
+            found = await retrieve(bank, task, task_id=place.key, unasked=Unasked())
             preamble, ids = found.preamble, tuple(each.item.id for each in found.memories)
         request = RolloutRequest(
             run_id=place.run_id,

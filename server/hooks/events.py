@@ -31,7 +31,7 @@ from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.records import CORRECTED, Event, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
 from swarm_memory.tools.retrieve.preamble import briefing_of
-from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import SHOWS_TEXT, command_text
@@ -327,8 +327,9 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
     if not prompt:
         return ""
     try:
-        hook = Hook(via, toolbox.promoted(host), await _shown_before(toolbox, session.session_id, session.task_number))
-        found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, hook=hook)
+        had = await _shown_before(toolbox, session.session_id, session.task_number)
+        unasked = Unasked(via, toolbox.promoted(host), had)
+        found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, unasked=unasked)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)
         return ""

@@ -178,7 +178,7 @@ swarm-memory keeps strategies that earlier tasks of this project taught: what wo
 - search_sources finds passages, functions, API operations and tools, once index_sources has read them.
 - manage_memories looks at, corrects, quarantines and removes single memories; memory_status says how all is made.
 
-No result is also an answer: when nothing fits, the reply says what came nearest and why it was left out.
+What fits stands first; behind a line comes what is near and probably does not.
 """
 
 _TOOLS = [

@@ -56,7 +56,6 @@ class RetrieveAnswer(BaseModel):
     memories: list[Row]
     """Their steps are in the preamble."""
     reason: str | None = None
-    nearest: str | None = None
     notices: list[str] | None = None
     legs: list[str]
     embedder: str
@@ -65,8 +64,7 @@ class RetrieveAnswer(BaseModel):
     @property
     def text(self) -> str:
         """What a model reads of it: the preamble, which names the ids, or why there is none, and the notices."""
-        lines = [self.preamble] if self.preamble else [self.reason, self.nearest and f"nearest: {self.nearest}"]
-        return "\n".join(filter(None, (*lines, *(self.notices or ()))))
+        return "\n".join(filter(None, (self.preamble or self.reason, *(self.notices or ()))))
 
 
 async def retrieve_memories(
@@ -96,7 +94,7 @@ async def retrieve_memories(
     only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
     shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
-    same = found.model_dump(include={"preamble", "reason", "nearest", "legs", "embedder", "retrieval_id"})
+    same = found.model_dump(include={"preamble", "reason", "legs", "embedder", "retrieval_id"})
     return RetrieveAnswer(memories=shown, notices=list(found.notices) or None, **same)
 
 
@@ -105,6 +103,7 @@ def _of_found(found: ScoredMemory, project: str) -> Row:
     return row(
         id=item.id,
         title=item.title,
+        fits=found.fits if found.fits == "unlikely" else None,
         score=round(found.score, 4),
         relevance=round(parts.relevance, 4),
         recency=round(parts.recency, 4),

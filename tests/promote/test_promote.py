@@ -24,7 +24,7 @@ from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.promote.marks import Place
 from swarm_memory.tools.promote.promote import Promotion, not_paying
-from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 MIGRATE = ("Migrate before the tests", "1. Run `make db`\n2. Run the tests")
@@ -110,7 +110,7 @@ async def test_a_prompt_is_not_shown_what_its_agent_reads_in_a_file_as_long_as_i
 
     async def retrieved_by(agent: str) -> set[str]:
         found = await retrieve(
-            toolbox, "migrate the tables before the tests", hook=Hook("hook", toolbox.promoted(agent))
+            toolbox, "migrate the tables before the tests", unasked=Unasked("hook", toolbox.promoted(agent))
         )
         return {each.item.id for each in found.memories}
 
@@ -265,9 +265,9 @@ async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_
     held_out = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": held}))
     asked = (("t1", toolbox), ("t2", toolbox), ("t3", held_out))
     for task_id, bank in asked:
-        hook = Hook("hook", toolbox.promoted("claude"))
-        await retrieve(bank, "migrate before the tests", task_id=task_id, hook=hook)
-        await retrieve(bank, "paint the fence green", task_id=f"other-{task_id}", hook=hook)
+        unasked = Unasked("hook", toolbox.promoted("claude"))
+        await retrieve(bank, "migrate before the tests", task_id=task_id, unasked=unasked)
+        await retrieve(bank, "paint the fence green", task_id=f"other-{task_id}", unasked=unasked)
         verdict = Verdict(label="Failure", confidence=0.9, judge="user", reasons=("so",))
         outcomes.append(await record_outcome(bank, task_id, verdict))
         assert (await record_outcome(bank, f"other-{task_id}", verdict)).credits == ()

@@ -125,17 +125,18 @@ def test_the_share_of_the_vectors_for_a_query_is_a_share_and_none_and_all_stay(
     pool: list[tuple[float | None, float | None]], share: float
 ) -> None:
     cosines, keywords = [cosine for cosine, _ in pool], [keyword for _, keyword in pool]
-    assert 0 <= query_vector_weight(cosines, keywords, share) <= 1
-    assert query_vector_weight(cosines, keywords, 0.0) == 0.0
-    assert query_vector_weight(cosines, keywords, 1.0) == 1.0
+    assert 0 <= query_vector_weight(cosines, keywords, 0.5, share) <= 1
+    assert query_vector_weight(cosines, keywords, 0.5, 0.0) == 0.0
+    assert query_vector_weight(cosines, keywords, 0.5, 1.0) == 1.0
 
 
 def test_the_leg_counts_more_whose_best_stands_out_of_the_pool() -> None:
     alike, alone = [8.0, 7.9, 7.8, 0.1, 0.2], [8.0, 1.0, 0.9, 0.8, 0.7]
     cosines: list[float | None] = [0.6, 0.5, 0.4, 0.3, 0.2]
-    shared, rare = (query_vector_weight(cosines, keywords, 0.5) for keywords in (alike, alone))
+    shared, rare = (query_vector_weight(cosines, keywords, 0.5, 0.5) for keywords in (alike, alone))
     assert rare < shared
-    assert query_vector_weight([0.9, 0.1, 0.1, 0.1, 0.1], alone, 0.5) > rare
+    assert query_vector_weight([0.9, 0.1, 0.1, 0.1, 0.1], alone, 0.5, 0.5) > rare
+    assert query_vector_weight(cosines, alone, 0.1, 0.5) > rare, "it is asked in other words than the texts have"
 
 
 QUERY = ("kubernet", "deploy", "canari", "rollback")

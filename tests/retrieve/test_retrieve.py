@@ -20,7 +20,7 @@ from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord, SearchF
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
+from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, Unasked, retrieve
 from swarm_memory.tools.text.cleaning import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -65,20 +65,17 @@ async def test_the_memory_that_fits_comes_first_with_its_parts_and_a_preamble(to
 
 async def test_an_empty_bank_says_so(toolbox: Toolbox) -> None:
     found = await retrieve(toolbox, "how to paginate")
-    assert (found.memories, found.preamble, found.nearest) == ((), "", None)
+    assert (found.memories, found.preamble) == ((), "")
     assert found.reason is not None
     assert "no memories yet" in found.reason
     assert "'shop'" in found.reason
 
 
-async def test_when_nothing_fits_the_answer_is_empty_and_names_what_came_nearest(toolbox: Toolbox, add: Add) -> None:
-    ids = [await add(*each) for each in (PAGES, LOGIN)]
-    found = await retrieve(toolbox, "bake sourdough bread overnight")
+async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_why(toolbox: Toolbox, add: Add) -> None:
+    for each in (PAGES, LOGIN):
+        await add(*each)
+    found = await retrieve(toolbox, "bake sourdough bread overnight", unasked=Unasked())
     assert (found.memories, found.preamble) == ((), "")
-    assert found.nearest is not None
-    nearest_id, _, title = found.nearest.partition(" ")
-    assert nearest_id in ids
-    assert title.startswith((PAGES[0], LOGIN[0]))
     assert found.reason is not None
     assert "none of 2 memories" in found.reason
     assert "cosine" in found.reason
@@ -87,10 +84,49 @@ async def test_when_nothing_fits_the_answer_is_empty_and_names_what_came_nearest
 async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -> None:
     for each in (PAGES, LOGIN, DEADLOCK):
         await add(*each)
-    found = await retrieve(toolbox, "paginate by a cursor", k=3)
+    found = await retrieve(toolbox, "paginate by a cursor", k=3, unasked=Unasked())
     assert found.memories[0].item.title == PAGES[0]
     assert found.reason is not None
     assert found.reason.startswith(f"{len(found.memories)} of 3 memories")
+
+
+async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a_line(
+    toolbox: Toolbox, add: Add
+) -> None:
+    ids = [await add(*each) for each in (PAGES, LOGIN, DEADLOCK)]
+    found = await retrieve(toolbox, "handle pagination: read next_cursor", k=2)
+    assert [each.fits for each in found.memories] == ["likely", "unlikely"]
+    assert found.memories[0].item.id == ids[0]
+    assert found.reason is not None
+    assert found.reason.startswith("1 of 3 memories")
+    fits, _, rest = found.preamble.partition("The nearest of the rest; they probably do not fit")
+    assert PAGES[0] in fits
+    assert found.memories[1].item.title in rest
+    nothing = await retrieve(toolbox, "bake sourdough bread overnight", k=3, task_id="t1")
+    assert {each.item.id for each in nothing.memories} == {*ids}
+    assert {each.fits for each in nothing.memories} == {"unlikely"}
+    assert nothing.reason is not None
+    assert nothing.reason.startswith("none of 3 memories")
+    assert not (await toolbox.store.injections(toolbox.scope, "t1")).given, "what probably does not fit is not credited"
+
+
+async def test_the_first_five_are_the_same_however_many_are_asked_for(toolbox: Toolbox, add: Add) -> None:
+    notes, said = Provenance(distiller="agent", judge="agent"), Provenance(distiller="user")
+    for at in range(70):
+        never = "Never r" if at % 9 == 4 else "R"
+        await add(
+            f"{never}etry step {at % 13} of the upload {at % 7}",
+            f"1. Wait {at} seconds.\n2. Send part {at % 5} again.",
+            provenance=said if at % 11 == 3 else notes if at % 2 else Provenance(judge="evidence"),
+            confidence=(at * 37 % 100) / 100,
+        )
+    for query in ("retry the upload 3", "wait before step 4 is sent again", "part 2 of the upload fails", "bread"):
+        few, more, many = [await retrieve(toolbox, query, k=k) for k in (5, 10, 50)]
+        assert len(many.memories) == 50
+        first = [each.item.id for each in few.memories]
+        assert len(first) == 5
+        assert [each.item.id for each in more.memories[:5]] == first
+        assert [each.item.id for each in many.memories[:5]] == first
 
 
 @pytest.mark.parametrize(
@@ -325,9 +361,10 @@ async def test_a_way_out_is_told_where_its_program_or_its_error_is_spoken_of(
 async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> None:
     await add(**WAY)
     query = "start up another database and migrate its tables"
-    assert (await retrieve(toolbox, query)).memories == ()
+    assert [each.fits for each in (await retrieve(toolbox, query)).memories] == ["unlikely"]
+    assert (await retrieve(toolbox, query, unasked=Unasked())).memories == ()
     await add(**WAY | {"tags": ()})
-    assert len((await retrieve(toolbox, query)).memories) == 1
+    assert len((await retrieve(toolbox, query, unasked=Unasked())).memories) == 1
 
 
 async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(toolbox: Toolbox, add: Add) -> None:
@@ -337,7 +374,9 @@ async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(to
 
 async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
     await add(**OPEN)
-    assert (await retrieve(toolbox, "shipctl migrate could not reach the ledger at all")).memories == ()
+    query = "shipctl migrate could not reach the ledger at all"
+    assert (await retrieve(toolbox, query, unasked=Unasked())).memories == ()
+    assert [each.fits for each in (await retrieve(toolbox, query)).memories] == ["unlikely"]
 
 
 async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_left_out(
@@ -350,7 +389,7 @@ async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_lef
             return [KnownFix("a", known, worked, 4)]
 
         monkeypatch.setattr(toolbox.store, "known_fixes", known_fixes)
-        found = await retrieve(toolbox, "shipctl must release the shop")
+        found = await retrieve(toolbox, "shipctl must release the shop", unasked=Unasked())
         assert [each.item.id for each in found.memories] == [known] * shown
         assert ("(worked 3 of 4 times)" in found.preamble) is shown
 

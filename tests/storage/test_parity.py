@@ -107,7 +107,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any, s
             ids = [each.id for each in items]
             await store.set_status([HERE], ids[10:14], "archived", "old")
             await store.set_status([HERE, EVERYWHERE], ids[12:30], "active", "good after all")
-        settings = Settings(retrieve=RetrieveSettings(pool_floor=50))  # so deep that the end of a pool decides nothing
+        settings = Settings(retrieve=RetrieveSettings(pool=50))  # so deep that the end of a pool decides nothing
         boxes = [Toolbox(store, NUMBERS, SystemClock(), settings, HERE) for store in (one, other)]
         for number, only in enumerate(filters):
             text = f"{' '.join(WORDS[number : number + 5])} once more. Then {WORDS[-number]} {WORDS[number - 3]} again."

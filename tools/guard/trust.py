@@ -105,8 +105,7 @@ async def prefer_verified(
 ) -> tuple[ScoredMemory, ...]:
     """Return the found ones, with at most one unverified among them where verified ones that fit can fill the rest.
 
-    Where they cannot, the unverified ones keep their places: a bank of nothing else answers as it would without this.
-    Those that fill come after the found ones, best first.
+    Where they cannot, the other unverified ones follow: a bank of nothing else answers as it would without this.
     """
     if sum(not rests_on_evidence(each.item) for each in found) <= MAX_UNVERIFIED:
         return found
@@ -119,7 +118,7 @@ async def prefer_verified(
     places = [place for place, each in enumerate(ranked) if each.item.id in doubtful]
     surplus = places[MAX_UNVERIFIED:]
     first = [place for place in range(len(ranked)) if place not in surplus]
-    return tuple(ranked[place] for place in sorted([*first, *surplus][:wanted]))
+    return tuple(ranked[place] for place in [*first, *surplus][:wanted])
 
 
 def _session(task: str) -> str:

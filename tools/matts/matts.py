@@ -27,7 +27,7 @@ from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.ports.records import RunEnd
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -106,7 +106,7 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
     await check_quota(toolbox)
     summary = RunSummary(runner=runner.name)
     if runner.takes_notes:
-        found = await retrieve(toolbox, words, task_id=task_id)
+        found = await retrieve(toolbox, words, task_id=task_id, unasked=Unasked())
         ids = tuple(memory.item.id for memory in found.memories)
         summary = RunSummary(runner=runner.name, memory_ids=ids, preamble=found.preamble)
     run = MattsRun(

@@ -28,9 +28,13 @@ _UNTRUSTED = (
 )
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
+_UNLIKELY = "-- The nearest of the rest; they probably do not fit: --\n"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
+SETTLED = 10
+"""Of so many that were found first none gives way to a later one: they are the same however many are wanted."""
+
 MAX_COUNTED = 160
 """Of a title with a count after it."""
 
@@ -45,12 +49,14 @@ def preamble(
     count: Callable[[str], int] = count_tokens,
     opening: str = _TASK,
     said: int = 0,
+    unlikely: int = 0,
 ) -> str:
     """Return the notes as numbered lines in their frame; empty when there are none, or none fits the budget.
 
     The first `said` of them are what the user said, and are shown as that: the frame says so by number, for no text of
-    a memory can claim it. At most `token_budget` tokens by `count` and 9,000 characters. What is too long is cut after
-    a step and marked with `…`; a long item takes no more than later ones leave of their fair share.
+    a memory can claim it. A line stands before the last `unlikely` ones, which somebody who asked gets too. At most
+    `token_budget` tokens by `count` and 9,000 characters. What is too long is cut after a step and marked with `…`; a
+    long item takes no more than later ones leave of their fair share.
     """
     only_said = 0 < said == len(notes)
 
@@ -64,7 +70,7 @@ def preamble(
     def cost(text: str) -> float:
         return max(count(text) / token_budget, len(text) / MAX_CHARS)
 
-    room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{NOTES_CLOSE}")
+    room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{_UNLIKELY if unlikely else ''}{NOTES_CLOSE}")
     entries: list[tuple[str, _Body]] = []
     for place, (memory_id, title, content) in enumerate(notes):
         heading = ("The user said: " if place < said else "") + harmless(title[:_MAX_TITLE_CHARS])
@@ -74,7 +80,7 @@ def preamble(
     fair = room / max(1, len(entries))
     reserved = sum(min(each, fair) for each in wanted)
     kept: list[str] = []
-    kept_said = 0
+    kept_said = kept_likely = 0
     for place, ((heading, body), whole) in enumerate(zip(entries, wanted, strict=True)):
         reserved -= min(whole, fair)
         if whole > room - reserved:
@@ -85,6 +91,9 @@ def preamble(
             kept.append(_entry(len(kept) + 1, heading, body))
             room -= whole
             kept_said += place < said
+            kept_likely += place < len(notes) - unlikely
+    if kept_likely < len(kept):
+        kept.insert(kept_likely, _UNLIKELY)
     return f"{NOTES_OPEN}\n{frame(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
@@ -200,6 +209,8 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     # The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one.
     items = sorted((each.item for each in found), key=lambda item: (item.created_at, item.id), reverse=True)
     items.sort(key=lambda item: (item.provenance.priority, round(item.confidence, 1)), reverse=True)
+    first = {each.item.id for each in found[:SETTLED]}
+    items.sort(key=lambda item: item.id not in first)
     stay = await first_of_opposites(toolbox, items)
     return tuple(
         each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay[each.item.id] else each

@@ -21,9 +21,12 @@ from swarm_memory.tools.toolbox import Toolbox
 BM25_K1, BM25_B = 0.9, 0.6
 """Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
 
-_USUAL_RATIO = 0.8
-"""How far the best cosine of a pool stands out, by how far the best BM25 does: the mean over six sets, from 0.60 in
-conversations to 0.95 in notes of coding work."""
+LEADING = 30
+"""So many of the best of each leg say how a query went: the same however many candidates there are beside them."""
+
+_USUAL_VECTORS, _USUAL_WORDS, _USUAL_COVERAGE = 0.4, 0.5, 0.57
+"""How far the best cosine and the best BM25 of a pool stand out, and what share of the query's words the best text has:
+where all are as usual a leg has its usual share. Chosen, with the powers, on one half of six public sets."""
 
 _DAY_S = 86_400.0
 _BACKGROUND_DOCUMENTS, _BACKGROUND_FREQUENCY = 1000, 5
@@ -71,8 +74,21 @@ _MIN_WORDS, _SHARE_OF_WORDS = 3, 0.4
 _QUOTED = re.compile(r'"([^"]{3,300})"')
 
 
+def leading(cosines: Sequence[float | None], keywords: Sequence[float | None]) -> list[int]:
+    """Return the places of the candidates that are among the `LEADING` best of either leg, in order."""
+    places: set[int] = set()
+    for values in (cosines, keywords):
+        found = [(-value, place) for place, value in enumerate(values) if value is not None]
+        places.update(place for _, place in sorted(found)[:LEADING])
+    return sorted(places)
+
+
 def scaled_fusion(
-    cosines: Sequence[float | None], keywords: Sequence[float | None], ideal_keyword: float, vector_weight: float
+    cosines: Sequence[float | None],
+    keywords: Sequence[float | None],
+    ideal_keyword: float,
+    vector_weight: float,
+    among: Sequence[int] | None = None,
 ) -> list[float]:
     """Return the relevance 0…1 of each candidate: the weighted mean of both legs, a leg counting for what it found.
 
@@ -81,10 +97,11 @@ def scaled_fusion(
     the geometric mean of the greatest in the pool and the greatest there could be (`ideal_keyword`: the BM25 of a text
     full of every word; a cosine of 1, measured from the least in the pool). So a leg whose best is poor moves the order
     less, and for one query the keywords decide, for another the vectors, with one weight. A leg that gave nothing at
-    all has none.
+    all has none. The bounds are those of the candidates in the places `among`; None: of all.
     """
-    best = max((keyword for keyword in keywords if keyword is not None), default=0.0)
-    present = [cosine for cosine in cosines if cosine is not None]
+    places = range(len(cosines)) if among is None else among
+    best = max((keyword for place in places if (keyword := keywords[place]) is not None), default=0.0)
+    present = [cosine for place in places if (cosine := cosines[place]) is not None]
     if not present:
         vector_weight = 0.0
     if best <= 0.0:
@@ -93,32 +110,38 @@ def scaled_fusion(
     reach = math.sqrt(max(present, default=1.0) - low) * math.sqrt(max(0.0, 1.0 - low))
     ideal = math.sqrt(best) * math.sqrt(max(best, ideal_keyword))
     return [
-        vector_weight * (0.0 if cosine is None else (cosine - low) / reach if reach > 0.0 else 1.0)
+        vector_weight * (0.0 if cosine is None else max(0.0, cosine - low) / reach if reach > 0.0 else 1.0)
         + (1.0 - vector_weight) * max(0.0, keyword or 0.0) / ideal
         for cosine, keyword in zip(cosines, keywords, strict=True)
     ]
 
 
 def query_vector_weight(
-    cosines: Sequence[float | None], keywords: Sequence[float | None], vector_weight: float
+    cosines: Sequence[float | None], keywords: Sequence[float | None], covered: float, vector_weight: float
 ) -> float:
     """Return the share of the vector leg for one query, from the usual one: a leg counts for how its best stands out.
 
-    That is by how many standard deviations the best of the pool is over its mean, squared. Where many share the query's
-    words alike, the words do not say which is meant, and where one alone has them, they do; so for the vectors. The
-    spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and others 2012). 0 and 1 stay.
+    Where many share the query's words alike, the words do not say which is meant, and where one alone has them, they
+    do; so for the vectors: the spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and others
+    2012). And words count for the share 0…1 of the query's that the best text has (`covered`): where it is asked in
+    other words, the few in common mislead. 0 and 1 stay.
     """
-    by_vectors = vector_weight * _standing_out([each for each in cosines if each is not None]) ** 2
-    by_words = (1.0 - vector_weight) * (_USUAL_RATIO * _standing_out([each or 0.0 for each in keywords])) ** 2
+    stand_out = _standing_out([each for each in cosines if each is not None]) / _USUAL_VECTORS
+    by_vectors = vector_weight * stand_out**2
+    stand_out = _standing_out([each or 0.0 for each in keywords]) / _USUAL_WORDS
+    by_words = (1.0 - vector_weight) * stand_out**3 * (covered / _USUAL_COVERAGE) ** 2
     whole = by_vectors + by_words
     return by_vectors / whole if whole > 0.0 else vector_weight
 
 
 def _standing_out(values: Sequence[float]) -> float:
-    """Return by how many standard deviations the greatest is over the mean; 0 where all are the same."""
+    """Return how far the greatest is over the mean, of the farthest that one of so many can be; 0 where all are alike.
+
+    That is √(n - 1) standard deviations (Samuelson 1968, "How deviant can you be?"), so that few are like many.
+    """
     mean = math.fsum(values) / len(values) if values else 0.0
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) if values else 0.0
-    return (max(values) - mean) / spread if spread > 0.0 else 0.0
+    return (max(values) - mean) / spread / math.sqrt(len(values) - 1) if spread > 0.0 else 0.0
 
 
 def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -> float:
@@ -191,8 +214,9 @@ class Fit:
         self._covered = covered
         self._text = text if text and names_in(text) else ""
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
-        most = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
-        self.found = self.strength(nearest, most)
+        self.covered = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
+        """The greatest share of the query's words that one has."""
+        self.found = self.strength(nearest, self.covered)
         """What the best have; the nearest and the one of most words may be two."""
 
     @property

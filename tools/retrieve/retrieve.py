@@ -3,7 +3,7 @@ memory that was considered how its score is made up, and what kept it back.
 """
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.preamble import (
+    SETTLED,
     how_often,
     otherwise,
     preamble,
@@ -32,6 +33,7 @@ from swarm_memory.tools.retrieve.rank import (
     Scored,
     best_of,
     ideal_keyword_score,
+    leading,
     query_vector_weight,
     recency,
     scaled_fusion,
@@ -51,9 +53,6 @@ OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retr
 MOST_CALLED = 3
 """So many memories come first that a prompt calls for by what it names."""
 
-POOL_FACTOR = 3
-"""Each leg gives so many candidates for each memory that is wanted, at least `retrieve.pool_floor`."""
-
 RERANKED = 10
 """So many of the best are given to the reranker."""
 
@@ -62,11 +61,11 @@ _UNVERIFIED = "nothing but a model, an agent or another bank vouches for it, and
 _SAYS_OTHERWISE = '"{}" says otherwise, and is surer or newer'
 
 
-class Hook(NamedTuple):
-    """A hook that retrieves what nobody asked for."""
+class Unasked(NamedTuple):
+    """A retrieval that nobody asked for, of a hook or before a rollout: only what fits is given."""
 
-    via: str
-    """Who does the work: `server`, or the `hook` command itself."""
+    via: str | None = None
+    """Of a hook, who does the work: `server`, or the `hook` command itself."""
     elsewhere: Container[str] = ()
     """Memories that its agent reads by itself, in skills and files of rules."""
     shown: Container[str] = ()
@@ -85,20 +84,21 @@ async def retrieve(
     only: SearchFilter = ANY,
     task_id: str | None = None,
     session_id: str | None = None,
-    hook: Hook | None = None,
+    unasked: Unasked | None = None,
 ) -> Retrieval:
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
-    How a score is made says `rank.score_terms`. What the user said comes first among those that are given; of
-    unverified ones (`guard.trust`) no more than one stands where verified ones fit; of two that contradict each other
-    one comes, and says so; what the agent of a hook reads elsewhere does not come. The answer is empty when the bank
-    has nothing for the query (`rank.Fit`), and says why; a task that is held out (`credit.holdout_rate`) gets nothing
-    of what was found for it, and what is on trial (`credit.harm`) is not shown to every other task. An embedder that
-    fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50,
+    How a score is made says `rank.score_terms`. Whoever asks gets the best `k`, the first ones the same for each `k`:
+    where less of the bank fits (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says
+    why. Who did not ask gets only what fits, and not what the agent has before it already. Of unverified ones
+    (`guard.trust`) no more than one stands before verified ones that fit; of two that contradict each other one comes,
+    and says so. A task that is held out (`credit.holdout_rate`) gets nothing of what was found for it, and what is on
+    trial (`credit.harm`) is not shown to every other task. An embedder that fails leaves the keyword leg, with a
+    notice. Raises `InputError` for a blank query or a `k` outside 1…50,
     `StorageError` from the store.
     """
     credit = toolbox.settings.credit
-    stages = await stages_of(toolbox, query, k, only, hook)
+    stages = await stages_of(toolbox, query, k, only, unasked)
     found, notices = stages.found, list(stages.found.notices)
     if task_id is None and credit.holdout_rate:
         notices.append(OUTSIDE_HOLDOUT)
@@ -106,7 +106,7 @@ async def retrieve(
     rested: tuple[str, ...] = ()
     if task_id is not None and not is_withheld:
         on_trial = (await toolbox.store.trials(toolbox.scope)).resting
-        fitting = (each.item.id for each in found.memories)
+        fitting = (each.item.id for each in found.memories if each.fits == "likely")
         rested = tuple(each for each in fitting if each in on_trial and rests(task_id, each))
     if rested:
         memories = tuple(each for each in found.memories if each.item.id not in rested)
@@ -118,13 +118,13 @@ async def retrieve(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
         query=found.query,
-        scores={each.item.id: each.score for each in found.memories},
+        scores={each.item.id: each.score for each in found.memories if each.fits == "likely"},
         latency_ms=found.latency_ms,
         at=toolbox.clock.now(),
         task_id=task_id,
         session_id=session_id,
         withheld=is_withheld,
-        via=hook and hook.via,
+        via=unasked and unasked.via,
         read=stages.choice.read,
         rested=rested,
         gone={memory_id: each.names_gone for memory_id, each in stages.choice.stale.items() if each.gone},
@@ -136,7 +136,7 @@ async def retrieve(
     if is_withheld:
         rate = f"credit.holdout_rate is {credit.holdout_rate}"
         why = f"this task is held out ({rate}): it gets no memories, to measure what they are worth"
-        found = found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": why})
+        found = found.model_copy(update={"memories": (), "preamble": "", "reason": why})
     return found.model_copy(update={"notices": tuple(notices)})
 
 
@@ -147,7 +147,7 @@ class Question:
     text: str
     """Without secrets, for the embedder may be an endpoint."""
     wanted: int
-    hook: Hook | None
+    unasked: Unasked | None
     search: SearchQuery
     vectors: Vectors
     target: TargetTime | None
@@ -165,10 +165,10 @@ class Choice(NamedTuple):
     fitting: tuple[ScoredMemory, ...]
     """What fits, verified ones before further unverified ones; two of them may contradict each other."""
     memories: tuple[ScoredMemory, ...]
-    """What is given; what the user said first."""
+    """What is given, of two kinds where somebody asked: what fits, then what is unlikely to."""
     left_out: Mapping[str, tuple[ScoredMemory, str]]
     """What a rule took out of the best that fit, and why, by id."""
-    read: tuple[str, ...]
+    read: tuple[str, ...] = ()
     """Of what the agent reads in files, the ids of what fits."""
 
 
@@ -182,25 +182,25 @@ class Stages(NamedTuple):
 
 
 async def stages_of(
-    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, hook: Hook | None = None
+    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, unasked: Unasked | None = None
 ) -> Stages:
     """Go the way of a retrieval and record nothing. Raises as `retrieve`.
 
     Five steps: read the query, search, score, choose, put into words.
     """
     started = time.perf_counter()
-    question = await _read(toolbox, query, k, only, hook)
+    question = await _read(toolbox, query, k, only, unasked)
     result = await without_repeats(toolbox, await toolbox.store.search(question.search))
     result, cosines = question.vectors.compared(result)
-    fit = Fit(toolbox, result, question.search.tokens, question.text if hook else "")
-    choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines))
+    fit = Fit(toolbox, result, question.search.tokens, question.text if unasked else "")
+    choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines, fit))
     found = _put_into_words(toolbox, question, result, fit, choice)
     return Stages(
         question, fit, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
     )
 
 
-async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter, hook: Hook | None) -> Question:
+async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter, unasked: Unasked | None) -> Question:
     """Check a query, take secrets out of it, and make of it what is searched for: words and vectors."""
     settings, notices = toolbox.settings.retrieve, list[str]()
     wanted = settings.k if k is None else k
@@ -225,20 +225,26 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         embedder=toolbox.embedder.name,
         vector=vectors.whole,
         tokens=tokens[:MAX_QUERY_TOKENS],
-        pool=max(POOL_FACTOR * wanted, settings.pool_floor),
+        pool=settings.pool,
         only=only,
         views=vectors.views,
     )
-    return Question(text, wanted, hook, search, vectors, target, notices)
+    return Question(text, wanted, unasked, search, vectors, target, notices)
 
 
-def _score(toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None]) -> list[Scored]:
+def _score(
+    toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
+) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
-    relevances = scaled_fusion(cosines, keywords, ideal, query_vector_weight(cosines, keywords, weight))
+    first = leading(cosines, keywords)
+    share = query_vector_weight(
+        [cosines[place] for place in first], [keywords[place] for place in first], fit.covered, weight
+    )
+    relevances = scaled_fusion(cosines, keywords, ideal, share, first)
     best = max(relevances, default=0.0) or 1.0  # the best has 1, so that recency and confidence weigh alike everywhere
     scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
@@ -254,16 +260,17 @@ def _score(toolbox: Toolbox, question: Question, result: SearchResult, cosines: 
 async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequence[Scored]) -> Choice:
     """Choose what is given: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
 
-    For a hook what its prompt calls for by name comes before them.
+    Where nobody asked, what the prompt calls for by name comes before them; where somebody did, the others behind.
     """
-    hook, wanted = question.hook, question.wanted
-    known = {each.candidate.id for each in every if hook and hook.leaves_out(each.candidate.id)}
+    unasked, wanted = question.unasked, question.wanted
+    depth = wanted if unasked else max(wanted, SETTLED)
+    known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, stale = await _applying(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
+    scored, picked, stale = await _applying(toolbox, await _reranked(toolbox, question, new, fit), fit, depth)
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
-        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), wanted
+        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth
     )
     agreeing = await without_contradictions(toolbox, fitting)
     counts = await team_counts(toolbox, [each.item for each in agreeing])
@@ -278,20 +285,35 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     ]
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
     # Later lines are later steps: the step that took a memory out is the one behind the last it passed.
-    left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best}
-    left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered}
-    left_out |= {each.item.id: (each, _SAYS_OTHERWISE.format(against.get(each.item.title))) for each in fitting}
-    read: tuple[str, ...] = ()
-    if hook is not None:
-        memories = await _called_first(
-            toolbox, question.text, memories, hook, {each.candidate.id: each for each in new}
-        )
-        fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
-        read = tuple(memory_id for memory_id in fits if memory_id in hook.elsewhere)
-    memories.sort(key=lambda each: -each.item.provenance.priority)
+    left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
+    left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered[:wanted]}
+    says = {each.item.id: (each, _SAYS_OTHERWISE.format(against.get(each.item.title))) for each in fitting[:wanted]}
+    left_out |= says
+    if unasked is None:
+        for each in memories[:wanted]:
+            left_out.pop(each.item.id, None)
+        memories = [
+            *memories[:wanted],
+            *_unlikely(scored, {each.item.id for each in fitting}, stale, wanted - len(memories)),
+        ]
+        return Choice(scored, stale, fitting, tuple(memories), left_out)
+    memories = await _called_first(toolbox, question.text, memories, unasked, {each.candidate.id: each for each in new})
     for each in memories:
         left_out.pop(each.item.id, None)
+    fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
+    read = tuple(memory_id for memory_id in fits if memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
+
+
+def _unlikely(
+    scored: Sequence[Scored], fitting: Container[str], stale: Mapping[str, Staleness], most: int
+) -> Iterator[ScoredMemory]:
+    """Yield the best of the others, as doubtful: somebody asked, and nothing is hidden."""
+    others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in fitting]
+    for each in others[: max(0, most)]:
+        changed = stale[each.candidate.id].note if each.candidate.id in stale else ""
+        found = each.memory(each.candidate.read_item())
+        yield found.model_copy(update={"fits": "unlikely", "changed": changed})
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
@@ -344,12 +366,12 @@ def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[Sco
 
 
 async def _called_first(
-    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], hook: Hook, scored: Mapping[str, Scored]
+    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], unasked: Unasked, scored: Mapping[str, Scored]
 ) -> list[ScoredMemory]:
     """Return what a prompt calls for by what it names, before what is near by meaning."""
     called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     near = {each.item.id for each in found}
-    new = [item for item in called if not (item.id in near or hook.leaves_out(item.id))]
+    new = [item for item in called if not (item.id in near or unasked.leaves_out(item.id))]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
@@ -361,19 +383,15 @@ async def _called_first(
 
 def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
     """Return the answer: the memories, their notes, and why fewer came than were wanted."""
-    memories, nearest, reason = choice.memories, None, None
-    if len(memories) < question.wanted:
+    memories, reason = choice.memories, None
+    if sum(each.fits == "likely" for each in memories) < question.wanted:
         reason = _why_fewer(question.search, result, fit, choice)
-    if not memories and (best := fit.best_of(result.candidates)):
-        cosine = "" if best.cosine is None else f", cosine {best.cosine:.2f}"
-        nearest = f"{best.id} {best.read_item().title} (keyword coverage {fit.coverage(best):.2f}{cosine})"
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(question.text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=_notes(toolbox, memories),
         reason=reason,
-        nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
         notices=(*question.notices, *result.notices),
@@ -406,7 +424,10 @@ def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choi
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     """Return the notes of memories, within the budget of tokens."""
     notes: list[tuple[str, str, str]] = []
-    for found in memories:
+    likely = [each for each in memories if each.fits == "likely"]
+    likely.sort(key=lambda each: -each.item.provenance.priority)
+    unlikely = [each for each in memories if each.fits == "unlikely"]
+    for found in (*likely, *unlikely):
         item, source = found.item, found.item.provenance
         title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
         if source.heard_in is not None and not source.is_users_word:
@@ -416,8 +437,8 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
         parts = [when, item.content, changed, *map(otherwise, found.contradicts)]
         often = how_often(found.worked, found.tried, found.people)
         notes.append((item.id, title + often, "\n".join(filter(None, parts))))
-    said = sum(each.item.provenance.priority > 0 for each in memories)
-    return preamble(notes, toolbox.settings.retrieve.token_budget, said=said)
+    said = sum(each.item.provenance.priority > 0 for each in likely)
+    return preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
 
 
 _LEAST_PART = 0.0005
@@ -436,7 +457,7 @@ class Considered(NamedTuple):
     place: int | None = None
     """Its number in the notes; None: it is not shown."""
     why: str | None = None
-    """Why it is not shown."""
+    """Why it is not shown, or shown as unlikely to fit."""
 
 
 class Explanation(NamedTuple):
@@ -453,12 +474,19 @@ class Explanation(NamedTuple):
     """Those that are shown, in their order; then the others, best first."""
 
 
-async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: SearchFilter = ANY) -> Explanation:
+async def explain(
+    toolbox: Toolbox,
+    query: str,
+    *,
+    k: int | None = None,
+    only: SearchFilter = ANY,
+    unasked: Unasked | None = None,
+) -> Explanation:
     """Return what `retrieve` would give now and why; no retrieval is recorded and nothing is credited.
 
     Raises as `retrieve`.
     """
-    stages = await stages_of(toolbox, query, k, only)
+    stages = await stages_of(toolbox, query, k, only, unasked)
     choice, fit = stages.choice, stages.fit
     at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
@@ -468,12 +496,12 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
     memories |= {each.item.id: each for each in choice.memories}
     too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"
-    reasons = {each.item.id: too_long for each in choice.memories}
-    reasons |= {name: why for name, (_, why) in choice.left_out.items()}
+    likely = {each.item.id for each in choice.memories if each.fits == "likely"}
+    reasons = dict.fromkeys(likely, too_long) | {name: why for name, (_, why) in choice.left_out.items()}
     considered: list[Considered] = []
     for name in [*places, *(name for name in memories if name not in places)]:
         memory, its = memories[name], scored.get(name)
-        why = None if name in places else reasons.get(name) or _not_chosen(stages, scored[name])
+        why = None if name in places and name in likely else reasons.get(name) or _not_chosen(stages, scored[name])
         covered = 0.0 if its is None else fit.coverage(its.candidate)
         terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
         parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
@@ -489,7 +517,7 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
     if not scored.applies:
         return f"nothing is left in the project of what it names: {stages.choice.stale[candidate.id].names_gone}"
     if fit.found < fit.needed:
-        return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be shown"
+        return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to fit"
     if strength < beside:
         return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
     if not fit.is_met_by(candidate):

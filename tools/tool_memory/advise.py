@@ -83,6 +83,8 @@ class ToolGuidance(NamedTuple):
     """Why there is no guidance."""
     experience: tuple[Experience, ...] = ()
     """For a task: the tools, best first; empty where no call was similar."""
+    others: tuple[Experience, ...] = ()
+    """For a task: tools that no similar call is known of, which are unlikely to fit, by their calls in all."""
 
 
 async def retrieve_tool_memory(
@@ -112,15 +114,18 @@ async def retrieve_tool_memory(
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
     tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_token(task))
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
-    candidates = sorted({call.tool_name for call in past.calls})
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, candidates if names is None else names)
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     overall = {memory.totals.tool_name: Counts(memory.totals.good, memory.totals.evaluated) for memory in memories}
     ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
     unknown = tuple(name for name in names or () if name not in overall)
+    best = {each.tool_name for each in ranked}
+    rest = sorted(overall.keys() - best, key=lambda tool: (-overall[tool].rate, -overall[tool].calls, tool))
+    none = Counts(0, 0)
+    others = [Experience(tool, 0.0, overall[tool].rate, none, none, overall[tool]) for tool in rest]
+    others = others[: MAX_RANKED - len(ranked)]
     if ranked:
-        best = {each.tool_name for each in ranked}
         shown = tuple(memory for memory in memories if memory.totals.tool_name in best)
-        text, reason = of_task(ranked, shown, GUIDANCE_TOKENS), None
+        text, reason = of_task(ranked, others, shown, GUIDANCE_TOKENS), None
     else:
         shown = tuple(memories) if names is not None else ()
         text, reason = (
@@ -130,7 +135,9 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
         if shown:
             known = of_tools(shown, unknown, GUIDANCE_TOKENS - 20)
             text = f"{text} What is known of these tools otherwise:\n\n{known}"
-    return ToolGuidance(text, shown, unknown, reason, tuple(ranked))
+        elif others:
+            text = "\n".join([f"{text} {UNTRUSTED}", *_unlikely(others)])
+    return ToolGuidance(text, shown, unknown, reason, tuple(ranked), tuple(others))
 
 
 def rank_tools(
@@ -233,8 +240,10 @@ def of_tools(memories: Sequence[ToolMemory], unknown: Sequence[str], budget: int
     return _within("\n\n".join([*parts, *([_unknown(unknown)] if unknown else [])]), budget)
 
 
-def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget: int) -> str:
-    """Return which tool to take for a task and why, and what to know of the best ones."""
+def of_task(
+    ranked: Sequence[Experience], others: Sequence[Experience], memories: Sequence[ToolMemory], budget: int
+) -> str:
+    """Return which tool to take for a task and why, and what to know of the best ones; then which others there are."""
     known = {memory.totals.tool_name: memory for memory in memories}
     lines = [UNTRUSTED, "", "## For this task, by what happened to similar calls"]
     for place, each in enumerate(ranked[:MAX_RANKED], start=1):
@@ -242,12 +251,18 @@ def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget
         why += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
         expected = f"expect success {each.expected_success:.0%} ({'; '.join([*why, f'{each.overall} in all'])})"
         lines.append(f"{place}. {name_of(each.tool_name)}: {expected}")
-    text = "\n".join(lines)
+    text = "\n".join([*lines, *_unlikely(others)])
     for each in ranked[:2]:
         memory = known.get(each.tool_name)
         if memory is not None and memory.summary is not None:
             text += f"\n\n{_guidelines(each.tool_name, memory.summary.guidelines)}"
     return _within(text, budget)
+
+
+def _unlikely(others: Sequence[Experience]) -> list[str]:
+    """Return the lines of tools that were called for other things alone; none where there is no such tool."""
+    each = [f"- {name_of(other.tool_name)}: {other.overall} went well" for other in others]
+    return ["", "Unlikely to fit, for they were called for other things:", *each] if each else []
 
 
 def name_of(tool_name: str) -> str:

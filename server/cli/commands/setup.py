@@ -207,7 +207,7 @@ async def demo(site: Invocation) -> Row:
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.memories.remember import remember_notes
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
-    from swarm_memory.tools.retrieve.retrieve import retrieve
+    from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
@@ -219,7 +219,7 @@ async def demo(site: Invocation) -> Row:
             beside = await beside_failure(
                 toolbox, Around("later", "later:1"), at_failure("Bash", {"command": FAILING}, ERROR)
             )
-            similar, unrelated = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
+            similar, unrelated = [await retrieve(toolbox, text, unasked=Unasked()) for text in (SIMILAR, UNRELATED)]
     called = [step for each in tasks for step in each.steps if step.kind == "tool_call"]
     words = {"id", "title", "content"}
     return {

@@ -15,7 +15,7 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories, list
 from swarm_memory.tools.memories.record import Version, memory_record
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.retrieve.retrieve import explain
+from swarm_memory.tools.retrieve.retrieve import Unasked, explain
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 
@@ -90,7 +90,7 @@ async def ask(asked: Asked) -> Page:
     """Show what an agent would read for a prompt, and all that was considered. Nothing is recorded or credited."""
     toolbox, project = of_project(asked, asked.query)
     prompt = asked.query.get("q", "").strip()
-    explained = await explain(toolbox, prompt) if prompt else None
+    explained = await explain(toolbox, prompt, unasked=Unasked()) if prompt else None
     return Page(
         "ask.html",
         {
