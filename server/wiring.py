@@ -20,7 +20,7 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
-from swarm_memory.tools.toolbox import Reorder, Toolbox
+from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
@@ -60,10 +60,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     embedder = make_embedder(settings.embedding, in_haste=in_haste)
     store = await _open_store(place, settings, embedder)
     scope, clock, missing = scope_of(place, settings), SystemClock(), without_minilm(settings.embedding)
-    reorder: Reorder | None = None
     team: tuple[Scope, ...] = ()
-    if settings.retrieve.rerank != "off":
-        from swarm_memory.tools.retrieve.rerank import reorder_memories as reorder
     if settings.team.url is not None:
         from swarm_memory.schema.team.sharing import team_scopes
         from swarm_memory.server.team.project import team_project
@@ -79,7 +76,6 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         promoted=partial(promoted_for, place.root),
         team=team,
         chat=make_chat_model(settings, store, scope, clock),
-        reorder=reorder,
         reranker=make_reranker(settings),
         notices=() if missing is None else (missing,),
     )

@@ -1,10 +1,10 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
 from asyncio import Lock
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -19,13 +19,9 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from swarm_memory.server.project.folder import ProjectFolder
     from swarm_memory.server.storage.bank import Bank
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
-    from swarm_memory.tools.retrieve.rerank import Order
 
 GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
-
-Reorder: TypeAlias = "Callable[[Toolbox, str, Sequence[tuple[str, str]]], Awaitable[Order]]"
-"""Has memories, given as (title, text), put into their final order for a query, within a time limit of its own."""
 
 Promoted = Callable[[str | None], Mapping[str, str]]
 """Says which memories are in files of the project that an agent, by its name, reads by itself (None: in any), and in
@@ -54,8 +50,6 @@ class Toolbox:
     """None: evidence judges and extraction distills, a normal state."""
     reranker: "Reranker | None" = None
     """A cross-encoder for sources and memories; None, a normal state, without one."""
-    reorder: "Reorder | None" = None
-    """The second stage of a retrieval (`retrieve.rerank`); None, by default: there is none, and hooks load none."""
     project: "ProjectFolder | None" = None
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None

@@ -320,10 +320,7 @@ async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
 
 
 async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, host: str) -> str:
-    """Return what fits a prompt, without what the agent reads in skills and files of rules anyway.
-
-    Empty for an empty prompt, and where the retrieval fails, which is logged.
-    """
+    """Return what fits a prompt and the agent has not anyway; empty where the retrieval fails, which is logged."""
     if not prompt:
         return ""
     try:

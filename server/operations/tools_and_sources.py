@@ -51,14 +51,14 @@ async def retrieve_tool_memory(
     ranked = [  # for a task: the tools that were called for something similar, in their order
         row(
             tool_name=each.tool_name,
-            fits=None if each.similar.calls or each.begin_alike.calls else "unlikely",
             rank=round(each.rank, 4),
             expected_success=round(each.expected_success, 3),
             similar_calls=each.similar.calls,
             similar_good=each.similar.good,
         )
-        for each in (*found.experience, *found.others)
+        for each in found.experience
     ]
+    ranked += [row(tool_name=each, fits="unlikely") for each in found.unlikely]
     return row(markdown=found.markdown, ranked=ranked or None, unknown=found.unknown or None, reason=found.reason)
 
 

@@ -11,7 +11,7 @@ from scripted_chat import ScriptedChatModel
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reorder_memories, reordered
+from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reordered
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -106,7 +106,7 @@ async def test_a_retrieval_comes_in_the_rerankers_order_and_in_its_own_where_tha
     assert sorted(plain) == sorted(titles)
     backwards = scores(*((title, 0.1 + 0.2 * at) for at, title in enumerate(plain)))
     chat = ScriptedChatModel([backwards, ModelUnavailable("it is down")])
-    asking = dataclasses.replace(toolbox, settings=settings, chat=chat, reorder=reorder_memories)
+    asking = dataclasses.replace(toolbox, settings=settings, chat=chat)
     assert [each.item.title for each in (await retrieve(asking, query)).memories] == plain[::-1]
     failed = await retrieve(asking, query)
     assert sorted(each.item.title for each in failed.memories) == sorted(titles)

@@ -78,7 +78,7 @@ async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_
     assert (found.memories, found.preamble) == ((), "")
     assert found.reason is not None
     assert "none of 2 memories" in found.reason
-    assert "cosine" in found.reason
+    assert "by nearness and words" in found.reason
 
 
 async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -> None:

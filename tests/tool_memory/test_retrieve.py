@@ -38,8 +38,8 @@ async def test_a_task_like_no_other_gets_no_tool(toolbox: Toolbox) -> None:
     found = await retrieve_tool_memory(toolbox, task="translate a poem into Latin")
     assert found.experience == ()
     assert found.markdown.startswith("No experience with tasks like this.")
-    assert [each.tool_name for each in found.others] == ["a"]
-    assert "Unlikely to fit, for they were called for other things:\n- `a`: " in found.markdown
+    assert found.unlikely == ("a",)
+    assert "Unlikely to fit, for they were called for other things: `a` (0 of 5 went well)." in found.markdown
     both = await retrieve_tool_memory(toolbox, ["a"], "translate a poem into Latin")
     assert both.experience == ()
     assert "## `a`" in both.markdown

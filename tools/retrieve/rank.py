@@ -238,10 +238,6 @@ class Fit:
         by_words = self.needed * covered / MIN_COVERAGE
         return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
 
-    def best_of(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Return the strongest of some, whether it fits or not."""
-        return max(candidates, key=lambda each: self.strength(each.cosine, self.coverage(each)), default=None)
-
     def is_met_by(self, candidate: Candidate) -> bool:
         """Whether it may be given: the query has something here, and this is near the best.
 

@@ -16,9 +16,6 @@ from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, 
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.toolbox import Toolbox
 
-MEMORIES_TIMEOUT_S = 5.0
-"""After that the order of memories stays as it was, and the answer says so."""
-
 _MAX_JUSTIFICATION_CHARS = 300
 _MAX_TEXT_CHARS = 1_600
 
@@ -115,13 +112,6 @@ async def reordered(
         return Order(ranked, reranker.name, tuple(notices))
     failed = f"in the order of the index alone, because the reranker {reranker.name} failed: {reason}"
     return Order(notices=(failed,))
-
-
-async def reorder_memories(toolbox: Toolbox, query: str, shown: Sequence[tuple[str, str]]) -> Order:
-    """Have memories, given as (title, text), put in order by whom `retrieve.rerank` names, within its time limit."""
-    setting = ("retrieve.rerank", toolbox.settings.retrieve.rerank)
-    each = [(title, "", text) for title, text in shown]
-    return await reordered(toolbox, query, each, MEMORIES, setting, MEMORIES_TIMEOUT_S)
 
 
 def _candidates(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:

@@ -40,6 +40,7 @@ from swarm_memory.tools.retrieve.rank import (
     score_terms,
     unit,
 )
+from swarm_memory.tools.retrieve.rerank import MEMORIES, reordered
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -53,8 +54,8 @@ OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retr
 MOST_CALLED = 3
 """So many memories come first that a prompt calls for by what it names."""
 
-RERANKED = 10
-"""So many of the best are given to the reranker."""
+RERANKED, RERANK_TIMEOUT_S = 10, 5.0
+"""So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
 _MAX_RECORDED_CHARS = 2_000
 _UNVERIFIED = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
@@ -287,19 +288,16 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     # Later lines are later steps: the step that took a memory out is the one behind the last it passed.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
     left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered[:wanted]}
-    says = {each.item.id: (each, _SAYS_OTHERWISE.format(against.get(each.item.title))) for each in fitting[:wanted]}
-    left_out |= says
-    if unasked is None:
-        for each in memories[:wanted]:
-            left_out.pop(each.item.id, None)
-        memories = [
-            *memories[:wanted],
-            *_unlikely(scored, {each.item.id for each in fitting}, stale, wanted - len(memories)),
-        ]
-        return Choice(scored, stale, fitting, tuple(memories), left_out)
-    memories = await _called_first(toolbox, question.text, memories, unasked, {each.candidate.id: each for each in new})
-    for each in memories:
+    differs = _SAYS_OTHERWISE.format
+    left_out |= {each.item.id: (each, differs(against.get(each.item.title))) for each in fitting[:wanted]}
+    if unasked is not None:
+        candidates = {each.candidate.id: each for each in new}
+        memories = await _called_first(toolbox, question.text, memories, unasked, candidates)
+    for each in memories if unasked else memories[:wanted]:
         left_out.pop(each.item.id, None)
+    if unasked is None:
+        rest = _unlikely(scored, {each.item.id for each in fitting}, stale, wanted - len(memories))
+        return Choice(scored, stale, fitting, (*memories[:wanted], *rest), left_out)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
     read = tuple(memory_id for memory_id in fits if memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
@@ -309,25 +307,29 @@ def _unlikely(
     scored: Sequence[Scored], fitting: Container[str], stale: Mapping[str, Staleness], most: int
 ) -> Iterator[ScoredMemory]:
     """Yield the best of the others, as doubtful: somebody asked, and nothing is hidden."""
-    others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in fitting]
+    others = [each for each in sorted(scored, key=_by_score) if each.candidate.id not in fitting]
     for each in others[: max(0, most)]:
         changed = stale[each.candidate.id].note if each.candidate.id in stale else ""
         found = each.memory(each.candidate.read_item())
         yield found.model_copy(update={"fits": "unlikely", "changed": changed})
 
 
-async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
-    """Return the candidates. Where a reranker is set, the best that fit take each other's scores in its order.
+def _by_score(scored: Scored) -> float:
+    return -scored.score
 
-    Those that it does not judge stay behind.
+
+async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
+    """Return the candidates. Where a reranker is set, the best take each other's scores in its order.
+
+    Those that it does not judge stay behind; where nobody asked, the best of those that fit are meant.
     """
-    if toolbox.reorder is None:
+    way = toolbox.settings.retrieve.rerank
+    if way == "off":
         return scored
-    top = best_of(scored, fit, RERANKED, 0.0)
-    if len(top) < 2:
-        return scored
+    top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else sorted(scored, key=_by_score)[:RERANKED]
     items = [each.candidate.read_item() for each in top]
-    order = await toolbox.reorder(toolbox, question.text, [(item.title, item.embedding_text) for item in items])
+    shown = [(item.title, "", item.embedding_text) for item in items]
+    order = await reordered(toolbox, question.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
     question.notices.extend(order.notices)
     judged = [top[each.place] for each in order.ranked]
     names = {each.candidate.id for each in judged}
@@ -411,14 +413,11 @@ def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choi
     if fits := len(choice.fitting):
         shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - len(choice.memories)
         return f"{shown}; {refused} left out, for another of them says otherwise" if refused > 0 else shown
-    best = fit.best_of(result.candidates)
-    if best is None:
+    if not result.candidates:
         return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
-    near = "no vector" if best.cosine is None else f"cosine {best.cosine:.2f}"
-    together = (
-        f"together {fit.found:.2f}, and {fit.needed:.2f} is needed" if fit.found < fit.needed else "it is no advice"
-    )
-    return f"none of {every} fits; the nearest has {near} and {fit.coverage(best):.0%} of the query's words: {together}"
+    if fit.found >= fit.needed:
+        return f"none of {every} fits: what is near is no advice for this"
+    return f"none of {every} fits: by nearness and words together the best has {fit.found:.2f} of {fit.needed:.2f}"
 
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
@@ -464,23 +463,13 @@ class Explanation(NamedTuple):
     """One search with everything that was considered; nothing of it is recorded."""
 
     found: Retrieval
-    needed: float
-    """By the best one, for the bank to have anything for the query; 0: everything fits."""
-    strength: float
-    """What the best has of that."""
-    needed_beside: float
-    """By every other one."""
+    fit: Fit
     considered: tuple[Considered, ...]
     """Those that are shown, in their order; then the others, best first."""
 
 
 async def explain(
-    toolbox: Toolbox,
-    query: str,
-    *,
-    k: int | None = None,
-    only: SearchFilter = ANY,
-    unasked: Unasked | None = None,
+    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, unasked: Unasked | None = None
 ) -> Explanation:
     """Return what `retrieve` would give now and why; no retrieval is recorded and nothing is credited.
 
@@ -491,7 +480,7 @@ async def explain(
     at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
     places = {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
-    scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
+    scored = {each.candidate.id: each for each in sorted(choice.scored, key=_by_score)}
     memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
     memories |= {each.item.id: each for each in choice.memories}
@@ -507,7 +496,7 @@ async def explain(
         parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
         strength = fit.strength(memory.parts.cosine, covered)
         considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
-    return Explanation(stages.found, fit.needed, fit.found, fit.needed_beside, tuple(considered))
+    return Explanation(stages.found, fit, tuple(considered))
 
 
 def _not_chosen(stages: Stages, scored: Scored) -> str:

@@ -83,8 +83,8 @@ class ToolGuidance(NamedTuple):
     """Why there is no guidance."""
     experience: tuple[Experience, ...] = ()
     """For a task: the tools, best first; empty where no call was similar."""
-    others: tuple[Experience, ...] = ()
-    """For a task: tools that no similar call is known of, which are unlikely to fit, by their calls in all."""
+    unlikely: tuple[str, ...] = ()
+    """For a task: tools that were called for other things alone, those first that did well."""
 
 
 async def retrieve_tool_memory(
@@ -119,24 +119,19 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
     unknown = tuple(name for name in names or () if name not in overall)
     best = {each.tool_name for each in ranked}
-    rest = sorted(overall.keys() - best, key=lambda tool: (-overall[tool].rate, -overall[tool].calls, tool))
-    none = Counts(0, 0)
-    others = [Experience(tool, 0.0, overall[tool].rate, none, none, overall[tool]) for tool in rest]
-    others = others[: MAX_RANKED - len(ranked)]
+    others = sorted(overall.keys() - best, key=lambda tool: (-overall[tool].rate, tool))[: MAX_RANKED - len(ranked)]
     if ranked:
         shown = tuple(memory for memory in memories if memory.totals.tool_name in best)
-        text, reason = of_task(ranked, others, shown, GUIDANCE_TOKENS), None
+        text, reason = of_task(ranked, shown, GUIDANCE_TOKENS), None
     else:
         shown = tuple(memories) if names is not None else ()
-        text, reason = (
-            "No experience with tasks like this.",
-            "no evaluated call of this project was similar to the task",
-        )
+        text = "No experience with tasks like this."
+        reason = "no evaluated call of this project was similar to the task"
         if shown:
-            known = of_tools(shown, unknown, GUIDANCE_TOKENS - 20)
-            text = f"{text} What is known of these tools otherwise:\n\n{known}"
-        elif others:
-            text = "\n".join([f"{text} {UNTRUSTED}", *_unlikely(others)])
+            text += f" What is known of these tools otherwise:\n\n{of_tools(shown, unknown, GUIDANCE_TOKENS - 20)}"
+    if others:
+        listed = "; ".join(f"{name_of(tool)} ({overall[tool]} went well)" for tool in others)
+        text += f"\n\nUnlikely to fit, for they were called for other things: {listed}."
     return ToolGuidance(text, shown, unknown, reason, tuple(ranked), tuple(others))
 
 
@@ -240,10 +235,8 @@ def of_tools(memories: Sequence[ToolMemory], unknown: Sequence[str], budget: int
     return _within("\n\n".join([*parts, *([_unknown(unknown)] if unknown else [])]), budget)
 
 
-def of_task(
-    ranked: Sequence[Experience], others: Sequence[Experience], memories: Sequence[ToolMemory], budget: int
-) -> str:
-    """Return which tool to take for a task and why, and what to know of the best ones; then which others there are."""
+def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget: int) -> str:
+    """Return which tool to take for a task and why, and what to know of the best ones."""
     known = {memory.totals.tool_name: memory for memory in memories}
     lines = [UNTRUSTED, "", "## For this task, by what happened to similar calls"]
     for place, each in enumerate(ranked[:MAX_RANKED], start=1):
@@ -251,18 +244,12 @@ def of_task(
         why += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
         expected = f"expect success {each.expected_success:.0%} ({'; '.join([*why, f'{each.overall} in all'])})"
         lines.append(f"{place}. {name_of(each.tool_name)}: {expected}")
-    text = "\n".join([*lines, *_unlikely(others)])
+    text = "\n".join(lines)
     for each in ranked[:2]:
         memory = known.get(each.tool_name)
         if memory is not None and memory.summary is not None:
             text += f"\n\n{_guidelines(each.tool_name, memory.summary.guidelines)}"
     return _within(text, budget)
-
-
-def _unlikely(others: Sequence[Experience]) -> list[str]:
-    """Return the lines of tools that were called for other things alone; none where there is no such tool."""
-    each = [f"- {name_of(other.tool_name)}: {other.overall} went well" for other in others]
-    return ["", "Unlikely to fit, for they were called for other things:", *each] if each else []
 
 
 def name_of(tool_name: str) -> str:
@@ -362,10 +349,7 @@ class SeenError(NamedTuple):
 
 
 async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
-    """Return every tool that was called, the most used first; with a `name` that one.
-
-    Raises `NotFoundError` where it was never called, `StorageError`.
-    """
+    """Return every tool that was called, the most used first, or the one named. Raises `NotFoundError` for no such."""
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
     if name is not None and not memories:
         raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
