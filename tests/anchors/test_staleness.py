@@ -14,7 +14,7 @@ from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.rank import GONE_PENALTY
-from swarm_memory.tools.retrieve.retrieve import explain, retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 QUERY = "How do I run the checks of the payment service?"
@@ -44,7 +44,7 @@ def anchored(*anchors: str) -> Provenance:
 
 
 async def shown(toolbox: Toolbox) -> list[str]:
-    return [each.item.id for each in (await retrieve(toolbox, QUERY)).memories]
+    return [each.item.id for each in (await retrieve(toolbox, QUERY, unasked=Unasked())).memories]
 
 
 async def test_a_memory_is_shown_while_what_it_names_is_there_and_no_more_when_all_of_it_is_gone(
@@ -85,7 +85,9 @@ async def test_what_the_user_said_is_shown_whatever_is_gone(here: Toolbox, root:
 async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: Add, tmp_path: Path) -> None:
     gone = await add("The checks of the payment service", provenance=anchored("script:make old"))
     found = await retrieve(here, QUERY)
-    assert found.memories == ()
+    assert [(each.fits, each.changed) for each in found.memories] == [
+        ("unlikely", "make old is no more in this project")
+    ]
     await here.store.close()
     with sqlite3.connect(tmp_path / ".swarm" / "memory.db") as bank:
         (data,) = bank.execute("SELECT data FROM events WHERE subject_id = ?", (found.retrieval_id,)).fetchone()

@@ -13,7 +13,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 CLOSED = "feedctl: error: the ledger feed is closed for writers"
@@ -43,7 +43,7 @@ async def test_a_way_that_was_in_vain_is_not_shown_until_another_stands_before_i
             await learn(tools, pushed(number, OLD).shell("feedctl push", CLOSED, 4).done())
         assert await shown(tools, "two") == ""
         asked = "feedctl push must bring the feed to the ledger"
-        assert old.id not in [each.item.id for each in (await retrieve(tools, asked, task_id="next")).memories]
+        assert old.id not in [each.item.id for each in (await retrieve(tools, asked, unasked=Unasked())).memories]
 
         (new,) = await learn_fix(tools, pushed(3, NEW).shell("feedctl push", "pushed").done())
         both = await shown(tools, "three")

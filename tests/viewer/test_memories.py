@@ -28,11 +28,11 @@ async def test_a_search_shows_the_parts_of_each_score_and_why_the_others_are_lef
     await browser.put("Handle login flows", status="quarantined", status_reason="screened: an order")
     page = await browser.page("/memories?q=handle+login+flows+with+CSRF+tokens")
     text = seen(page)
-    assert "An agent that asks this is shown 1 memory." in text
+    assert "Whoever asks this is shown 2 memories, of which 1 probably does not fit." in text
     assert "shown as 1 Handle login flows with CSRF tokens" in text
     assert "relevance +0.65 recency +0.05 confidence +0.05" in text
     assert '<rect class="part-relevance" x="0.00" y="0" height="6" width="65.00"/>' in page
-    assert "not shown Rotate certificates of the cluster too far from the query" in text
+    assert "shown as 2, unlikely to fit Rotate certificates of the cluster too far from the query" in text
     assert "screened: an order" not in text
     assert "What is in quarantine, archived or of another project is not searched" in text
 
