@@ -50,11 +50,10 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
 
 
 class RetrieveAnswer(BaseModel):
-    """The preamble for the agent, and what it was made of. Of this answer alone the schema is published."""
+    """The preamble with the steps, and what it was made of. Of this answer alone the schema is published."""
 
     preamble: str
     memories: list[Row]
-    """Their steps are in the preamble."""
     reason: str | None = None
     notices: list[str] | None = None
     legs: list[str]

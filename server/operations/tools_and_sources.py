@@ -128,6 +128,7 @@ def of_passage(hit: "FoundPassage") -> Row:
         source=hit.location,
         url=passage.data.get("url") if is_github else None,
         sha=passage.data.get("sha") if is_github else None,
+        fits="unlikely" if hit.is_unlikely else None,
         score=round(hit.score, 4),
         rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
         why=hit.justification,

@@ -123,6 +123,17 @@ async def test_scopes_and_kinds_never_see_each_other(toolbox: Toolbox, made: Mad
     assert await titles(toolbox, "weather", kind="document") == []
 
 
+async def test_a_hit_that_shares_no_word_with_the_query_and_is_not_near_is_marked(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}
+    await index_source(toolbox, "document", ".", source.read())
+    far = await search_sources(toolbox, "whales of the Pacific")
+    assert [hit.is_unlikely for hit in far.hits] == [True]
+    assert "these are guesses" in (far.reason or "")
+    near = await search_sources(toolbox, "a flaky test of dates")
+    assert ([hit.is_unlikely for hit in near.hits], near.reason) == ([False], None)
+
+
 async def test_memories_and_sources_are_apart(toolbox: Toolbox, made: Made) -> None:
     source = made("document")
     source.groups |= {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}

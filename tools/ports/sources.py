@@ -77,6 +77,8 @@ class FoundPassage(NamedTuple):
     after: str | None
     score: float = 0.0
     """Relevance 0…1 by the index, among what it found."""
+    is_unlikely: bool = False
+    """Whether it shares no word with the query and is not near it."""
     rerank_score: float | None = None
     """What the reranker says, where one was asked."""
     justification: str | None = None

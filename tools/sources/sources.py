@@ -449,17 +449,19 @@ async def search_sources(
     result = await toolbox.store.sources.search(search, SOURCE_KINDS if kind is None else (kind,), NEIGHBOURS)
     scored = score_passages(result, vector_weight(toolbox.embedder.fusion_weight, kind))
     top = scored[: max(RERANKED, offset + wanted)]
+    near = toolbox.embedder.min_cosine
+    unlikely = {each.candidate.seq: each.keyword is None and (each.candidate.cosine or 0.0) < near for each in top}
     scores = {each.candidate.seq: each.score for each in top}
     # What was removed since the search is left out.
     found = await toolbox.store.sources.get_passages(search.scopes, list(scores))
-    hits = [each._replace(score=scores[each.seq]) for each in found]
+    hits = [each._replace(score=scores[each.seq], is_unlikely=unlikely[each.seq]) for each in found]
     order, reranker, problems = await _reranked(toolbox, text, hits, kind)
     return SourceSearch(
         hits=tuple(order[offset : offset + wanted]),
         offset=offset,
         more=len(scored) > offset + wanted,
         passages=result.documents,
-        reason=_reason(result, top[offset : offset + wanted], toolbox.embedder.min_cosine, kind),
+        reason=_reason(result, [unlikely[each.candidate.seq] for each in top[offset : offset + wanted]], kind),
         legs=result.legs,
         embedder=toolbox.embedder.name,
         reranker=reranker,
@@ -486,16 +488,14 @@ async def _reranked(
     return [*order, *rest], done.reranker, done.notices
 
 
-def _reason(
-    result: SourceResult, shown: Sequence[ScoredPassage], min_cosine: float, kind: SourceKind | None
-) -> str | None:
-    """Say why nothing, or nothing good, was found."""
+def _reason(result: SourceResult, unlikely: Sequence[bool], kind: SourceKind | None) -> str | None:
+    """Say why nothing, or nothing good, was found; of each hit, whether it is unlikely to fit."""
     what = "source" if kind is None else f"{kind} source"
     if result.documents == 0:
         return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
-    if not shown:
+    if not unlikely:
         return f"no other of {counted(result.documents, 'passage')} was found"
-    if all(each.keyword is None and (each.candidate.cosine or 0.0) < min_cosine for each in shown):
+    if all(unlikely):
         passages = counted(result.documents, "passage")
         return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None
