@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
+from swarm_memory.schema.base import RETRIEVAL, counted, new_id
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
@@ -385,15 +385,14 @@ async def _called_first(
 
 def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
     """Return the answer: the memories, their notes, and why fewer came than were wanted."""
-    memories, reason = choice.memories, None
-    if sum(each.fits == "likely" for each in memories) < question.wanted:
-        reason = _why_fewer(question.search, result, fit, choice)
+    memories = choice.memories
+    likely = sum(each.fits == "likely" for each in memories)
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(question.text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=_notes(toolbox, memories),
-        reason=reason,
+        reason=_why_fewer(toolbox, result, fit, choice, likely) if likely < question.wanted else None,
         legs=result.legs,
         embedder=toolbox.embedder.name,
         notices=(*question.notices, *result.notices),
@@ -401,20 +400,18 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
     )
 
 
-def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choice) -> str:
-    """Say why fewer came than were wanted."""
-    of_all = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
-    own = [f"project {scope.project!r}" for scope in search.scopes if not (scope.project in of_all or is_teams(scope))]
-    team = ("what the team shares",) if any(map(is_teams, search.scopes)) else ()
-    where = " and ".join((*own, "the global scope", *team))
+def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice, likely: int) -> str:
+    """Say why fewer fit than were wanted."""
+    team = " and what the team shares" if toolbox.team else ""
+    where = f"project {toolbox.scope.project!r} and the global scope{team}"
     every = f"{counted(result.documents, 'memory')} in {where}"
     if result.documents == 0:
         return f"no memories yet in {where}"
     if fits := len(choice.fitting):
-        shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - len(choice.memories)
+        shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - likely
         return f"{shown}; {refused} left out, for another of them says otherwise" if refused > 0 else shown
     if not result.candidates:
-        return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
+        return f"none of {every} passes the filters and resembles the query"
     if fit.found >= fit.needed:
         return f"none of {every} fits: what is near is no advice for this"
     return f"none of {every} fits: by nearness and words together the best has {fit.found:.2f} of {fit.needed:.2f}"
