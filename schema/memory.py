@@ -190,6 +190,7 @@ class ScoredMemory(Model):
     item: MemoryItem
     score: float
     parts: ScoreParts
+    fits: Literal["likely", "unlikely"] = "likely"
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
     changed: str = ""
