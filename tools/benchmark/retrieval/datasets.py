@@ -164,7 +164,8 @@ def _is_number(text: str) -> bool:
 
 
 def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
-    """Return what of a dataset can be asked: no id stands twice in a group, and every gold is an item of its group.
+    """Return what of a dataset can be asked: no id stands twice in a group, every gold is an item of its group, and the
+    group has items.
 
     Raises `InputError` when no item or no question is left.
     """
@@ -172,9 +173,13 @@ def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
     asked: list[BenchmarkQuestion] = []
     again = [item for item in dataset.items if known.setdefault((item.group, item.id), item) is not item]
     skipped += [f"{where}: id {item.id!r} stands in group {item.group!r} before" for item in again]
+    groups = {group for group, _ in known}
     for question in dataset.questions:
-        if missing := [gold for gold in question.gold if (question.group, gold) not in known]:
-            skipped.append(f"{where}: a question's gold {missing[0]!r} is no item of group {question.group!r}")
+        group = question.group
+        if missing := [gold for gold in question.gold if (group, gold) not in known]:
+            skipped.append(f"{where}: a question's gold {missing[0]!r} is no item of group {group!r}")
+        elif group not in groups:
+            skipped.append(f"{where}: a question's group {group!r} has no items")
         else:
             asked.append(question)
     if not known or not asked:

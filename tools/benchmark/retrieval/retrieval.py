@@ -172,8 +172,9 @@ class RetrievalRun:
         skipped = [f"item {item_id!r}: {why}" for (_, item_id), why in bank.refused.items()]
         items = tuple(each for each in self.dataset.items if (each.group, each.id) not in bank.refused)
         self.dataset = complete(self.dataset.model_copy(update={"items": items}), self.dataset.name, skipped)
-        self.notes += note_of(skipped, "left out of all systems, since the bank refuses the text or that of a gold")
-        self.notes += note_of(bank.held_back, "in quarantine, where nothing finds them")
+        said = note_of(skipped, "left out of all systems, since the bank refuses the text or that of a gold")
+        said += note_of(bank.held_back, "in quarantine, where nothing finds them")
+        self.notes += [note for note in said if note not in self.notes]
 
     async def _systems(self) -> list[MemorySystem]:
         """Return what is measured, in order. Raises `InputError` for what cannot be."""

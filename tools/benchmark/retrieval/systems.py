@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError
-from swarm_memory.schema.memory import MAX_CONTENT
+from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.ports.models import RerankCandidate, Reranker
@@ -107,14 +107,17 @@ class Bank:
         started = time.perf_counter()
         for item in items:
             toolbox = self._at(own, item.time)
-            try:
-                written = [(await remember(toolbox, text, attribution=_SAID)).item for text in _parts(item.content)]
-            except InputError as error:
-                self.refused[group, item.id] = str(error)
-                continue
+            written, why = list[MemoryItem](), "it is blank"
+            for text in _parts(item.content):
+                try:
+                    written.append((await remember(toolbox, text, attribution=_SAID)).item)
+                except InputError as error:  # of a long text the end may be too short to stand alone
+                    why = str(error)
             for each in written:
                 ids.setdefault(each.id, []).append(item.id)
-            if any(each.status != "active" for each in written):
+            if not written:
+                self.refused[group, item.id] = why
+            elif any(each.status != "active" for each in written):
                 self.held_back.append(item.id)
         seconds = time.perf_counter() - started
         if times := [item.time for item in items if item.time]:
