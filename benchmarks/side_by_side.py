@@ -161,7 +161,7 @@ async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str
                 began = time.perf_counter()
                 found = await side.server.retrieve(BenchmarkQuestion(query=question, group=GROUP), K)
                 side.search.append((time.perf_counter() - began) * 1000)
-                side.found += f"item{number}" in found
+                side.found += f"item{number}" in found.items
 
 
 def children() -> set[int]:

@@ -1,7 +1,6 @@
-"""The retrieval suite of `swarm-memory benchmark run` with systems that are not the product, and other memory systems.
+"""The retrieval suite of `swarm-memory benchmark run` beside other memory systems.
 
-    python benchmarks/retrieval/run.py -o systems=hybrid,hybrid+rerank -o dataset=locomo -o path=locomo10.json
-    python benchmarks/retrieval/run.py --config outside.json
+    python benchmarks/retrieval/run.py --config outside.json -o dataset=locomo -o path=locomo10.json
 
 It takes what `swarm-memory benchmark run` takes, and `benchmark report` reads and compares its runs.
 docs/BENCHMARKS.md says what each system is.

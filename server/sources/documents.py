@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
-from swarm_memory.server.sources.chunks import chunks, markdown_blocks
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
+from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"

@@ -1,4 +1,4 @@
-"""The repository's retrieval suite: systems that are not the product, and other memory systems over MCP."""
+"""The repository's retrieval suite: other memory systems over MCP."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Reports
@@ -28,11 +28,6 @@ async def _run(toolbox: Toolbox, root: Path, reports: Reports, **options: Any) -
 
 def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
     return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
-
-
-async def test_a_rerank_system_needs_a_reranker(toolbox: Toolbox, root: Path, reports: Reports) -> None:
-    with pytest.raises(InputError, match="a rerank system needs"):
-        await _run(toolbox, root, reports, systems="hybrid+rerank")
 
 
 def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -11,7 +11,15 @@ import pytest
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.retrieval.datasets import cut, info_of, locomo, longmemeval, sample, with_foreign
+from swarm_memory.tools.benchmark.retrieval.datasets import (
+    cut,
+    info_of,
+    locomo,
+    longmemeval,
+    note_of,
+    sample,
+    with_foreign,
+)
 from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
@@ -54,7 +62,7 @@ def test_the_sample_is_large_hard_and_of_several_groups_and_times() -> None:
 
 
 def test_locomo_is_read_by_turns_with_captions_and_times() -> None:
-    data = locomo(_conversation(), "f.json")
+    data = locomo(_conversation(), "f.json", [])
     assert [item.content for item in data.items] == ["Ann: word1", "Ann: word2 a red bike"]
     assert {item.part for item in data.items} == {"D1"}
     assert f"{data.items[0].time:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
@@ -63,14 +71,16 @@ def test_locomo_is_read_by_turns_with_captions_and_times() -> None:
 
 
 def test_locomo_is_read_by_sessions() -> None:
-    data = locomo(_conversation(), "f.json", by_session=True)
+    skipped: list[str] = []
+    data = locomo(_conversation(), "f.json", skipped, by_session=True)
     (item,) = data.items
     assert (item.id, item.content) == ("D1", "Ann: word1\nAnn: word2 a red bike")
-    assert data.questions[0].gold == ("D1",)
+    assert [each.gold for each in data.questions] == [("D1",)]
+    assert skipped == ["f.json[0].qa[1].evidence: it names nothing that was said"]
 
 
 def test_a_longmemeval_session_becomes_a_document() -> None:
-    data = longmemeval([_record()], "f.json")
+    data = longmemeval([_record()], "f.json", [])
     (item,) = data.items
     assert item.content == "user: I like tea.\nassistant: Noted."
     assert data.questions[0].gold == ("s1",)
@@ -78,7 +88,7 @@ def test_a_longmemeval_session_becomes_a_document() -> None:
 
 
 def test_a_longmemeval_question_without_an_answer_has_no_gold() -> None:
-    data = longmemeval([_record(), _record("q2_abs")], "f.json")
+    data = longmemeval([_record(), _record("q2_abs")], "f.json", [])
     assert [question.gold for question in data.questions] == [("s1",), ()]
     assert data.questions[1].category == "abstention"
 
@@ -104,18 +114,19 @@ PARTS = "haystack_session_ids, haystack_dates and haystack_sessions"
     ],
 )
 def test_a_published_file_of_another_shape_is_refused_with_the_place(
-    read: Callable[[object, str], Dataset], value: object, said: str
+    read: Callable[[object, str, list[str]], Dataset], value: object, said: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        read(value, "f.json")
+        read(value, "f.json", [])
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"items": [{"id": "x", "content": "y"}] * 2}, "id 'x' stands 2 times in group ''"),
-        ({"questions": [{"query": "q", "gold": ["zz"]}]}, "questions[0].gold: 'zz' is no item of group ''"),
+        ({"items": {}}, "tiny.json.items: Input should be a valid tuple"),
+        ({"colour": 1}, "tiny.json.colour: Extra inputs"),
+        ({"questions": [{"query": "q", "gold": ["zz"]}]}, "a question's gold 'zz' is no item of group ''"),
         ({"questions": [{"gold": ["x"]}]}, "tiny.json.questions[0].query: Field required"),
         ({"items": [{"id": "x", "content": "y", "colour": 1}]}, "tiny.json.items[0].colour: Extra inputs"),
     ],
@@ -125,19 +136,58 @@ def test_a_normalized_file_that_cannot_be_asked_is_refused(tmp_path: Path, chang
     good = {"name": "t", "items": [{"id": "x", "content": "y"}], "questions": [{"query": "q", "gold": ["x"]}]}
     file.write_text(json.dumps(good | change), encoding="utf-8")
     with pytest.raises(InputError) as refused:
-        load("file", file)
+        load("file", file, [])
     assert said in str(refused.value)
+
+
+def _with_bad_rows(folder: Path, form: str) -> Path:
+    """Write a file with what can be asked, and some rows that cannot be used; return its path, or its folder."""
+    if form == "beir":
+        _beir(folder, "1\td1\t1\nq2\td9\t1\n1 d2\n")
+        with (folder / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+            corpus.write('{"_id": "d3"}\nno JSON\n')
+        return folder
+    good: Any = {
+        "file": {
+            "name": "t",
+            "items": [{"id": "x", "content": "y"}, {"id": "x", "content": "z"}, {"id": "5", "content": 5}],
+            "questions": [{"query": "q", "gold": ["x"]}, {"query": "r", "gold": ["x", "5"]}],
+        },
+        "locomo": _conversation(session_1=[*_conversation()[0]["conversation"]["session_1"], *WITHOUT_TEXT]),
+        "longmemeval": [_record(), _record("q2", answer_session_ids=["s9"]), _record("q3", haystack_dates=["soon"])],
+    }[form]
+    (folder / "f.json").write_text(json.dumps(good if form != "locomo" else [*good, {"qa": []}]), encoding="utf-8")
+    return folder / "f.json"
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("file", ["items[2].content: ", "id 'x' stands in group '' before", "a question's gold '5' is no item"]),
+        ("beir", ["corpus.jsonl: line 3.text", "line 4: this is no JSON", "qrels.tsv: line 3: it must", "'d9'"]),
+        ("locomo", ["[0].conversation.session_1[2].text", "[0].qa[1].evidence", "[1].conversation: Field"]),
+        ("longmemeval", ["[2].haystack_dates[0]: 'soon' is no date", "gold 's9' is no item"]),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_left_out_and_named(tmp_path: Path, form: Any, said: list[str]) -> None:
+    skipped: list[str] = []
+    assert len(load(form, _with_bad_rows(tmp_path, form), skipped).questions) == 1
+    assert len(skipped) == len(said)
+    assert all(any(each in fault for fault in skipped) for each in said)
+    (note,) = note_of(["a", *skipped * 3])
+    assert note.startswith(f"{3 * len(said) + 1} rows left out: a; ")
+    assert note.endswith("; …")
 
 
 def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"name":\n oops}', encoding="utf-8")
     with pytest.raises(InputError, match=r"bad\.json: this is no JSON: .* line 2, column 2"):
-        load("file", file)
+        load("file", file, [])
     with pytest.raises(InputError, match="cannot be read"):
-        load("file", tmp_path / "none.json")
+        load("file", tmp_path / "none.json", [])
     with pytest.raises(InputError, match="needs a path"):
-        load("locomo", None)
+        load("locomo", None, [])
 
 
 def _beir(folder: Path, qrels: str) -> Path:
@@ -152,7 +202,7 @@ def _beir(folder: Path, qrels: str) -> Path:
 
 
 def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
-    data = load("beir", _beir(tmp_path, "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t0\n"))
+    data = load("beir", _beir(tmp_path, "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t0\n"), [])
     assert [item.content for item in data.items] == ["T\none", "two"]
     assert [(question.query, question.gold) for question in data.questions] == [("first?", ("d1",))]
 
@@ -167,25 +217,36 @@ def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
 )
 def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        load("beir", _beir(tmp_path, qrels))
+        load("beir", _beir(tmp_path, qrels), [])
     assert said in str(refused.value)
 
 
-def test_questions_are_held_by_their_hash_and_those_of_a_conversation_together(dataset: Dataset) -> None:
+def test_every_tenth_question_is_held_or_those_of_an_odd_hash_and_the_split_is_in_the_name(dataset: Dataset) -> None:
     whole = sample()
-    held, tune = (cut(whole, split=each, limit=None).questions for each in ("held", "tune"))
-    assert 0.35 < len(held) / len(whole.questions) < 0.65
-    assert sorted(each.query for each in (*held, *tune)) == sorted(each.query for each in whole.questions)
+    held, tune = (cut(whole, split=each, limit=None) for each in ("held", "tune"))
+    assert held.questions == whole.questions[9::10]
+    assert (held.name, tune.name) == (f"{whole.name}-held", f"{whole.name}-tune")
+    odd, even = (cut(whole, split=each, limit=None).questions for each in ("held-hash", "tune-hash"))
+    assert 0.35 < len(odd) / len(whole.questions) < 0.65
+    for parts in ((held.questions, tune.questions), (odd, even)):
+        assert sorted(each.query for part in parts for each in part) == sorted(each.query for each in whole.questions)
     talk = dataset.model_copy(update={"name": "locomo"})
-    assert cut(talk, split="tune", limit=None) == talk
-    with pytest.raises(InputError, match="no question is left"):
-        cut(talk, split="held", limit=None)
+    assert cut(talk, split="tune-hash", limit=None).questions == talk.questions
+    for split in ("held-hash", "held"):
+        with pytest.raises(InputError, match=f"no question is left of split {split}"):
+            cut(talk, split=split, limit=None)
 
 
 def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:
     foreign = with_foreign(dataset, ["bread", "tides", "chess"]).questions[len(dataset.questions) :]
     asked = [(each.query, each.group, each.gold) for each in foreign]
     assert asked == [("bread", "a", ()), ("tides", "b", ()), ("chess", "a", ())]
+    others = with_foreign(dataset, None).questions[len(dataset.questions) :]
+    assert [(each.query, each.group) for each in others] == [
+        (each.query, "b" if each.group == "a" else "a") for each in dataset.questions
+    ]
+    with pytest.raises(InputError, match="has one group"):
+        with_foreign(cut(dataset, split="all", limit=1), None)
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:

@@ -5,24 +5,33 @@ import json
 import random
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from systems.rerank import RerankSystem
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
-from swarm_memory.tools.benchmark.retrieval.systems import Bank, BankSystem, MemorySystem, OkapiSystem
+from swarm_memory.tools.benchmark.retrieval.systems import (
+    Answer,
+    Bank,
+    BankSystem,
+    ContextSystem,
+    Filled,
+    Groups,
+    MemorySystem,
+    OkapiSystem,
+    RerankSystem,
+)
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 
 async def _filled(system: MemorySystem, dataset: Dataset) -> MemorySystem:
-    for group, items in by_group(dataset).items():
-        await system.ingest(group, items)
+    await system.fill(by_group(dataset))
     return system
 
 
@@ -32,18 +41,20 @@ async def test_the_hybrid_system_answers_exactly_what_the_bank_answers(toolbox: 
     question = dataset.questions[0]
     found = await retrieve(bank.within(question.group), question.query, k=3)
     assert found.memories
-    assert await system.retrieve(question, 3) == bank.items_of("a", [each.item.id for each in found.memories])
+    answer = await system.retrieve(question, 3)
+    assert answer == Answer(bank.items_of("a", [each.item.id for each in found.memories]), fits=True)
 
 
 async def test_no_system_finds_items_of_another_group(toolbox: Toolbox, dataset: Dataset) -> None:
     systems = [
         BankSystem("hybrid", Bank(toolbox), toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0})),
+        ContextSystem("hybrid+context", toolbox),
         OkapiSystem(),
     ]
     for system in systems:
         await _filled(system, dataset)
         for question in dataset.questions:
-            found = await system.retrieve(question, 10)
+            found = (await system.retrieve(question, 10)).items
             assert all(each.startswith(question.group) for each in found)
             # Okapi's idf is 0 or less for every word of a group of two
             assert found[:1] == [question.gold[0]] or (system.name == "bm25-okapi" and question.group == "b")
@@ -53,7 +64,42 @@ async def test_a_leg_alone_gives_only_what_it_found_itself(toolbox: Toolbox, dat
     settings = toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0, "vector_weight": 0.0, "delta": 0.0})
     system = await _filled(BankSystem("keyword", Bank(toolbox), settings, "keyword"), dataset)
     question = BenchmarkQuestion(query="sRGB", gold=("a3",), group="a")
-    assert await system.retrieve(question, 10) == ["a3"]
+    assert await system.retrieve(question, 10) == Answer(["a3"], fits=True)
+
+
+async def test_what_the_gate_lets_pass_is_all_that_a_prompt_gets(toolbox: Toolbox, dataset: Dataset) -> None:
+    bank = Bank(toolbox)
+    system = await _filled(BankSystem("hybrid-gated", bank, toolbox.settings.retrieve, gated=True), dataset)
+    assert (await system.retrieve(dataset.questions[0], 10)).items[0] == "a2"
+    foreign = BenchmarkQuestion(query="ripe bananas for a cake on Sunday", group="a")
+    assert await system.retrieve(foreign, 10) == Answer([], fits=False)
+
+
+async def test_items_with_their_own_times_are_found_by_a_time_that_the_question_names(toolbox: Toolbox) -> None:
+    day = datetime(2024, 5, 20, tzinfo=UTC)
+    items = [
+        BenchmarkItem(
+            id=str(weeks), content=f"The release train left platform {weeks}", time=day - timedelta(7 * weeks)
+        )
+        for weeks in range(6)
+    ]
+    system = BankSystem("hybrid+temporal", Bank(toolbox, dated=True), toolbox.settings.retrieve)
+    await system.fill({"": items})
+    for weeks in ("three", "two"):
+        question = BenchmarkQuestion(query=f"which platform did the release train leave {weeks} weeks ago", now=day)
+        assert (await system.retrieve(question, 3)).items[0] == {"two": "2", "three": "3"}[weeks]
+        asked_last = question.model_copy(update={"now": None})
+        assert (await system.retrieve(asked_last, 3)).items[0] == {"two": "2", "three": "3"}[weeks]
+
+
+async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: Toolbox) -> None:
+    said = ["Ann: Did you ever see the northern lights?", "Bob: Once, from a boat.", "Ann: I buy bread on Mondays."]
+    items = [BenchmarkItem(id=str(at), content=each, part="one") for at, each in enumerate(said)]
+    apart = [item.model_copy(update={"group": "apart", "part": ""}) for item in items]
+    system = ContextSystem("hybrid+context", toolbox)
+    await system.fill({"": items, "apart": apart})
+    question = BenchmarkQuestion(query="where were the northern lights seen")
+    assert list((await system.retrieve(question, 3)).items)[:2] == ["0", "1"]
 
 
 def _talk(*lines: str) -> list[BenchmarkItem]:
@@ -77,20 +123,18 @@ class Fixed:
 
     name = "fixed"
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None: ...
+    async def fill(self, groups: Groups) -> Filled:
+        return Filled(0.0)
 
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        return ["0", "1", "2", "3"][:k]
-
-    async def size_bytes(self) -> int | None:
-        return None
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        return Answer(["0", "1", "2", "3"][:k], fits=True)
 
 
 async def test_a_reranker_orders_the_pool_and_what_it_did_not_judge_follows() -> None:
-    system = RerankSystem(Fixed(), Backwards(), pool=3)
-    await system.ingest("", _talk("a", "b", "c", "d"))
-    assert list(await system.retrieve(BenchmarkQuestion(query="q"), 4)) == ["2", "1", "0", "3"]
-    assert list(await system.retrieve(BenchmarkQuestion(query="broken"), 2)) == ["0", "1"]
+    system = RerankSystem("fixed+rerank", Fixed(), Backwards(), pool=3)
+    await system.fill({"": _talk("a", "b", "c", "d")})
+    assert await system.retrieve(BenchmarkQuestion(query="q"), 4) == Answer(["2", "1", "0", "3"], fits=True)
+    assert await system.retrieve(BenchmarkQuestion(query="broken"), 2) == Answer(["0", "1"], fits=True)
     assert system.unjudged == 1
 
 

@@ -14,8 +14,8 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
-from swarm_memory.server.sources.chunks import MAX_WORDS, OVERLAP_WORDS, word_count
 from swarm_memory.server.sources.documents import page, read_documents
+from swarm_memory.tools.sources.chunks import MAX_WORDS, OVERLAP_WORDS, word_count
 
 
 def write(folder: Path, name: str, data: str | bytes) -> Path:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.sources import chunks as cutting
-from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 from swarm_memory.server.sources.documents import document_passages, page, read_documents
 from swarm_memory.server.sources.files import decode, is_binary
+from swarm_memory.tools.sources import chunks as cutting
+from swarm_memory.tools.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 
 LINES = st.one_of(
     st.text(alphabet="ab .!?\t", max_size=80),

@@ -110,7 +110,9 @@ def _notes(before: BenchmarkRun, after: BenchmarkRun, *, same_cases: bool) -> It
     if before.suite != after.suite:
         yield f"these are different suites: {before.suite} and {after.suite}"
     if not _same_data(before.results, after.results):
-        yield "the runs were made on different data: no figure can be compared in pairs"
+        names = [each.dataset.name for each in (before.results, after.results) if each.dataset]
+        which = f" ({' and '.join(names)})" if len({*names}) > 1 else ""
+        yield f"the runs were made on different data{which}: no figure can be compared in pairs"
     elif not same_cases:
         yield "single cases are not known of both runs, or are not the same: nothing was compared in pairs"
     for name in ("settings", "options", "versions", "machine"):

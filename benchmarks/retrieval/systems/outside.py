@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import Field, JsonValue
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.tools.benchmark.retrieval.systems import Answer, Filled, Groups
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -60,6 +62,12 @@ class OutsideMemory:
         self._known: dict[str, dict[str, str]] = {}
         """By group, the item of each id and of each text that the system may answer with."""
 
+    async def fill(self, groups: Groups) -> Filled:
+        started = time.perf_counter()
+        for group, items in groups.items():
+            await self.ingest(group, items)
+        return Filled(time.perf_counter() - started)
+
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
         known = self._known.setdefault(group, {})
         for item in items:
@@ -70,15 +78,13 @@ class OutsideMemory:
             if self.config.store.results:
                 known |= {str(given): item.id for given in _listed(_at(answer, self.config.store.results))}
 
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
         search, known = self.config.search, self._known[question.group]
         values: Values = {"query": question.query, "k": k, "group": question.group}
         answer = await self._call(question.group, search, values)
         found = [_named(hit, search, known) for hit in _listed(_at(answer, search.results))]
-        return list(dict.fromkeys(each for each in found if each is not None))[:k]
-
-    async def size_bytes(self) -> int | None:
-        return None
+        ids = list(dict.fromkeys(each for each in found if each is not None))[:k]
+        return Answer(ids, bool(ids))
 
     async def client(self, group: str) -> "Client":
         """Return the client of a group's process, which is started where none is. Raises `ConfigError`."""

@@ -1,29 +1,43 @@
-"""Datasets of retrieval in one form, checked, cut and hashed: the sample, files, BEIR, LoCoMo and LongMemEval."""
+"""Datasets of retrieval in one form, checked, cut and hashed: the sample, files, BEIR, LoCoMo and LongMemEval.
+
+A row that cannot be used is left out, and why is put down in the list `skipped`. It is an `InputError` when a file is
+no such file, or when nothing of it is left.
+"""
 
 import hashlib
+import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import groupby
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from swarm_memory.schema.base import digest
+from swarm_memory.schema.base import counted, digest
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset, DatasetInfo
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.suite import checked
+from swarm_memory.tools.text.cleaning import one_line
 
-Split = Literal["all", "tune", "held"]
-"""held: the questions whose hash is odd; tune: the others, on which parameters are chosen."""
+Split = Literal["all", "tune", "held", "tune-hash", "held-hash"]
+"""held: every tenth question in the order of the file; held-hash: those whose hash is odd; tune, tune-hash: the others,
+on which parameters are chosen."""
+
+HELD_EVERY = 10
 
 CONVERSATIONS = ("locomo", "locomo-sessions")
-"""Of these a whole group is held or not: its questions are about one conversation."""
+"""Of these a whole group is held by its hash or not: its questions are about one conversation."""
 
 FOREIGN = "foreign"
 """The category of questions that have nothing to do with the items."""
+
+NAMED = 5
+"""So many of those that are left out are named; the others are counted."""
+
+T = TypeVar("T")
+Text = Annotated[str, Field(min_length=1)]
 
 
 class Published(BaseModel):
@@ -35,53 +49,112 @@ class Published(BaseModel):
 class _Line(Published):
     """A document of BEIR, or a query, which has no title."""
 
-    id: str = Field(alias="_id", coerce_numbers_to_str=True)
+    id: str = Field(alias="_id", coerce_numbers_to_str=True, min_length=1)
     text: str
     title: str | None = None
 
 
-_LINE = TypeAdapter(_Line)
+class _File(BaseModel):
+    """A file in the normalized form, before its rows are looked at."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Text
+    items: tuple[Any, ...]
+    questions: tuple[Any, ...]
+
+
+_LINE, _FILE, _ROWS = TypeAdapter(_Line), TypeAdapter(_File), TypeAdapter(tuple[Any, ...])
+_ITEM, _QUESTION = TypeAdapter(BenchmarkItem), TypeAdapter(BenchmarkQuestion)
+
+
+def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
+    """Return the note on rows that are left out, the first of them named; nothing where there are none."""
+    if not skipped:
+        return []
+    named = "; ".join(one_line(each, 200) for each in skipped[:NAMED])
+    return [f"{counted(len(skipped), 'row')} {what}: {named}{'; …' if len(skipped) > NAMED else ''}"]
+
+
+def _rows(form: TypeAdapter[T], values: Iterable[object], where: str, skipped: list[str]) -> Iterator[tuple[int, T]]:
+    """Yield the rows that have a form, with their places in a list."""
+    for at, value in enumerate(values):
+        try:
+            row = checked(form, value, f"{where}[{at}]")
+        except InputError as error:
+            skipped.append(str(error))
+        else:
+            yield at, row
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{where}: it is nested too deep") from error
 
 
 def sample() -> Dataset:
     """Return the dataset that ships: notes of coding work and questions about them."""
     text = files("swarm_memory.tools.benchmark").joinpath("data", "sample.json").read_text(encoding="utf-8")
-    return complete(Dataset.model_validate_json(text), "sample")
+    return Dataset.model_validate_json(text)
 
 
-def normalized(value: object, where: str) -> Dataset:
+def normalized(value: object, where: str, skipped: list[str]) -> Dataset:
     """Return the dataset of a file in the normalized form. Raises `InputError`."""
-    return complete(checked(TypeAdapter(Dataset), value, where), where)
+    file = checked(_FILE, value, where)
+    items = tuple(item for _, item in _rows(_ITEM, file.items, f"{where}.items", skipped))
+    questions = tuple(each for _, each in _rows(_QUESTION, file.questions, f"{where}.questions", skipped))
+    return complete(Dataset(name=file.name, items=items, questions=questions), where, skipped)
 
 
-def beir(
-    name: str, corpus: Iterable[object], queries: Iterable[object], judgements: Iterable[str], where: Mapping[str, str]
-) -> Dataset:
-    """Return the dataset of a folder in BEIR's form; `where` names its three files. Raises `InputError`."""
-    documents = [checked(_LINE, row, f"{where['corpus']}: line {at}") for at, row in enumerate(corpus, start=1)]
-    asked = [checked(_LINE, row, f"{where['queries']}: line {at}") for at, row in enumerate(queries, start=1)]
-    relevant = _judged(judgements, where["qrels"])
+def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
+    """Return the dataset of a folder in BEIR's form, of the texts of its corpus, queries and judgements, in this order,
+    by the names of their files. Raises `InputError`.
+    """
+    (corpus, documents), (queries, asked), (qrels, judgements) = texts.items()
     items = tuple(
         BenchmarkItem(id=each.id, content=content)
-        for each in documents
+        for each in _lines(documents, corpus, skipped)
         if (content := "\n".join(part for part in (each.title, each.text) if part and part.strip()))
     )
+    relevant = _judged(judgements, qrels, skipped)
     questions = tuple(
-        BenchmarkQuestion(query=each.text, gold=tuple(relevant[each.id])) for each in asked if each.id in relevant
+        BenchmarkQuestion(query=each.text, gold=tuple(relevant[each.id]))
+        for each in _lines(asked, queries, skipped)
+        if each.id in relevant and each.text
     )
-    return complete(Dataset(name=name, items=items, questions=questions), where["qrels"])
+    return complete(Dataset(name=name, items=items, questions=questions), qrels, skipped)
 
 
-def _judged(lines: Iterable[str], where: str) -> dict[str, list[str]]:
+def _lines(text: str, name: str, skipped: list[str]) -> Iterator[_Line]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{name}: line {number}"
+        try:
+            row = checked(_LINE, parsed(line, place), place)
+        except InputError as error:
+            skipped.append(str(error))
+        else:
+            yield row
+
+
+def _judged(text: str, name: str, skipped: list[str]) -> dict[str, list[str]]:
     """Return the relevant documents of each query, from lines of `query-id corpus-id score`, with tabs between."""
     relevant: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         cells = line.split("\t")
         if not line.strip() or (number == 1 and not _is_number(cells[-1])):
             continue
         if len(cells) != 3 or not _is_number(cells[2]):
-            raise InputError(f"{where}: line {number}: it must be query-id, corpus-id and score, with tabs between")
-        if float(cells[2]) > 0:
+            skipped.append(f"{name}: line {number}: it must be query-id, corpus-id and score, with tabs between")
+        elif float(cells[2]) > 0:
             relevant.setdefault(cells[0], []).append(cells[1])
     return relevant
 
@@ -90,46 +163,69 @@ def _is_number(text: str) -> bool:
     return text.strip().removeprefix("-").replace(".", "", 1).isdecimal()
 
 
-def complete(dataset: Dataset, where: str) -> Dataset:
-    """Return the dataset when it can be asked. Raises `InputError` for an id twice, and for a gold that is nowhere."""
-    if not dataset.items or not dataset.questions:
-        raise InputError(f"{where}: it has {len(dataset.items)} items and {len(dataset.questions)} questions")
-    counts = Counter((item.group, item.id) for item in dataset.items)
-    (group, item_id), times = counts.most_common(1)[0]
-    if times > 1:
-        raise InputError(f"{where}: id {item_id!r} stands {times} times in group {group!r}")
-    for at, question in enumerate(dataset.questions):
-        missing = [gold for gold in question.gold if (question.group, gold) not in counts]
-        if missing:
-            raise InputError(f"{where}: questions[{at}].gold: {missing[0]!r} is no item of group {question.group!r}")
-    return dataset
+def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
+    """Return what of a dataset can be asked: no id stands twice in a group, every gold is an item of its group, and the
+    group has items.
+
+    Raises `InputError` when no item or no question is left.
+    """
+    known: dict[tuple[str, str], BenchmarkItem] = {}
+    asked: list[BenchmarkQuestion] = []
+    again = [item for item in dataset.items if known.setdefault((item.group, item.id), item) is not item]
+    skipped += [f"{where}: id {item.id!r} stands in group {item.group!r} before" for item in again]
+    groups = {group for group, _ in known}
+    for question in dataset.questions:
+        group = question.group
+        if missing := [gold for gold in question.gold if (group, gold) not in known]:
+            skipped.append(f"{where}: a question's gold {missing[0]!r} is no item of group {group!r}")
+        elif group not in groups:
+            skipped.append(f"{where}: a question's group {group!r} has no items")
+        else:
+            asked.append(question)
+    if not known or not asked:
+        left = f"{where}: it has {len(known)} items and {len(asked)} questions that can be asked"
+        raise InputError("; ".join((left, *note_of(skipped))))
+    return Dataset(name=dataset.name, items=tuple(known.values()), questions=tuple(asked))
 
 
 def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
-    """Return the first `limit` questions of a split, with the items of their groups. Raises `InputError` for none."""
+    """Return the first `limit` questions of a split, with the items of their groups; the split is in its name.
+
+    Raises `InputError` when no question is left.
+    """
     questions: Sequence[BenchmarkQuestion] = dataset.questions
     if split != "all":
-        whole = dataset.name in CONVERSATIONS
-        questions = [each for each in questions if _is_held(each.group if whole else each.query) == (split == "held")]
+        is_wanted = split.startswith("held")
+        numbered = enumerate(questions, start=1)
+        questions = [each for at, each in numbered if _is_held(dataset.name, each, at, split) == is_wanted]
     questions = questions[:limit]
     if not questions:
         raise InputError(f"{dataset.name}: no question is left of split {split}, limit {limit}")
     asked = {each.group for each in questions}
     items = tuple(item for item in dataset.items if item.group in asked)
-    return Dataset(name=dataset.name, items=items, questions=tuple(questions))
+    name = dataset.name if split == "all" else f"{dataset.name}-{split}"
+    return Dataset(name=name, items=items, questions=tuple(questions))
 
 
-def _is_held(name: str) -> bool:
-    return int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) % 2 == 1
+def _is_held(name: str, question: BenchmarkQuestion, number: int, split: Split) -> bool:
+    if not split.endswith("hash"):
+        return number % HELD_EVERY == 0
+    hashed = question.group if name in CONVERSATIONS else question.query
+    return int(hashlib.sha256(hashed.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) % 2 == 1
 
 
-def with_foreign(dataset: Dataset, queries: Sequence[str]) -> Dataset:
-    """Return the dataset with questions that nothing in any of its groups answers, given out to the groups in turn."""
+def with_foreign(dataset: Dataset, queries: Sequence[str] | None) -> Dataset:
+    """Return the dataset with questions that nothing in any of its groups answers, given out to the groups in turn.
+
+    None: its own questions, each put to the group behind its own. Raises `InputError` when that is the same.
+    """
     groups = list(by_group(dataset))
-    asked = (
-        BenchmarkQuestion(query=query, group=groups[at % len(groups)], category=FOREIGN)
-        for at, query in enumerate(queries)
-    )
+    if queries is None and len(groups) < 2:
+        raise InputError(f"option foreign: {dataset.name} has one group: there is no other to put its questions to")
+    given = [(at, query) for at, query in enumerate(queries or ())]
+    if queries is None:
+        given = [(groups.index(each.group) + 1, each.query) for each in dataset.questions]
+    asked = (BenchmarkQuestion(query=query, group=groups[at % len(groups)], category=FOREIGN) for at, query in given)
     return dataset.model_copy(update={"questions": (*dataset.questions, *asked)})
 
 
@@ -159,7 +255,7 @@ _EVIDENCE = re.compile(r"D(\d+):(\d+)")
 
 class _Turn(Published):
     speaker: str
-    dia_id: str
+    dia_id: Text
     text: str
     blip_caption: str | None = None
 
@@ -169,7 +265,7 @@ class _Turn(Published):
 
 
 class _Asked(Published):
-    question: str
+    question: Text
     answer: str | None = Field(default=None, coerce_numbers_to_str=True)
     evidence: tuple[str, ...] = ()
     category: int = 0
@@ -177,7 +273,7 @@ class _Asked(Published):
 
 class _Conversation(Published):
     conversation: dict[str, JsonValue]
-    qa: tuple[_Asked, ...]
+    qa: tuple[Any, ...]
 
 
 class _Said(Published):
@@ -186,22 +282,22 @@ class _Said(Published):
 
 
 class _Record(Published):
-    question_id: str = Field(min_length=1)
+    question_id: str = Field(min_length=1, max_length=400)
     question_type: str
-    question: str
+    question: Text
     answer: str = Field(coerce_numbers_to_str=True)
     question_date: str
-    haystack_session_ids: tuple[str, ...]
+    haystack_session_ids: tuple[Text, ...]
     haystack_dates: tuple[str, ...]
     haystack_sessions: tuple[tuple[_Said, ...], ...]
     answer_session_ids: tuple[str, ...]
 
 
-_TURNS, _CONVERSATIONS = TypeAdapter(tuple[_Turn, ...]), TypeAdapter(tuple[_Conversation, ...])
-_RECORDS = TypeAdapter(tuple[_Record, ...])
+_TURN, _ASKED, _CONVERSATION = TypeAdapter(_Turn), TypeAdapter(_Asked), TypeAdapter(_Conversation)
+_RECORD = TypeAdapter(_Record)
 
 
-def locomo(value: object, where: str, *, by_session: bool = False) -> Dataset:
+def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = False) -> Dataset:
     """Return LoCoMo: each turn, or all turns of a session, an item, each conversation a group. Raises `InputError`.
 
     A turn's document is speaker, text and the caption of its picture. Questions whose evidence names no turn that
@@ -209,27 +305,26 @@ def locomo(value: object, where: str, *, by_session: bool = False) -> Dataset:
     """
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
-    for number, record in enumerate(checked(_CONVERSATIONS, value, where)):
-        group = f"conversation-{number + 1}"
-        sessions = list(_sessions_of(record, f"{where}[{number}].conversation"))
-        own = list(_items(group, sessions, by_session=by_session))
+    for at, talk in _rows(_CONVERSATION, checked(_ROWS, value, where), where, skipped):
+        group = f"conversation-{at + 1}"
+        sessions = list(_sessions_of(talk, f"{where}[{at}].conversation", skipped))
+        items += _items(group, sessions, by_session=by_session)
         turns = {turn.dia_id for _, _, said in sessions for turn in said}
-        known = {item.id for item in own}
-        for asked in record.qa:
+        for number, asked in _rows(_ASKED, talk.qa, f"{where}[{at}].qa", skipped):
             named = ((int(session), int(turn)) for session, turn in _EVIDENCE.findall(" ".join(asked.evidence)))
             there = [(session, turn) for session, turn in named if f"D{session}:{turn}" in turns]
-            ids = dict.fromkeys(f"D{session}" if by_session else f"D{session}:{turn}" for session, turn in there)
-            gold = tuple(each for each in ids if each in known)
-            if gold:
-                category = LOCOMO_CATEGORIES.get(asked.category, str(asked.category))
-                questions.append(
-                    BenchmarkQuestion(
-                        query=asked.question, gold=gold, group=group, answer=asked.answer, category=category
-                    )
+            gold = dict.fromkeys(f"D{session}" if by_session else f"D{session}:{turn}" for session, turn in there)
+            if not gold:
+                skipped.append(f"{where}[{at}].qa[{number}].evidence: it names nothing that was said")
+                continue
+            category = LOCOMO_CATEGORIES.get(asked.category, str(asked.category))
+            questions.append(
+                BenchmarkQuestion(
+                    query=asked.question, gold=tuple(gold), group=group, answer=asked.answer, category=category
                 )
-        items += own
+            )
     name = "locomo-sessions" if by_session else "locomo"
-    return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
+    return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where, skipped)
 
 
 _Session = tuple[int, datetime | None, tuple[_Turn, ...]]
@@ -244,38 +339,48 @@ def _items(group: str, sessions: Iterable[_Session], *, by_session: bool) -> Ite
                 yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
 
 
-def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
+def _sessions_of(record: _Conversation, where: str, skipped: list[str]) -> Iterator[_Session]:
     numbers = [int(found[1]) for found in map(_SESSION.fullmatch, record.conversation) if found]
     for number in sorted(numbers):
-        key = f"session_{number}"
+        key, time = f"session_{number}", None
         moment = record.conversation.get(f"{key}_date_time")
-        time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time") if isinstance(moment, str) else None
-        yield number, time, checked(_TURNS, record.conversation[key], f"{where}.{key}")
+        try:
+            if isinstance(moment, str):
+                time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time")
+            said = checked(_ROWS, record.conversation[key], f"{where}.{key}")
+        except InputError as error:
+            skipped.append(str(error))
+        else:
+            yield number, time, tuple(turn for _, turn in _rows(_TURN, said, f"{where}.{key}", skipped))
 
 
-def longmemeval(value: object, where: str) -> Dataset:
+def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
     """Return LongMemEval: each session an item, each question's haystack a group. Raises `InputError`.
 
     Questions without an answer (`_abs`) have no gold: they count for answers, not for retrieval.
     """
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
-    for number, record in enumerate(checked(_RECORDS, value, where)):
-        own = list(_haystack(record, f"{where}[{number}]"))
-        kept = {item.id for item in own}
-        items += own
+    for at, record in _rows(_RECORD, checked(_ROWS, value, where), where, skipped):
         has_answer = not record.question_id.endswith(ABSTENTION)
+        try:
+            own = list(_haystack(record, f"{where}[{at}]"))
+            now = _published(record.question_date, f"{where}[{at}].question_date")
+        except InputError as error:
+            skipped.append(str(error))
+            continue
+        items += own
         questions.append(
             BenchmarkQuestion(
                 query=record.question,
-                gold=tuple(each for each in dict.fromkeys(record.answer_session_ids) if each in kept and has_answer),
+                gold=tuple(dict.fromkeys(record.answer_session_ids)) if has_answer else (),
                 group=record.question_id,
                 answer=record.answer,
                 category=record.question_type if has_answer else "abstention",
-                now=_published(record.question_date, f"{where}[{number}].question_date"),
+                now=now,
             )
         )
-    return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where)
+    return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where, skipped)
 
 
 def _haystack(record: _Record, where: str) -> Iterator[BenchmarkItem]:

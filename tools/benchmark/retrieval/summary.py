@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, DatasetInfo, Plot, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, DatasetInfo, Figure, Plot, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import (
     DEPTH,
     Column,
@@ -21,7 +21,13 @@ from swarm_memory.tools.benchmark.figures import (
 )
 from swarm_memory.tools.credit.intervals import Interval
 
-REFERENCE = "bm25-okapi"
+REFERENCES = ("bm25-okapi", "hybrid")
+"""With each all others are compared, question by question: what everybody can run, and what an agent that asks gets."""
+
+GATED = "hybrid-gated"
+KEPT = "kept"
+"""Of the questions whose answer is among the first K when somebody asks, the share that the gate does not silence."""
+
 MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
 
 
@@ -35,10 +41,10 @@ class Asked:
     values: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     latencies_ms: list[float] = field(default_factory=list[float])
     answered: int = 0
-    """Questions with gold that got anything."""
+    """Questions with gold for which something fits, as the system says."""
     unanswerable: int = 0
     withheld: int = 0
-    """Of the unanswerable questions, those that nothing was found for."""
+    """Of the unanswerable questions, those for which nothing fits."""
     ingest_s: float = 0.0
     bytes_per_item: float | None = None
 
@@ -59,12 +65,17 @@ class Summary:
         """By subject, part and measure."""
         self._counts: dict[tuple[str, str], int] = {}
         """Questions of a subject and part."""
+        self._bases = [found for name in REFERENCES if (found := self._first(name))]
         self._add_all()
+        self._kept = [found for each in self._complete for found in self._kept_by(each)]
         measures = (*((f"R@{k}", f"recall_any@{k}") for k in self._ks), ("MRR", MRR), ("nDCG", NDCG))
         self._shown = dict(measures)
 
+    def _first(self, name: str) -> Asked | None:
+        """Return the first of the systems of a name that were asked everything: a sweep has several."""
+        return next((each for each in self._complete if each.system.partition(",")[0] == name), None)
+
     def _add_all(self) -> None:
-        reference = next((each.values for each in self._complete if each.system == REFERENCE), None)
         for each in self._asked:
             self._add(each.system, each.values)
             by_category: dict[str, list[dict[str, float]]] = {}
@@ -72,10 +83,23 @@ class Summary:
                 by_category.setdefault(question.category or "", []).append(values)
             for name in sorted(filter(None, by_category)):
                 self._add(each.system, by_category[name], name)
-        for each in self._complete:
-            if reference is not None and each.system != REFERENCE:
-                pairs = zip(each.values, reference, strict=True)
-                self._add(_less(each.system), [{name: own[name] - its[name] for name in own} for own, its in pairs])
+        for base in self._bases:
+            for each in self._others(base):
+                pairs = zip(each.values, base.values, strict=True)
+                self._add(_less(each, base), [{name: own[name] - its[name] for name in own} for own, its in pairs])
+
+    def _others(self, base: Asked) -> list[Asked]:
+        return [each for each in self._complete if each is not base]
+
+    def _kept_by(self, gated: Asked) -> Iterator[Figure]:
+        """Yield for each K what the gate leaves: a relevant item is among the first ten of what fits."""
+        if (base := self._first(REFERENCES[1])) is None or not gated.system.startswith(GATED):
+            return
+        for k in self._ks:
+            pairs = zip(gated.values, base.values, strict=True)
+            kept = [float(own[MRR] > 0) for own, its in pairs if its[f"recall_any@{k}"]]
+            for found in Resampling(len(kept), self._seed).intervals([kept]) if kept else ():
+                yield figure(gated.system, KEPT, found, part=f"of first {k}", n=len(kept))
 
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
         values = columns(rows)
@@ -101,7 +125,11 @@ class Summary:
         )
         return SuiteResults(
             dataset=self._info,
-            figures=(*measured, *(found for each in self._asked for found in figures(each.system, _COSTS, each))),
+            figures=(
+                *measured,
+                *self._kept,
+                *(found for each in self._asked for found in figures(each.system, _COSTS, each)),
+            ),
             case_ids=tuple(
                 f"{at} {digest([each.group, each.query])[:12]}" for at, each in enumerate(questions, start=1)
             ),
@@ -121,7 +149,7 @@ class Summary:
         shares = [self._share(*each) for each in self._shown.items()]
         note = (
             "%; R@K: a relevant item is among the first K; MRR and nDCG at 10; fitting, foreign: questions with and "
-            "without a relevant item that got anything; B/item: database and its log"
+            "without a relevant item for which something fits; B/item: database and its log"
         )
         yield table(f"Retrieval on {self._info.name}", (system, asked, *shares, *_COSTS), self._asked, note)
         bounds = [
@@ -131,14 +159,20 @@ class Summary:
             for name, measure in self._shown.items()
         ]
         yield table("95 % intervals", (system, *bounds), self._asked, "bootstrap over questions")
-        others = [each for each in self._complete if (_less(each.system), "") in self._counts]
-        if others:
+        note = "points, paired over the same questions; * the 95 % interval does not hold 0"
+        for base in self._bases:
             less = [
-                Column[Asked](name, lambda each, measure=measure: change(self._found[_less(each.system), "", measure]))
+                Column[Asked](
+                    name,
+                    lambda each, base=base, measure=measure: change(self._found[_less(each, base), "", measure]),
+                )
                 for name, measure in self._shown.items()
             ]
-            note = "points, paired over the same questions; * the 95 % interval does not hold 0"
-            yield table(f"Less {REFERENCE}", (system, *less), others, note)
+            if others := self._others(base):
+                yield table(f"Less {base.system}", (system, *less), others, note)
+        if self._kept:
+            note = "% of the questions whose answer stood among the first K of hybrid: it is among what fits"
+            yield table("What the gate keeps", _KEPT, self._kept, note)
         categories = sorted({part for _, part in self._counts if part})
         if categories:
             counts = Counter(each.category for each in self._asked[0].questions)
@@ -194,5 +228,13 @@ _COSTS: tuple[Column[Asked], ...] = (
 )  # fmt: skip
 
 
-def _less(system: str) -> str:
-    return f"{system} less {REFERENCE}"
+_KEPT: tuple[Column[Figure], ...] = (
+    Column("system", lambda each: each.subject),
+    Column("found", lambda each: each.part),
+    Column("questions", lambda each: each.n),
+    Column("kept", lambda each: percent(Interval(each.value, each.low or 0.0, each.high or 0.0)), ".1f"),
+)
+
+
+def _less(system: Asked, base: Asked) -> str:
+    return f"{system.system} less {base.system}"

@@ -1,38 +1,73 @@
-"""Memory systems under test: the real bank, filled and asked as an agent does it, and rank-bm25."""
+"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rerankers, rank-bm25."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.schema.errors import ConfigError, ModelError
-from swarm_memory.schema.memory import MAX_CONTENT
+from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError
+from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.ports.models import RerankCandidate, Reranker
+from swarm_memory.tools.ports.sources import ReadGroup
+from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
+from swarm_memory.tools.sources.dialogue import Turn, turns
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
+_HOOK = Hook("hook")
+_VECTORS = {"vector", "exact_scan"}
+
+
+class Answer(NamedTuple):
+    """What a system gives for one question."""
+
+    items: Sequence[str]
+    """Ids of items, best first."""
+    fits: bool
+    """Whether it takes any of them for an answer; a system that says nothing of that does so with all it gives."""
+
+
+Groups: TypeAlias = Mapping[str, Sequence[BenchmarkItem]]
+"""The items of each group, in their order."""
+
+
+class Filled(NamedTuple):
+    """What it took to take in all items."""
+
+    seconds: float
+    size_bytes: int | None = None
+    """On disk, before anything was asked; None when that cannot be said."""
+
 
 class MemorySystem(Protocol):
-    """A memory under test: it is given the items of every group once, and then asked."""
+    """A memory under test: it is given all items once, and then asked."""
 
     @property
     def name(self) -> str: ...
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        """Take in all items of one group, in their order."""
+    async def fill(self, groups: Groups) -> Filled:
+        """Take in all items."""
         ...
 
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        """Return at most k ids of items of the question's group, best first."""
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        """Return at most k items of the question's group."""
         ...
 
-    async def size_bytes(self) -> int | None:
-        """Return what all items take on disk or in memory; None when that cannot be said."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A clock that stands at a moment of the data."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
 
 
 @dataclass(slots=True)
@@ -41,49 +76,79 @@ class Bank:
 
     toolbox: Toolbox
     """Its store is one that the benchmark opened."""
-    seconds: float = 0.0
-    """What taking in took in all."""
+    dated: bool = False
+    """Whether each item is stored at its own time, and each question asked at its own `now`."""
+    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """By group and id the items that the bank does not take, and why."""
+    held_back: list[str] = field(default_factory=list[str])
+    """Ids of the items that are in quarantine, where no search finds them."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
-    _size_bytes: int = 0
+    _latest: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    _filled: Filled | None = None
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        """Take in a group by the front door, unless a system that shares the bank has done so.
+    async def fill(self, groups: Groups) -> Filled:
+        """Take in all groups by the front door, unless a system that shares the bank has done so.
 
         Each item is remembered as the MCP tool `remember` does it, one that is too long for it in parts. Raises
         `ConfigError` where the embedder fails: the product would go on with keywords, and a measurement of that would
         pass for one of the embedder.
         """
-        if group in self._ids:
-            return
+        if self._filled is None:
+            seconds = [await self._fill(group, items) for group, items in groups.items()]
+            self._filled = Filled(sum(seconds), (await self.toolbox.store.health()).size_bytes)
+        return self._filled
+
+    async def _fill(self, group: str, items: Sequence[BenchmarkItem]) -> float:
         own, ids = self.within(group), self._ids.setdefault(group, {})
         try:
             await own.embedder.embed_documents([items[0].content])
         except ModelError as error:
-            raise _embedder_failed(own, str(error)) from error
+            raise embedder_failed(own, str(error)) from error
         started = time.perf_counter()
         for item in items:
+            toolbox = self._at(own, item.time)
+            written, why = list[MemoryItem](), "it is blank"
             for text in _parts(item.content):
-                written = (await remember(own, text, attribution=Attribution("prompt"))).item.id
-                ids.setdefault(written, []).append(item.id)
-        self.seconds += time.perf_counter() - started
+                try:
+                    written.append((await remember(toolbox, text, attribution=_SAID)).item)
+                except InputError as error:  # of a long text the end may be too short to stand alone
+                    why = str(error)
+            for each in written:
+                ids.setdefault(each.id, []).append(item.id)
+            if not written:
+                self.refused[group, item.id] = why
+            elif any(each.status != "active" for each in written):
+                self.held_back.append(item.id)
+        seconds = time.perf_counter() - started
+        if times := [item.time for item in items if item.time]:
+            self._latest[group] = max(times)
         missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded
         if missing:
-            raise _embedder_failed(own, f"{missing} items have no vector")
+            raise embedder_failed(own, f"{missing} items have no vector")
+        return seconds
 
     def within(self, group: str) -> Toolbox:
         """Return the toolbox of a group's project."""
         return self.toolbox.in_project(f"group {group}")
+
+    def asked(self, question: BenchmarkQuestion) -> Toolbox:
+        """Return the toolbox that a question is put to; none of its queries was embedded before.
+
+        Where items have their times and the question has none, it is asked when the last of them was stored.
+        """
+        own = replace(self.within(question.group), embedded={})
+        return self._at(own, question.now or self._latest.get(question.group))
+
+    def _at(self, toolbox: Toolbox, moment: datetime | None) -> Toolbox:
+        return replace(toolbox, clock=At(moment)) if self.dated and moment else toolbox
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
         """Return the ids of items by those of memories; of an item in parts the best one counts."""
         known = self._ids[group]
         return list(dict.fromkeys(item for each in memories for item in known[each]))
 
-    async def size_bytes(self) -> int:
-        """Return the size of the database as it was when all was in; what searches write later does not count."""
-        if not self._size_bytes:
-            self._size_bytes = (await self.toolbox.store.health()).size_bytes
-        return self._size_bytes
+
+_SAID = Attribution("prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +160,27 @@ class BankSystem:
     retrieve_settings: RetrieveSettings
     leg: Literal["vector", "keyword"] | None = None
     """Only what this leg itself found counts; what the other one added to the pool does not."""
+    gated: bool = False
+    """Whether it is asked as the hook of a prompt does it, for what fits alone."""
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        await self.bank.ingest(group, items)
+    async def fill(self, groups: Groups) -> Filled:
+        return await self.bank.fill(groups)
 
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        own = self.bank.within(question.group)
-        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
-        toolbox = replace(own, settings=settings)
-        found = await retrieve(toolbox, question.query, k=k)
-        if not {"vector", "exact_scan"} & {*found.legs}:
-            raise _embedder_failed(toolbox, "; ".join(found.notices))
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        own = self.bank.asked(question)
+        toolbox = replace(own, settings=own.settings.model_copy(update={"retrieve": self.retrieve_settings}))
+        found = await retrieve(toolbox, question.query, k=k, hook=_HOOK if self.gated else None)
+        if _VECTORS.isdisjoint(found.legs):
+            raise embedder_failed(toolbox, "; ".join(found.notices))
         by = "cosine" if self.leg == "vector" else "keyword"
-        kept = [each.item.id for each in found.memories if self.leg is None or getattr(each.parts, by) is not None]
-        return self.bank.items_of(question.group, kept)[:k]
+        given = [each for each in found.memories if self.leg is None or getattr(each.parts, by) is not None]
+        fitting = [each for each in given if each.fits == "likely"]
+        ids = [each.item.id for each in (fitting if self.gated else given)]
+        return Answer(self.bank.items_of(question.group, ids)[:k], bool(fitting))
 
-    async def size_bytes(self) -> int | None:
-        return await self.bank.size_bytes()
 
-
-def _embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:
+def embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:
+    """Return the error of a run whose embedder gives no vectors."""
     return ConfigError(f"nothing can be measured of the embedder {toolbox.embedder.name}, which failed: {why}")
 
 
@@ -128,6 +194,74 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
+class ContextSystem:
+    """The search of sources: each group an ordered document, in which items of one part are each other's context.
+
+    What stands before the first colon of such an item is who says it.
+    """
+
+    def __init__(self, name: str, toolbox: Toolbox) -> None:
+        """Take a toolbox whose store is one that the benchmark opened."""
+        self.name = name
+        self._toolbox = toolbox
+        self._groups: Groups = {}
+
+    async def fill(self, groups: Groups) -> Filled:
+        self._groups, started = groups, time.perf_counter()
+        for group, items in groups.items():
+            await index_source(self._toolbox.in_project(f"group {group}"), "document", "benchmark", _talk(items))
+        return Filled(time.perf_counter() - started, (await self._toolbox.store.health()).size_bytes)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        toolbox = replace(self._toolbox.in_project(f"group {question.group}"), embedded={})
+        found = await search_sources(toolbox, question.query, kind="document", k=k)
+        if found.hits and _VECTORS.isdisjoint(found.legs):
+            raise embedder_failed(toolbox, "; ".join(found.notices))
+        items = self._groups[question.group]
+        ids = dict.fromkeys(items[int(str(hit.passage.data["turn"]))].id for hit in found.hits)
+        return Answer(list(ids), bool(ids) and found.reason is None)
+
+
+async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
+    yield "talk", "", lambda: turns("talk", map(_turn, items))
+
+
+def _turn(item: BenchmarkItem) -> Turn:
+    """Return an item as a turn; one of no part is a talk of its own, and has no context."""
+    speaker, colon, said = item.content.partition(": ") if item.part else ("", "", "")
+    text = said if colon and said.strip() else item.content
+    return Turn(text, speaker if text is said else "", item.time, item.part or item.id)
+
+
+class RerankSystem:
+    """The first `pool` items of a system, reranked; what the reranker does not judge follows in its old order."""
+
+    def __init__(self, name: str, base: MemorySystem, reranker: Reranker, pool: int) -> None:
+        self.name = name
+        self._base = base
+        self._reranker, self._pool = reranker, pool
+        self.unjudged = 0
+        """Questions that the reranker gave nothing usable for: their order is the system's."""
+        self._texts: dict[tuple[str, str], str] = {}
+
+    async def fill(self, groups: Groups) -> Filled:
+        self._texts = {(group, item.id): item.content for group, items in groups.items() for item in items}
+        return await self._base.fill(groups)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        found, fits = await self._base.retrieve(question, max(k, self._pool))
+        shown = found[: self._pool]
+        if len(shown) > 1:
+            candidates = [RerankCandidate(name=each, text=self._texts[question.group, each]) for each in shown]
+            try:
+                ranked, _ = await self._reranker.rerank(question.query, candidates)
+            except ModelAnswerInvalid:
+                self.unjudged += 1
+                ranked = []
+            found = list(dict.fromkeys([*(shown[each.place] for each in ranked), *found]))
+        return Answer(found[:k], fits)
+
+
 class OkapiSystem:
     """`BM25Okapi` of rank-bm25, one index for each group."""
 
@@ -136,15 +270,16 @@ class OkapiSystem:
     def __init__(self) -> None:
         self._indexes: dict[str, tuple[Any, tuple[str, ...]]] = {}
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        index = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
-        self._indexes[group] = index, tuple(item.id for item in items)
+    async def fill(self, groups: Groups) -> Filled:
+        started = time.perf_counter()
+        for group, items in groups.items():
+            index = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
+            self._indexes[group] = index, tuple(item.id for item in items)
+        return Filled(time.perf_counter() - started)
 
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
         index, ids = self._indexes[question.group]
         scores: Sequence[float] = index.get_scores(query_tokens(question.query)).tolist()
         best = sorted(range(len(scores)), key=lambda at: -scores[at])[:k]
-        return [ids[at] for at in best if scores[at] > 0]
-
-    async def size_bytes(self) -> int | None:
-        return None
+        found = [ids[at] for at in best if scores[at] > 0]
+        return Answer(found, bool(found))
