@@ -29,8 +29,8 @@ Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
 
-GIVE_WAY_S = 0.2
-"""Work in the background waits so long, before each of its pieces, for an end of what is served."""
+GIVE_WAY_S, QUIET_S = 0.2, 0.03
+"""Work in the background waits so long, before each of its pieces, for so long a moment in which nobody is served."""
 
 MAX_CLIENTS = 256
 """Of so many clients it is remembered which session of the host they belong to."""
@@ -65,6 +65,7 @@ class Bank:
         self._opening = anyio.Lock()
         self._served = 0
         self._all_served = anyio.Event()
+        self._quiet_from = 0.0
         self._sessions: dict[str, str] = {}
         self._is_wanted = anyio.Event()
 
@@ -114,7 +115,7 @@ class Bank:
         async with self._opening:
             if self._toolbox is None:
                 with anyio.CancelScope(shield=True):
-                    self._toolbox = (await self._open()).for_agents()
+                    self._toolbox = replace((await self._open()).for_agents(), wake=self.wake_worker)
                     self._is_wanted.set()
         assert self._toolbox is not None
         return self._toolbox
@@ -169,15 +170,16 @@ class Bank:
         finally:
             self._served -= callers
             if not self._served:
+                self._quiet_from = anyio.current_time() + QUIET_S
                 self._all_served.set()
                 self._all_served = anyio.Event()
 
     async def give_way(self) -> None:
         """Return when nobody is being served, or after a while: under any load work in the background goes on."""
         await anyio.lowlevel.checkpoint()
-        if self._served:
-            with anyio.move_on_after(GIVE_WAY_S):
-                await self._all_served.wait()
+        with anyio.move_on_after(GIVE_WAY_S):
+            while self._served or anyio.current_time() < self._quiet_from:
+                await (self._all_served.wait() if self._served else anyio.sleep_until(self._quiet_from))
 
     def wake_worker(self) -> None:
         """Let the worker know that a job was queued, maybe by another process that made the bank."""

@@ -57,6 +57,8 @@ class Toolbox:
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once
+    wake: Callable[[], None] | None = None
+    """Has the worker beside look for jobs at once; None: there is none."""
     promoted: Promoted = nowhere
     showing: Lock = field(default_factory=Lock)
     """Held while it is looked up and noted what is shown: of two calls at once only one shows a memory."""
@@ -102,6 +104,14 @@ class Toolbox:
         """The path of the project's folder; empty where nothing is known of it."""
         return str(self.project.root) if self.project else ""
 
+    def job(
+        self, kind: str, key: str, payload: "Mapping[str, JsonValue] | None" = None, after: timedelta = timedelta(0)
+    ) -> Job:
+        """Return a new job of the project, due `after` that time."""
+        now, given = self.clock.now(), dict(payload or {})
+        due = now + after
+        return Job(id=new_id(JOB), scope=self.scope, kind=kind, key=key, payload=given, run_after=due, created_at=now)
+
     async def queue(
         self, kind: str, key: str, payload: "Mapping[str, JsonValue] | None" = None, *, after: timedelta = timedelta(0)
     ) -> str:
@@ -109,14 +119,4 @@ class Toolbox:
 
         Return the id of the job that stands. Raises `StorageError`.
         """
-        now = self.clock.now()
-        job = Job(
-            id=new_id(JOB),
-            scope=self.scope,
-            kind=kind,
-            key=key,
-            payload=dict(payload or {}),
-            run_after=now + after,
-            created_at=now,
-        )
-        return await self.store.enqueue(job)
+        return await self.store.enqueue(self.job(kind, key, payload, after))

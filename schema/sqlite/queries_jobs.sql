@@ -1,15 +1,19 @@
 -- name: queued_job
--- The queued job that a new one replaces.
+-- The job of a kind and key that is queued.
 SELECT id FROM jobs WHERE scope_id = ? AND kind = ? AND key = ? AND status = 'queued';
 
--- name: replace_job
--- Give a queued job the payload and the time of a later one.
-UPDATE jobs SET payload = ?, run_after = ?, person_id = ?, attempts = 0, error = NULL WHERE id = ?;
-
 -- name: add_job
--- Queue a job.
+-- Queue a job, unless one of its kind and key is queued.
 INSERT INTO jobs (id, scope_id, kind, key, payload, status, attempts, run_after, created_at, person_id)
-VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id;
+
+-- name: put_job
+-- Queue a job; one of its kind and key that is queued gets its payload and its time.
+INSERT INTO jobs (id, scope_id, kind, key, payload, status, attempts, run_after, created_at, person_id)
+VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?, ?)
+ON CONFLICT (scope_id, kind, key) WHERE status = 'queued' DO UPDATE SET
+  payload = excluded.payload, run_after = excluded.run_after, person_id = excluded.person_id, attempts = 0, error = NULL
+RETURNING id;
 
 -- name: release_jobs
 -- Bring queued jobs forward whose key starts so.

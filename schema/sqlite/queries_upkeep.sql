@@ -1,7 +1,7 @@
 -- name: unembedded
 -- Items of a scope that have no vector but that of a light model (NULL: no such model), by their order of arrival, after a position.
 SELECT p.seq, p.pattern_data ->> '$.title', p.pattern_data ->> '$.description', p.pattern_data ->> '$.content'
-FROM patterns AS p
+FROM patterns AS p NOT INDEXED
 WHERE p.scope_id = :scope_id AND p.seq > :after
   AND NOT EXISTS (
     SELECT 1 FROM pattern_embeddings AS e
@@ -10,21 +10,23 @@ ORDER BY p.seq LIMIT :limit;
 
 -- name: unembedded_of
 -- Those of some items (a JSON list of positions) that have no vector but that of a light model.
-SELECT p.seq FROM patterns AS p
+SELECT p.seq, p.id FROM patterns AS p
 WHERE p.seq IN (SELECT value FROM json_each(:seqs))
   AND NOT EXISTS (
     SELECT 1 FROM pattern_embeddings AS e
-    WHERE e.seq = p.seq AND e.space_id NOT IN (SELECT id FROM vector_spaces WHERE model = :light));
+    WHERE e.seq = p.seq AND e.space_id NOT IN (SELECT id FROM vector_spaces WHERE model = :light))
+ORDER BY p.seq;
 
 -- name: pending_upkeep
--- How many active items of a scope are new since its last consolidation, up to :most, and how many lack a model's vector.
+-- How many active items of a scope are new since its last consolidation, up to :most, how many lack a model's vector, and up to where they are compared.
 SELECT
   (SELECT count(*) FROM (
     SELECT 1 FROM patterns AS p NOT INDEXED
     WHERE p.seq > s.consolidated_seq AND p.scope_id = s.id AND p.status = 'active' LIMIT :most) AS new),
   s.active - coalesce((
     SELECT sum(m.active) FROM space_members AS m JOIN vector_spaces AS v ON v.id = m.space_id
-    WHERE m.scope_id = s.id AND v.model = :model), 0)
+    WHERE m.scope_id = s.id AND v.model = :model), 0),
+  s.consolidated_seq
 FROM scopes AS s WHERE s.id = :scope_id;
 
 -- name: upkeep_state

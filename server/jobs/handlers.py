@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -13,7 +14,7 @@ import anyio.to_thread
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import ConfigError, InputError, ModelError
 from swarm_memory.schema.job import WITHDRAW, Job, Progress
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
@@ -28,7 +29,8 @@ from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove_old
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
+from swarm_memory.tools.learn.learn import embed_stored
+from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
@@ -149,6 +151,9 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapp
         return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
     toolbox = toolbox if job.payload else _unasked(toolbox)
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
+    if not dry_run:
+        with suppress(ModelError):  # the result says how many were left out
+            await embed_stored(toolbox)
     result = await consolidate(toolbox, dry_run=dry_run, full=full, on_progress=report.counts())
     return result.model_dump(mode="json", exclude_defaults=True)
 
@@ -167,16 +172,18 @@ async def remove_expired(toolbox: Toolbox, job: Job, report: Reported) -> Mappin
 
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Embed the project's memories that were stored while the embedder failed."""
-    done = await embed_backlog(toolbox, lambda embedded: report(Progress(done=embedded)))
-    return {"embedded": done.embedded, "left": done.left}
+    """Embed what was stored without a vector; `left` are refused texts, and those with vectors of another embedder."""
+    embedded = await embed_stored(toolbox, report.counts())
+    pending = await toolbox.store.pending_upkeep(toolbox.scope, toolbox.embedder.name, 0)
+    return {"embedded": embedded, "left": pending.not_embedded}
 
 
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
     count = report.counts("embedded")
+    stored = await embed_stored(toolbox, count)
     done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
-    return {"embedded": done.embedded, "passages": done.passages, "skipped": done.skipped}
+    return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 
 async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:

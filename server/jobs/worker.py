@@ -19,7 +19,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, St
 from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
-from swarm_memory.tools.retrieve.embed import REEMBED
+from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
@@ -87,6 +87,9 @@ class Worker:
         self._toolbox = toolbox
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
+        lanes = (self._handlers, {EMBED} & self._long.keys(), self._long.keys() - {EMBED})
+        self._lanes = [tuple(kinds) for kinds in lanes if kinds]
+        """Of each the jobs are done one at a time. A vector is made at once, however long other work takes."""
         self._is_off = is_off
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
@@ -119,14 +122,14 @@ class Worker:
                 log.warning("what is to be done by itself could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:
             lanes.start_soon(self._toolbox.store.watch_jobs, self.wake)
-            for kinds in (tuple(self._handlers), tuple(self._long)):
-                if kinds:
-                    lanes.start_soon(self._lane, kinds)
+            for kinds in self._lanes:
+                lanes.start_soon(self._lane, kinds)
 
     async def _lane(self, kinds: tuple[str, ...]) -> None:
         while True:
             rest = self._rests[kinds] = anyio.Event()  # from here on what wakes it counts for the next rest
             rest_s = RECHECK_S
+            await self._toolbox.give_way()
             try:
                 if not self._is_off():
                     if await self._work_off(kinds):
@@ -143,12 +146,12 @@ class Worker:
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""
-        return await self._work_off(tuple(self._handlers)) + await self._work_off(tuple(self._long))
+        return sum([await self._work_off(kinds) for kinds in self._lanes])
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
         done = 0
-        while kinds and (
-            job := await self._toolbox.store.claim(self._name, self._now(), self._toolbox.settings.jobs.lease_s, kinds)
+        while job := await self._toolbox.store.claim(
+            self._name, self._now(), self._toolbox.settings.jobs.lease_s, kinds
         ):
             await self._do(job)
             done += 1

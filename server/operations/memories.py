@@ -133,7 +133,7 @@ async def remember(
     is never the user's word. Pass on `notices`.
     """
     from swarm_memory.server.jobs.transcripts import session_so_far
-    from swarm_memory.tools.memories.remember import attributed, remember_notes
+    from swarm_memory.tools.memories.remember import UNSEEN, attributed, remember_notes
     from swarm_memory.tools.memories.remember import remember as keep
 
     if not notes and text is None and outcome is None:
@@ -144,7 +144,8 @@ async def remember(
     session = await session_so_far(await site.session(), site.folders or (), site.root)
     done = await remember_notes(toolbox, notes, session) if notes else []
     if text is not None:
-        attribution = await anyio.to_thread.run_sync(attributed, text, session.trajectories, session.prompts)
+        heard = session.trajectories, session.prompts
+        attribution = await anyio.to_thread.run_sync(attributed, text, *heard) if any(heard) else UNSEEN
         done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution))
     if len(done) == 1 and outcome is None:
         return _of_remembered(done[0])

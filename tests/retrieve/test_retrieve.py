@@ -438,7 +438,7 @@ async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(toolbox
     await add("Ask before a release")
     new = await add(*NOT, confidence=0.7)
     items = await toolbox.store.get_memories((toolbox.scope,), [new])
-    await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
+    await link_contradictions(toolbox, {each.item.id: each.vector for each in await prepare(toolbox, items)}, "run_1")
 
     async def titles() -> dict[str, str]:
         return {item.title: item.content for item in await toolbox.store.surest_memories(toolbox.scope, 5)}
@@ -454,6 +454,6 @@ async def test_what_agrees_is_not_linked(toolbox: Toolbox, add: Add, text: tuple
     await add(*DO)
     new = await add(*text)
     items: list[MemoryItem] = await toolbox.store.get_memories((toolbox.scope,), [new])
-    await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
+    await link_contradictions(toolbox, {each.item.id: each.vector for each in await prepare(toolbox, items)}, "run_1")
     assert await toolbox.store.memory_links(toolbox.readable, [each.id for each in items]) == []
     assert len((await retrieve(toolbox, f"{DO[0]}, and: {text[0]}")).memories) == 2

@@ -454,7 +454,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(open_store: Any)
     kept, gone = made_item("Retry the upload"), made_item("Retry uploads")
     async with open_store() as store:
         await store.add_memories([stored(each, NUMBERS) for each in (kept, gone)], NUMBERS.name)
-        assert (await store.pending_upkeep(HERE, NUMBERS.name, 9)) == PendingUpkeep(2, 0)
+        assert (await store.pending_upkeep(HERE, NUMBERS.name, 9)) == PendingUpkeep(2, 0, 0)
         seen = {each.id: each for each in await store.upkeep_items(HERE, NUMBERS, after=0, limit=9)}
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
@@ -479,12 +479,12 @@ async def test_what_lacks_a_vector_is_given_one(open_store: Any) -> None:
     async with open_store() as store:
         await store.add_memories([stored(bare)], NUMBERS.name)
         assert (await store.pending_upkeep(HERE, NUMBERS.name, 9)).not_embedded == 1
-        (lacking,) = await store.unembedded(HERE, 9, 0)
-        assert await store.vectors.without_vector(NUMBERS.name, 16, 9, 0) == [lacking]
-        position, text = lacking
+        ((position, text),) = await store.unembedded(HERE, 9, 0)
+        assert await store.vectors.without_vector(NUMBERS.name, 16, 9, 0) == [(position, text)]
         assert text == bare.embedding_text
-        assert await store.put_first_vectors(NUMBERS.name, {position: NUMBERS.vector(text)}) == 1
-        assert await store.put_first_vectors(NUMBERS.name, {position: NUMBERS.vector("other")}) == 0
+        vector = NUMBERS.vector(text)
+        assert await store.put_first_vectors(NUMBERS.name, {position: vector}) == {bare.id: vector}
+        assert await store.put_first_vectors(NUMBERS.name, {position: NUMBERS.vector("other")}) == {}
         assert await store.unembedded(HERE, 9, 0) == []
         ((found, cosine),) = await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(text), 9)
         assert (found, cosine) == (bare.id, pytest.approx(1.0, abs=0.01))

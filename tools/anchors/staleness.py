@@ -56,8 +56,8 @@ async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Memory
     project = toolbox.project
     if project is None:
         return [*items]
-    own = [item for item in items if item.scope == toolbox.scope]
-    found = await anyio.to_thread.run_sync(lambda: {item.id: anchors_of(item, project) for item in own})
+    own = [item for item in items if item.scope == toolbox.scope and _named(item)]
+    found = await anyio.to_thread.run_sync(lambda: {item.id: anchors_of(item, project) for item in own}) if own else {}
     files = {each.removeprefix(_FILE) for anchors in found.values() for each in anchors if each.startswith(_FILE)}
     passing = {_FILE + file for file in files - await project.lasting(files)}
     kept = {item_id: tuple(each for each in anchors if each not in passing) for item_id, anchors in found.items()}
@@ -97,10 +97,11 @@ def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
 
     What failed, and what did not help, may be there still when what ended the error is gone.
     """
+    return list(islice((anchor for anchor in _named(item) if project.has(anchor)), MOST_NAMED))
+
+
+def _named(item: MemoryItem) -> dict[str, None]:
     text = (item.use == "way_out" and "\n".join(item.actions)) or item.advice
-    named = (
-        *(_FILE + path.rstrip("/") for path in paths_in(text) if ".." not in path.split("/")),
-        *(f"script:{script}" for script in scripts_in(text)),
-        *(f"package:{package}" for package in packages_in(text)),
-    )
-    return list(islice((anchor for anchor in dict.fromkeys(named) if project.has(anchor)), MOST_NAMED))
+    files = (_FILE + path.rstrip("/") for path in paths_in(text) if ".." not in path.split("/"))
+    scripts = (f"script:{script}" for script in scripts_in(text))
+    return dict.fromkeys((*files, *scripts, *(f"package:{package}" for package in packages_in(text))))

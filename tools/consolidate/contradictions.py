@@ -10,8 +10,7 @@ from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatModel, Vector
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
@@ -83,21 +82,22 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
     return found
 
 
-async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run_id: str) -> None:
-    """Link what was just stored to what it contradicts by its words, as a batch of the run that stored it.
+async def link_contradictions(toolbox: Toolbox, new: Mapping[str, Vector | None], run_id: str) -> None:
+    """Link new memories, by ids the oldest first, to what they contradict by their words: a batch of a run.
 
-    So nobody is shown both before the next consolidation looks closer. Raises `StorageError`.
+    So nobody is shown both before a consolidation looks closer, to which imports are left. Raises `StorageError`.
     """
-    links = list[MemoryLink]()
-    for memory in new:
-        if memory.vector is None or memory.item.status != "active":
-            continue
-        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, memory.vector, _NEAREST)
-        ids = [memory_id for memory_id, _ in near if memory_id != memory.item.id]
-        for older in await toolbox.store.get_memories((toolbox.scope,), ids):
-            weight = opposition(memory.item.advice, older.advice)
-            if weight >= CONTRADICTS and not _of_one_agent(memory.item, older):
-                links.append(_related(memory.item.id, older.id, weight).link)
+    links, scopes, later = list[MemoryLink](), (toolbox.scope,), {*new}
+    for item in await toolbox.store.get_memories(scopes, list(new)):
+        vector, most = new[item.id], _NEAREST + len(later)
+        if vector is not None and item.status == "active" and item.provenance.imported_from is None:
+            near = await toolbox.store.nearest(scopes, toolbox.embedder.name, vector, most)
+            ids = [each for each, _ in near if each not in later][:_NEAREST]
+            for older in await toolbox.store.get_memories(scopes, ids):
+                weight = opposition(item.advice, older.advice)
+                if weight >= CONTRADICTS and not _of_one_agent(item, older):
+                    links.append(_related(item.id, older.id, weight).link)
+        later.discard(item.id)
     if links:
         batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))
         await toolbox.store.write_upkeep(toolbox.scope, batch)

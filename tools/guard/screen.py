@@ -170,7 +170,7 @@ class _Phrase(NamedTuple):
 class _Lexicon(NamedTuple):
     names: tuple[str, ...]
     words: dict[str, set[int]]
-    beginnings: list[tuple[str, int]]
+    beginnings: dict[str, set[int]]
     """Of words."""
     phrases: dict[str, list[_Phrase]]
     """By their first word."""
@@ -201,7 +201,8 @@ def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
     lexicon, token = _lexicon(), token[:_LONGEST_WORD]
     forms = {token, token.strip(_EDGES), token.removesuffix("'s")}
     found = {concept for form in forms for concept in lexicon.words.get(form, ())}
-    found.update(concept for begun, concept in lexicon.beginnings if any(form.startswith(begun) for form in forms))
+    begun = {form[:length] for form in forms for length in range(1, len(form) + 1)}
+    found.update(concept for each in begun & lexicon.beginnings.keys() for concept in lexicon.beginnings[each])
     return frozenset(found), tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
 
 
@@ -209,7 +210,7 @@ def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
 def _lexicon() -> _Lexicon:
     """Read the file: each line is a concept's name, and the words, beginnings (`word*`) and phrases that say it."""
     lines = [line for line in LEXICON.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    lexicon = _Lexicon(tuple(line.partition(": ")[0] for line in lines), {}, [], {}, [])
+    lexicon = _Lexicon(tuple(line.partition(": ")[0] for line in lines), {}, {}, {}, [])
     for concept, line in enumerate(lines):
         for entry in filter(None, map(str.strip, line.partition(": ")[2].split(", "))):
             word = entry.rstrip("*")
@@ -221,7 +222,7 @@ def _lexicon() -> _Lexicon:
             elif entry == word:
                 lexicon.words.setdefault(word, set()).add(concept)
             else:
-                lexicon.beginnings.append((word, concept))
+                lexicon.beginnings.setdefault(word, set()).add(concept)
     return lexicon
 
 

@@ -29,7 +29,14 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.handles import from_task
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
-from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same, outcome_of, supersede_ways
+from swarm_memory.tools.consolidate.pairs import (
+    MIN_SHARED_WORDS,
+    duplicate_threshold,
+    gist_of,
+    is_same,
+    outcome_of,
+    supersede_ways,
+)
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
@@ -42,7 +49,7 @@ from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, s
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
-from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_say
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import calls_of
@@ -197,10 +204,11 @@ async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryI
     return session in (source.session_id, *witnesses)
 
 
-async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
+async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first: bool = False) -> MemoryItem | None:
     """Return the active item that says the same: by the very words, else as consolidation would find it.
 
-    What would go into quarantine is not put there twice.
+    What would go into quarantine is not put there twice. A memory without a vector is compared by its words alone;
+    `by_words_first`, it is given one where some item could say the same by its words, which few do.
     """
     store, scopes, item = toolbox.store, (toolbox.scope,), memory.item
     tokens = tuple(dict.fromkeys((*memory.title_tokens, *memory.content_tokens)))
@@ -213,9 +221,15 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | N
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
-    threshold = duplicate_threshold(toolbox)
+    gist, threshold = gist_of(item), duplicate_threshold(toolbox)
+    if by_words_first:
+        least = MIN_SHARED_WORDS * len(gist.words) - len(gist.words.difference(tokens))
+        alike = {each.id for each in found.candidates if len(each.words) >= least}
+        if any(is_same(gist, gist_of(other)) for other in others if other.id in alike):
+            (embedded,), _ = await prepare_or_say(toolbox, [item])
+            return await same_in_bank(toolbox, embedded)
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
-    return next((other for other in near if is_same(gist_of(item), gist_of(other))), None)
+    return next((other for other in near if is_same(gist, gist_of(other))), None)
 
 
 async def learn(
@@ -349,7 +363,7 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
     if first is not None and first.run_id != record.run_id:
         return first
     superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
-    await link_contradictions(toolbox, record.memories, record.run_id)
+    await link_contradictions(toolbox, {each.item.id: each.vector for each in record.memories}, record.run_id)
     if audit := audit_event(record.trajectory_id, judged, record.at):
         await toolbox.store.add_event(toolbox.scope, audit)
     return superseded
@@ -407,3 +421,17 @@ class Contained:
             return None
         named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
         return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)
+
+
+async def embed_stored(toolbox: Toolbox, on_embedded: Callable[[int], object] = lambda _: None) -> int:
+    """Embed what was stored without a vector, and do what waited for that: links to what it contradicts, upkeep.
+
+    Return how many have theirs now; `on_embedded` is given how many have so far. Raises `ModelError`, `StorageError`.
+    """
+    embedded, run_id = 0, new_id(RUN)
+    async for vectors in embed_backlog(toolbox):
+        await link_contradictions(toolbox, vectors, run_id)
+        embedded += len(vectors)
+        on_embedded(embedded)
+    await queue_when_due(toolbox)
+    return embedded

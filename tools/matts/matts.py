@@ -158,7 +158,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         "reason": found.why_less(contrast.reason),
     }
     ended = await _end(toolbox, run.completed(run.summary.model_copy(update=taught)), found)
-    await link_contradictions(toolbox, found.new, run.run_id)
+    await link_contradictions(toolbox, {each.item.id: each.vector for each in found.new}, run.run_id)
     return ended
 
 

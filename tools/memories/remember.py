@@ -24,8 +24,7 @@ from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
 from swarm_memory.tools.memories.edit import checked_texts
-from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.opposition import is_negated
 from swarm_memory.tools.text.requests import (
@@ -221,10 +220,10 @@ async def remember(
     if known := await toolbox.store.said(scope, texts["content"]):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     item = _item(toolbox, texts, scope, None if by_hand else attribution, is_users=is_users)
-    prepared, fault = await prepare_or_say(toolbox, await anchored(toolbox, [item]))
-    await _add(toolbox, prepared, fault)
+    (item,) = await anchored(toolbox, [item])
+    _, fault = await add_new(toolbox, [item])
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    return _stored(prepared[0].item, attribution, redacted, fault)
+    return _stored(item, attribution, redacted, fault)
 
 
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
@@ -242,25 +241,21 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     await check_quota(toolbox)
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
-    prepared, fault = await prepare_or_say(toolbox, items)
-    same = [await same_in_bank(toolbox, memory) for memory in prepared]
+    same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
     done = [
         None
-        if known is None or _says_more(memory.item, known)  # the user's word makes a known note his
-        else await _again(toolbox, known, by_hand=False, is_users=memory.item.provenance.is_users_word)
-        for memory, known in zip(prepared, same, strict=True)
+        if known is None or _says_more(item, known)  # the user's word makes a known note his
+        else await _again(toolbox, known, by_hand=False, is_users=item.provenance.is_users_word)
+        for item, known in zip(items, same, strict=True)
     ]
-    new = [memory for memory, known in zip(prepared, done, strict=True) if known is None]
     superseded = {
-        known.id: memory.item.id
-        for memory, known in zip(prepared, same, strict=True)
-        if known is not None and _says_more(memory.item, known) and known.confidence <= NOTE_CONFIDENCE
+        known.id: item.id
+        for item, known in zip(items, same, strict=True)
+        if known is not None and _says_more(item, known) and known.confidence <= NOTE_CONFIDENCE
     }
-    await _add(toolbox, new, fault, superseded)
-    return [
-        known or _stored(memory.item, where, fault)
-        for memory, known, (_, where) in zip(prepared, done, parts, strict=True)
-    ]
+    new = [item for item, known in zip(items, done, strict=True) if known is None]
+    _, fault = await add_new(toolbox, new, superseded=superseded)
+    return [known or _stored(item, where, fault) for item, known, (_, where) in zip(items, done, parts, strict=True)]
 
 
 def title_of(said: str) -> str:
@@ -346,20 +341,31 @@ def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
     return is_active and says_all_of(item, known) and not says_all_of(known, item)
 
 
-async def _add(
-    toolbox: Toolbox, new: Sequence[StoredMemory], fault: str | None, superseded: Mapping[str, str] | None = None
-) -> None:
+async def add_new(
+    toolbox: Toolbox, items: Sequence[MemoryItem], *, later: bool = False, superseded: Mapping[str, str] | None = None
+) -> tuple[list[str], str | None]:
     """Write new memories, and archive what they supersede: by its id, the new one's.
 
-    `fault`: why the embedder gave no vectors.
+    Where a worker is beside, or `later` says so, the job that makes their vectors and does what needs them is queued in
+    the same transaction: no kill loses any. Return the ids that were new, and why the embedder gave no vectors where it
+    was asked. Raises `QuotaReached`, `StorageError`.
     """
+    later = later or toolbox.wake is not None
+    memories, fault = [with_indexes(item, None) for item in items if later], None
+    if not later:
+        memories, fault = await prepare_or_say(toolbox, items)
     limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
-    await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
+    job = toolbox.job(EMBED, BACKLOG) if later else None
+    ids = await toolbox.store.add_memories(memories, toolbox.embedder.name, limit, job)
+    if toolbox.wake is not None:
+        toolbox.wake()
     for known_id, by_id in (superseded or {}).items():
         why = f"superseded by {by_id}, which says it all"
         await toolbox.store.set_status(toolbox.scope.readable(), [known_id], "archived", why)
-    await link_contradictions(toolbox, new, new_id(RUN))
-    await queue_when_due(toolbox, embedder_answers=fault is None)
+    if not later:
+        await link_contradictions(toolbox, {each.item.id: each.vector for each in memories}, new_id(RUN))
+        await queue_when_due(toolbox, embedder_answers=fault is None)
+    return ids, fault
 
 
 async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:

@@ -11,6 +11,7 @@ from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.judge import AUDITED, confusion
 from swarm_memory.tools.ports.records import FINISHED
 from swarm_memory.tools.promote.promote import not_paying
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 AUDITS = 500
@@ -21,7 +22,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     """Return how the bank stands and how answers are made. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
-    notices = out_of_order(toolbox, storage, statistics)
+    notices = await out_of_order(toolbox, storage, statistics)
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
         notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
@@ -73,10 +74,11 @@ async def demotable(toolbox: Toolbox) -> list[str]:
     ]
 
 
-def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:
-    """Return a line for each thing that is not as it should be."""
+async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:
+    """Return a line for each thing that is not as it should be: that a new memory is yet to be embedded is."""
     notices = list(storage.notices)
-    if statistics.not_embedded:
+    job = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) if statistics.not_embedded else None
+    if statistics.not_embedded and (job is None or job.ended_at is not None or job.error is not None):
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
         notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
     notices += toolbox.notices

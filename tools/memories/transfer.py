@@ -8,11 +8,10 @@ from pydantic import ValidationError
 from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated, notice_of
 from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
+from swarm_memory.tools.memories.remember import add_new
 from swarm_memory.tools.ports.models import Accompanied
-from swarm_memory.tools.retrieve.embed import prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -36,7 +35,7 @@ class Imported:
     known: int = 0
     """Their id, or their very text, is in the bank or stood in an earlier line."""
     later: int = 0
-    """Written without vectors of an embedder that takes milliseconds for a text: a job gives them theirs."""
+    """Written without vectors: a job gives them theirs."""
     faulty: int = 0
     faults: list[str] = field(default_factory=list[str])
     """`line 3: content: …`"""
@@ -90,11 +89,8 @@ async def import_memories(
             await _add(toolbox, batch, result)
             batch = []
     await _add(toolbox, batch, result)
-    unembedded = bool(result.notices)
     if notice := notice_of(screened):
         result.notices.append(notice)
-    if result.added:
-        await queue_when_due(toolbox, embedder_answers=not unembedded)
     if result.later:
         vectors = f"{counted(result.later, 'memory')} get their vectors of {toolbox.embedder.name} in the background"
         result.notices.append(f"{vectors}: until then their words find them")
@@ -130,14 +126,10 @@ def _said(item: MemoryItem) -> tuple[str, str, str]:
 async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
     if not batch:
         return
-    is_later = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
-    result.later += len(batch) if is_later else 0
-    prepared, fault = (
-        ([with_indexes(item, None) for item in batch], None) if is_later else await prepare_or_say(toolbox, batch)
-    )
+    is_many = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
+    ids, fault = await add_new(toolbox, batch, later=is_many)
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)
-    limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
-    new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
-    result.added += len(new)
-    result.known += len(batch) - len(new)
+    result.added += len(ids)
+    result.later += len(ids) if is_many or toolbox.wake else 0
+    result.known += len(batch) - len(ids)

@@ -1,7 +1,6 @@
-"""The vectors and tokens of memory items; also of those that were stored while the embedder failed."""
+"""The vectors and tokens of memory items, also of those that are stored before they are embedded."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, Sequence
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
@@ -56,14 +55,6 @@ def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
     )
 
 
-class Embedded(NamedTuple):
-    """What became of a backlog."""
-
-    embedded: int
-    left: int
-    """Memories still without a vector of the embedder: refused texts, and those with vectors of another one."""
-
-
 async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
     """Queue the embedding of so many memories that wait, unless the last such job had to leave as many.
 
@@ -76,21 +67,28 @@ async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
         await toolbox.queue(EMBED, BACKLOG)
 
 
-async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable[None]]) -> Embedded:
-    """Give each memory of the scope that has no vector at all one of the embedder; `on_progress` gets how many have.
+async def embed_backlog(toolbox: Toolbox) -> AsyncGenerator[dict[str, Vector]]:
+    """Give each memory of the project, and of all projects, that has no vector at all one of the embedder.
 
-    Each batch is written as it is done, and no model is called in a transaction. Raises `ModelError`: what was embedded
-    until then is kept.
+    First what no consolidation has compared yet, with all that was just stored; older ones are looked through only
+    where some lack one. Each piece is written as it is done, and no model is called in a transaction; its vectors are
+    then yielded, by the memories' ids, the oldest first. Raises `ModelError`: what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
-    embedded = after = 0
-    while rows := await store.unembedded(toolbox.scope, BATCH, after):
-        vectors = await embed_batch(embedder, [text for _, text in rows], toolbox.give_way)
-        found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
-        embedded += await store.put_first_vectors(embedder.name, found) if found else 0
-        after = rows[-1][0]
-        await on_progress(embedded)
-    return Embedded(embedded, (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).not_embedded)
+    size = _PIECE if isinstance(embedder, Accompanied) else BATCH
+    recent = (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).consolidated
+    for scope in toolbox.scope.readable():
+        for start in dict.fromkeys((recent, 0)):
+            after = start
+            await toolbox.give_way()
+            while rows := await store.unembedded(scope, size, after):
+                after = rows[-1][0]
+                vectors = await embed_batch(embedder, [text for _, text in rows])
+                found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
+                yield await store.put_first_vectors(embedder.name, found)
+                await toolbox.give_way()
+            if not (await store.pending_upkeep(scope, embedder.name, 0)).not_embedded:
+                break
 
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = at_once) -> list[Vector | None]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
@@ -22,14 +22,7 @@ class Jobs(Engine):
 
     @writes
     def enqueue(self, connection: Connection, job: Job) -> str:
-        scope_id, person_id = make_scope(connection, job.scope), job.person_id or self.person_id
-        key = (scope_id, job.kind, job.key)
-        found = _SQL.row(connection, "queued_job", *key)
-        if found is not None:
-            _SQL.run(connection, "replace_job", job.payload, job.run_after, person_id, found[0])
-            return str(found[0])
-        _SQL.run(connection, "add_job", job.id, *key, job.payload, job.run_after, job.created_at, person_id)
-        return job.id
+        return str(write_job(connection, "put_job", job, self.person_id)[0][0])
 
     @writes
     def release(self, connection: Connection, scope: Scope, key_prefix: str, run_after: datetime) -> int:
@@ -69,10 +62,7 @@ class Jobs(Engine):
         is_over = end.status != "queued"
         values = {
             "id": job_id,
-            "status": end.status,
-            "result": end.result,
-            "error": end.error,
-            "run_after": end.run_after,
+            **end._asdict(),
             "uncounted": int(not end.tried),
             "ended_at": now_text() if is_over else None,
             "worker": worker if is_over else None,
@@ -111,6 +101,14 @@ class Jobs(Engine):
         due = [] if run_after is None else [to_moment(run_after)]
         lapses = [] if heartbeat_at is None else [to_moment(heartbeat_at) + timedelta(seconds=lease_s)]
         return min(due + lapses, default=None)
+
+
+def write_job(
+    connection: Connection, how: Literal["put_job", "add_job"], job: Job, person_id: str | None
+) -> list[tuple[str]]:
+    """Queue a job in place of one of its kind and key (`put_job`), or unless there is one; return its row, if any."""
+    key, when = (make_scope(connection, job.scope), job.kind, job.key), (job.run_after, job.created_at)
+    return _SQL.rows(connection, how, job.id, *key, job.payload, *when, job.person_id or person_id)
 
 
 def _jobs(connection: Connection, query: str, scope: Scope | int, **which: Any) -> list[Job]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
+from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.server.storage.driver import Connection
@@ -29,6 +30,7 @@ from swarm_memory.server.storage.search.vectors import (
     view_cosines,
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, Passing, keyword_scores, pack
+from swarm_memory.server.storage.stores.jobs import write_job
 from swarm_memory.server.storage.stores.rows import (
     Sql,
     content_hash,
@@ -185,9 +187,11 @@ class Memories(Engine):
         memories: Sequence[StoredMemory],
         embedder: str,
         limit: tuple[int, datetime] | None = None,
+        job: Job | None = None,
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
+        Where there are any, `job` is queued with them, unless one of its kind and key is.
         Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
         none was written.
         """
@@ -195,6 +199,8 @@ class Memories(Engine):
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, *limit)
+        if job is not None and new:
+            write_job(connection, "add_job", job, self.person_id)
         return [item.id for item in new]
 
     @reads

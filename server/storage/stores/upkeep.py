@@ -57,6 +57,8 @@ class PendingUpkeep(NamedTuple):
     """Active items that no consolidation has compared yet, counted up to a number."""
     not_embedded: int
     """Active items without a vector of the embedder."""
+    consolidated: int
+    """The position up to which a consolidation has compared them."""
 
 
 class Upkeep(Engine):
@@ -71,7 +73,7 @@ class Upkeep(Engine):
     def pending_upkeep(self, connection: Connection, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
         """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
         row = _SQL.row(connection, "pending_upkeep", scope_id=scope, model=embedder, most=most)
-        return PendingUpkeep(*(row or (0, 0)))
+        return PendingUpkeep(*(row or (0, 0, 0)))
 
     @reads
     def upkeep_items(
@@ -157,12 +159,15 @@ class Upkeep(Engine):
         return _texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
-    def put_first_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
+    def put_first_vectors(
+        self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]
+    ) -> dict[str, Vector]:
+        """Write vectors by position, with their index, of those that `unembedded` would give; return them by id."""
         # One edited meanwhile has the vector of its new text.
-        lacking = _SQL.column(connection, "unembedded_of", seqs=list(vectors), light=self.light and self.light.name)
-        found = {seq: vectors[seq] for seq in lacking}
-        return self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
+        rows = _SQL.rows(connection, "unembedded_of", seqs=list(vectors), light=self.light and self.light.name)
+        found = {seq: vectors[seq] for seq, _ in rows}
+        self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
+        return {memory_id: vectors[seq] for seq, memory_id in rows}
 
 
 class Vectors(Part):

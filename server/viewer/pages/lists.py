@@ -47,7 +47,7 @@ async def today(asked: Asked) -> Page:
             "counts": statistics,
             "effect": await memory_effect(toolbox),
             "chat": await chat_status(toolbox),
-            "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
+            "faults": await out_of_order(toolbox, await toolbox.store.health(), statistics),
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
             "retrieved": await _with_memories(toolbox, retrieved),
             "waiting": (await to_review(toolbox))[0],
