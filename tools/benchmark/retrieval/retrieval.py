@@ -66,7 +66,7 @@ _REPORT_EVERY = 20
 _LEG: dict[str, JsonValue] = {"min_cosine": 0.0, "delta": 0.0}
 """One leg alone: no floor, no diversity."""
 
-POOL_SETTING = "pool_floor"
+POOL_SETTING = "pool"
 """The setting of `retrieve.` that says how many candidates each leg gives."""
 
 _RERANK_TIMEOUT_S = 60.0

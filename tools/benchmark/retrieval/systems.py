@@ -14,13 +14,12 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.sources.dialogue import Turn, turns
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
-_HOOK = Hook("hook")
 _VECTORS = {"vector", "exact_scan"}
 
 
@@ -169,7 +168,7 @@ class BankSystem:
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
         own = self.bank.asked(question)
         toolbox = replace(own, settings=own.settings.model_copy(update={"retrieve": self.retrieve_settings}))
-        found = await retrieve(toolbox, question.query, k=k, hook=_HOOK if self.gated else None)
+        found = await retrieve(toolbox, question.query, k=k, unasked=Unasked() if self.gated else None)
         if _VECTORS.isdisjoint(found.legs):
             raise embedder_failed(toolbox, "; ".join(found.notices))
         by = "cosine" if self.leg == "vector" else "keyword"
