@@ -5,6 +5,7 @@ import platform
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -84,7 +85,7 @@ async def run_benchmark(
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
     with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
         bench = SuiteContext(
-            toolbox=toolbox,
+            toolbox=replace(toolbox, wake=None),  # what is measured is not embedded behind an answer
             root=root,
             folder=Path(scratch),
             open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
