@@ -108,7 +108,7 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         reports.append(progress)
 
-    options = {"dataset": "file", "path": "tiny.json", "systems": ["hybrid", "bm25-okapi"]}
+    options = {"dataset": "file", "path": "tiny.json", "systems": ["hybrid", "hybrid+context", "bm25-okapi"]}
     async with Client(_server(root)) as client:
         result = await client.call_tool("run_benchmark", {"options": options}, progress_callback=on_progress)
         assert not result.is_error

@@ -169,11 +169,14 @@ class RetrievalRun:
 
     def _leave_out(self, bank: Bank) -> None:
         """Go on without what a bank refuses, and say what it holds back."""
-        skipped = [f"item {item_id!r}: {why}" for (_, item_id), why in bank.refused.items()]
+        skipped, held_back = (
+            [f"item {item_id!r} of group {group!r}: {why}" for (group, item_id), why in found.items()]
+            for found in (bank.refused, bank.held_back)
+        )
         items = tuple(each for each in self.dataset.items if (each.group, each.id) not in bank.refused)
         self.dataset = complete(self.dataset.model_copy(update={"items": items}), self.dataset.name, skipped)
         said = note_of(skipped, "left out of all systems, since the bank refuses the text or that of a gold")
-        said += note_of(bank.held_back, "in quarantine, where nothing finds them")
+        said += note_of(held_back, "in quarantine, where nothing finds them")
         self.notes += [note for note in said if note not in self.notes]
 
     async def _systems(self) -> list[MemorySystem]:

@@ -79,8 +79,8 @@ class Bank:
     """Whether each item is stored at its own time, and each question asked at its own `now`."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """By group and id the items that the bank does not take, and why."""
-    held_back: list[str] = field(default_factory=list[str])
-    """Ids of the items that are in quarantine, where no search finds them."""
+    held_back: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """Likewise those that are in quarantine, where no search finds them."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
     _latest: dict[str, datetime] = field(default_factory=dict[str, datetime])
     _filled: Filled | None = None
@@ -112,12 +112,12 @@ class Bank:
                     written.append((await remember(toolbox, text, attribution=_SAID)).item)
                 except InputError as error:  # of a long text the end may be too short to stand alone
                     why = str(error)
-            for each in written:
-                ids.setdefault(each.id, []).append(item.id)
             if not written:
                 self.refused[group, item.id] = why
-            elif any(each.status != "active" for each in written):
-                self.held_back.append(item.id)
+            for each in written:
+                ids.setdefault(each.id, []).append(item.id)
+                if each.status != "active":
+                    self.held_back[group, item.id] = each.status_reason or ""
         seconds = time.perf_counter() - started
         if times := [item.time for item in items if item.time]:
             self._latest[group] = max(times)
