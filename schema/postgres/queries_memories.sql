@@ -32,3 +32,17 @@ RETURNING active;
 -- name: optimize_keyword_index
 -- What left the index is taken out of it beside: nothing needs to be merged.
 SELECT 1 WHERE false;
+
+-- name: said_in_as_many_characters
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
+  AND length(pattern_data ->> 'content') = :characters
+UNION ALL
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
+  AND length(pattern_data ->> 'content') = :characters
+UNION ALL
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status IN ('active', 'quarantined') AND standing = 0
+  AND pattern_data LIKE '%"heard_in":%' AND length(pattern_data ->> 'content') = :characters;

@@ -69,9 +69,14 @@ CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, whose content has so many characters: active ones with certain words (all, where none are given), and those that are held back.
 SELECT id FROM patterns
-WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
+WHERE :words <> '' AND seq IN (SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :words)
+  AND +scope_id = :scope_id AND +status = 'active' AND (standing <> 0 OR pattern_data LIKE '%"heard_in":%')
+  AND length(pattern_data ->> 'content') = :characters
+UNION ALL
+SELECT id FROM patterns
+WHERE :words = '' AND scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
   AND length(pattern_data ->> 'content') = :characters
 UNION ALL
 SELECT id FROM patterns
@@ -79,8 +84,14 @@ WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
   AND length(pattern_data ->> 'content') = :characters
 UNION ALL
 SELECT id FROM patterns
-WHERE scope_id = :scope_id AND status IN ('active', 'quarantined') AND standing = 0
+WHERE scope_id = :scope_id AND status IN ('quarantined', iif(:words = '', 'active', '')) AND standing = 0
   AND pattern_data LIKE '%"heard_in":%' AND length(pattern_data ->> 'content') = :characters;
+
+-- name: is_embedding
+-- Whether memories of some scopes (a list of pairs) are being given vectors by a job that did not fail yet.
+SELECT 1 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id
+WHERE j.status IN ('queued', 'running') AND j.kind = 'embed' AND j.error IS NULL
+  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes)) LIMIT 1;
 
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from anyio import fail_after
 from forked import CLI, STARTS, Forked, run
-from patience import FULL
+from patience import FULL, HANG_S
 from stdio_server import CLIENT, Server
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
+from swarm_memory.server.embedding.static import StaticEmbedder
 from tests.faults.rig import HERE, Crowd, environment, fill, inspected, is_left_alone, made_item, opened, present
 
 pytestmark = pytest.mark.fault
@@ -25,9 +27,8 @@ HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 def started(folder: Path) -> Server:
     """Start the server in a project, and ask it for memories."""
     pipe = subprocess.PIPE
-    server = Server(
-        Forked([*CLI, "serve"], cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-    )
+    command = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
+    server = Server(Forked(command, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL))
     server.request("initialize", CLIENT)
     server.send("notifications/initialized", {})
     query = {"query": "retry the token of the session"}
@@ -65,6 +66,31 @@ async def test_servers_hooks_and_commands_killed_at_random_lose_nothing_and_hold
     assert len(there) == len(acknowledged)
     assert found.sound, found
     assert hooks == rounds
+
+
+async def test_a_server_that_is_killed_between_an_answer_and_its_vector_loses_none_and_the_next_makes_it(
+    database: Path, tmp_path: Path
+) -> None:
+    answered, missing = list[str](), list[int]()
+    for number in range(20 if FULL else 2):
+        server = started(tmp_path)
+        for verb in ("Lease", "Never lease"):
+            said = server.call("remember", text=f"{verb} lane {number} before the push of the shop's parcels.")
+            answered.append(said["structuredContent"]["id"])
+        server.process.kill()
+        await asyncio.to_thread(server.process.communicate)
+        async with opened(database) as store:
+            missing.append((await store.pending_upkeep(HERE, StaticEmbedder().name, 0)).not_embedded)
+    server = started(tmp_path)
+    with fail_after(HANG_S):
+        while (await asyncio.to_thread(server.call, "memory_status"))["structuredContent"]["not_embedded"]:
+            await asyncio.sleep(0.01)
+    server.process.kill()
+    await asyncio.to_thread(server.process.communicate)
+    there, found = await present(database, answered), await inspected(database)
+    assert found.sound, found
+    assert len(there) == len(answered)
+    assert any(missing), "each vector was there before the kill"
 
 
 async def _lose_vectors(database: Path) -> None:

@@ -181,6 +181,29 @@ async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(open_store: An
         assert await store.next_due(("other",), 60) is None
 
 
+async def test_a_job_is_queued_with_new_items_unless_one_of_its_key_is(open_store: Any, job: Any) -> None:
+    async with open_store() as store:
+        for number, each in enumerate((job(payload={"n": 1}), job(payload={"n": 2}))):
+            assert len(await store.add_memories([stored(made_item(f"Case {number}"))], NUMBERS.name, None, each)) == 1
+        assert await store.add_memories([], NUMBERS.name, None, job("none")) == []
+        (queued,) = await store.list_jobs(HERE, ["queued"], 9)
+        assert (queued.key, queued.payload) == ("k", {"n": 1})
+
+
+@pytest.mark.parametrize("status", ["active", "quarantined"])
+@pytest.mark.parametrize(
+    "content", ["Use fooBar before the tests of Z\u00fcrich", "It is what it is", "\u6d4b\u8bd5\u5148\u884c"]
+)
+async def test_the_same_words_are_found_in_any_case(open_store: Any, content: str, status: Any) -> None:
+    said = made_item("Said", content=content, status=status, provenance=Provenance(heard_in="unseen"))
+    longer = made_item("Said", content=f"{content}.", provenance=Provenance(heard_in="unseen"))
+    async with open_store() as store:
+        await store.add_memories([stored(said), stored(longer), stored(made_item("Other"))], NUMBERS.name)
+        for words in (content, content.upper(), content.lower()):
+            assert [item.id for item in await store.said(HERE, words)] == [said.id]
+        assert await store.said(HERE, content[1:]) == []
+
+
 async def test_the_oldest_due_job_is_taken_and_none_before_its_time(open_store: Any, job: Any) -> None:
     async with open_store() as store:
         late, early = job("late", at(5)), job("early", at(1))

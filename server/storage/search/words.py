@@ -83,6 +83,12 @@ def match_any(scope_id: int, tokens: Sequence[str]) -> str:
     return " OR ".join(f'"{in_scope(scope_id, token)}"' for token in tokens)
 
 
+def match_all(scope_id: int, tokens: Sequence[str]) -> str:
+    """Return the MATCH expression for items of a scope that hold all of the six longest tokens: those are rare."""
+    longest = sorted(usable(tokens), key=len)[-6:]
+    return " AND ".join(f'"{in_scope(scope_id, token)}"' for token in longest)
+
+
 def folded(token: str) -> str:
     """Return a token as the index has it: ASCII letters small."""
     return token.lower() if token.isascii() else "".join(c.lower() if c.isascii() else c for c in token)

@@ -29,13 +29,22 @@ from swarm_memory.server.storage.search.vectors import (
     nearest_in,
     view_cosines,
 )
-from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, Passing, keyword_scores, pack
+from swarm_memory.server.storage.search.words import (
+    EVERYTHING,
+    Narrowed,
+    Partition,
+    Passing,
+    keyword_scores,
+    match_all,
+    pack,
+)
 from swarm_memory.server.storage.stores.jobs import write_job
 from swarm_memory.server.storage.stores.rows import (
     Sql,
     content_hash,
     event_row,
     events,
+    find_scope,
     find_scopes,
     item_of,
     log_event,
@@ -59,6 +68,7 @@ from swarm_memory.tools.ports.memories import (
 )
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.text.tokens import tokenize
 
 _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
 _TASKS = Sql("trajectories")
@@ -111,8 +121,9 @@ class Memories(Engine):
 
         Behind it come agents' notes of it, the newest first.
         """
-        ids = _SQL.column(connection, "said_in_as_many_characters", scope_id=scope, characters=len(content))
-        wanted = content.casefold()
+        words, wanted = match_all(find_scope(connection, scope) or 0, tokenize(content.lower())), content.casefold()
+        values = {"scope_id": scope, "characters": len(content), "words": words}
+        ids = _SQL.column(connection, "said_in_as_many_characters", **values)
         same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
         noted.sort(key=lambda item: item.created_at, reverse=True)
@@ -440,6 +451,8 @@ def answer_of(
         _candidate(item, cosine, score, (blob, quantization), views[seq])
         for (seq, _, blob, *item), cosine, score in zip(rows, alike, scored, strict=True)
     )
+    if near.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
+        near = near._replace(unreachable=0)  # what was just stored has its vector in a moment
     return search.answer(near, keywords, candidates, "memories")
 
 
