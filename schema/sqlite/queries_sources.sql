@@ -267,7 +267,8 @@ JOIN passages AS n ON n.group_id = p.group_id
 -- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.
 SELECT
   p.seq, r.kind, g.name AS "group", p.position, p.title, p.description, p.content, p.path, p.line, p.end_line, p.data,
-  s.location, c.project, b.title AS before_title, b.content AS before, a.title AS after_title, a.content AS after
+  s.location, c.project, NULLIF(b.title, p.title) AS before_title, b.content AS before,
+  NULLIF(a.title, p.title) AS after_title, a.content AS after
 FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
 LEFT JOIN passages AS b ON b.group_id = p.group_id AND b.position = p.position - 1

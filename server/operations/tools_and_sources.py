@@ -120,9 +120,7 @@ def of_passage(hit: "FoundPassage") -> Row:
         where += "" if passage.end_line in (None, passage.line) else f"-{passage.end_line}"
     if before and len(before) > BESIDE_CHARS:
         before = "… " + before[-BESIDE_CHARS:].partition(" ")[2]
-    names = [
-        "" if not each or each == passage.title else f"{each[:100]}: " for each in (hit.before_title, hit.after_title)
-    ]
+    names = [f"{each[:100]}: " if each else "" for each in (hit.before_title, hit.after_title)]
     return row(
         title=passage.title,
         kind=passage.kind,

@@ -72,7 +72,7 @@ class FoundPassage(NamedTuple):
     project: str
     before_title: str | None
     before: str | None
-    """The title and text of the passage before it."""
+    """The text of the passage before it, and its title where that is another."""
     after_title: str | None
     after: str | None
     score: float = 0.0
