@@ -267,12 +267,12 @@ JOIN passages AS n ON n.group_id = p.group_id
 -- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.
 SELECT
   p.seq, r.kind, g.name AS "group", p.position, p.title, p.description, p.content, p.path, p.line, p.end_line, p.data,
-  s.location, c.project,
-  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position - 1) AS before,
-  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position + 1) AS after,
-  (SELECT n.title FROM passages AS n WHERE n.group_id = p.group_id ORDER BY n.position LIMIT 1) AS group_title
+  s.location, c.project, NULLIF(b.title, p.title) AS before_title, b.content AS before,
+  NULLIF(a.title, p.title) AS after_title, a.content AS after
 FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
+LEFT JOIN passages AS b ON b.group_id = p.group_id AND b.position = p.position - 1
+LEFT JOIN passages AS a ON a.group_id = p.group_id AND a.position = p.position + 1
 JOIN source_groups AS g ON g.id = p.group_id
 JOIN sources AS s ON s.id = g.source_id
 JOIN source_partitions AS r ON r.id = s.partition_id

@@ -111,16 +111,17 @@ async def search_sources(
 def of_passage(hit: "FoundPassage") -> Row:
     """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
 
-    `of` is the title of the document or file; `use` says of tools and operations what a call takes.
+    `before` and `after` are named where their titles differ; `use` says of tools and operations what a call takes.
     """
-    passage, before = hit.passage, hit.before or ""
+    passage, before, after = hit.passage, hit.before, hit.after
     called, is_github = passage.kind in ("tool", "api"), passage.kind == "github"
     where = passage.path or passage.group
     if passage.line is not None:
         where += f":{passage.line}"
         where += "" if passage.end_line in (None, passage.line) else f"-{passage.end_line}"
-    if len(before) > BESIDE_CHARS:
+    if before and len(before) > BESIDE_CHARS:
         before = "… " + before[-BESIDE_CHARS:].partition(" ")[2]
+    names = [f"{each[:100]}: " if each else "" for each in (hit.before_title, hit.after_title)]
     return row(
         title=passage.title,
         kind=passage.kind,
@@ -132,11 +133,10 @@ def of_passage(hit: "FoundPassage") -> Row:
         score=round(hit.score, 4),
         rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
         why=hit.justification,
-        of=None if called or hit.group_title == passage.title else hit.group_title,
         description=None if passage.description in passage.content else passage.description,
-        before=None if called or not before else before,
+        before=None if called or not before else names[0] + before,
         text=None if called and "input_schema" in passage.data else passage.content or None,
-        after=None if called or not hit.after else one_line(hit.after, BESIDE_CHARS),
+        after=None if called or not after else names[1] + one_line(after, BESIDE_CHARS),
         use=passage.data if called else None,
     )
 

@@ -1,4 +1,4 @@
-"""Text, Markdown, HTML and PDF files as passages, cut by their structure."""
+"""Text, Markdown, HTML and PDF files as passages, cut by their structure; conversations in JSON, by their turns."""
 
 import html
 import re
@@ -15,6 +15,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
+from swarm_memory.tools.sources.dialogue import may_hold_turns, turns, turns_in
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -130,7 +131,7 @@ class _Reader:
         self.cells = 0
 
 
-READER = "documents-1"
+READER, DIALOGUE_READER = "documents-1", "dialogue-1"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
 
 MAX_TEXT_BYTES = 20_000_000
@@ -141,6 +142,7 @@ TEXT_SUFFIXES = frozenset(
 )
 HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 PDF_SUFFIX = ".pdf"
+JSON_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 BARE_NAMES = frozenset(
     {"readme", "changelog", "changes", "contributing", "license", "notice", "authors", "news", "todo"}
 )
@@ -154,12 +156,13 @@ def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -
     """Yield (group, content hash, parse) of each document in `root`, a folder or one file; the group is its path there.
 
     A file named itself is read as text whatever it is called; in a folder those with a known suffix, and README and the
-    like, count, .gitignore is respected, and `allows` (given the path) may leave out more. `parse` gives the passages
-    in order: about 500 words each, 50 repeated where a section goes on; the title is the document's and the headings
-    above; `line` and `end_line` where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8
-    (Latin-1 takes what nothing else does). What is binary, too large, encrypted or broken is a group whose `parse`
-    raises `InputError` and says why; so is a PDF in a folder without the extra `pdf`. `ConfigError` when `root` itself
-    is a PDF and the extra is not installed, `InputError` when there is no such file or folder.
+    like, count, .gitignore is respected, and `allows` (given the path) may leave out more. A conversation in JSON is
+    known by its shape, and each turn is a passage (`turns`). `parse` gives those of other texts in order: about 500
+    words each, 50 repeated where a section goes on; the title is the document's and the headings above; `line` and
+    `end_line` where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8 (Latin-1 takes what
+    nothing else does). What is binary, too large, encrypted or broken is a group whose `parse` raises `InputError` and
+    says why; so is a PDF in a folder without the extra `pdf`. `ConfigError` when `root` itself is a PDF and the extra
+    is not installed, `InputError` when there is no such file or folder.
     """
     return read_files(root, _group, allows)
 
@@ -173,6 +176,10 @@ def is_document(path: str, suffix: str) -> bool:
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
     suffix = PurePosixPath(name).suffix.lower()
+    if suffix in JSON_SUFFIXES:
+        data, by_line = read_bytes(file, MAX_TEXT_BYTES), suffix != ".json"
+        if may_hold_turns(data) and turns_in(decode(data).text, by_line=by_line):
+            return Group(name, content_hash(DIALOGUE_READER, name, data), partial(_dialogue, name, data, by_line))
     if not (named or is_document(name, suffix)):
         return None
     if suffix != PDF_SUFFIX:
@@ -199,6 +206,10 @@ def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
         return document_passages(name, title, text, encoding, has_lines=False)
     front = _FRONT_TITLE.match(text) if text.startswith("---") else None
     return document_passages(name, front["title"].strip() if front else "", text, encoding)
+
+
+def _dialogue(name: str, data: bytes, by_line: bool) -> list[Passage]:
+    return turns(name, turns_in(decode(data).text, by_line=by_line))
 
 
 def _pdf_passages(name: str, file: Path) -> list[Passage]:

@@ -45,7 +45,7 @@ class _Kind(NamedTuple):
 
 _KINDS: Mapping[SourceKind, _Kind] = {
     "tool": _Kind(read_json_tools, ".mcp.json", "a .mcp.json, or lists of functions in JSON"),
-    "document": _Kind(read_documents, ".", "texts such as .md, .rst and .txt, HTML and PDF"),
+    "document": _Kind(read_documents, ".", "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
     "code": _Kind(read_code, ".", "the source files of known languages"),
     "api": _Kind(read_openapi, ".", "OpenAPI 3 in .json, .yaml and .yml"),
 }

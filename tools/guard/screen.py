@@ -87,8 +87,9 @@ _ALIKE = str.maketrans(
 """Letters of other alphabets that look like Latin ones."""
 _ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
 
-_OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
-"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
+_SOUND_IN_PROMPTS = frozenset({"aimed at the memory", "new role", "forged delimiter"})
+"""How a user speaks to his own agent ("from now on, never …"), and marks of a talk or a log that he gives it, which are
+harmless where they are shown (`cleaning.harmless`): no attack in a prompt, but in any other text."""
 
 
 class Weights(NamedTuple):
@@ -259,7 +260,7 @@ def by_wording(text: str) -> tuple[Finding, ...]:
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
     """Return what the rules find in what a user says himself, who may order his agent about from now on."""
-    return tuple(each for each in by_rules(text) if each.rule not in _OWN_ORDERS)
+    return tuple(each for each in by_rules(text) if each.rule not in _SOUND_IN_PROMPTS)
 
 
 def by_rules(text: str) -> tuple[Finding, ...]:

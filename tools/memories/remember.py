@@ -259,11 +259,11 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
 
 
 def title_of(said: str) -> str:
-    """Return the first sentence of what was said, in at most 100 characters."""
+    """Return the first sentence of what was said, or its line, or all, where that is too short; in 100 characters."""
     lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
-    line = next((line for line in lines if line), said.strip())
-    sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(" .,;:")
-    return begun(one_line(sentence or line, _TITLE_CHARS))
+    line = next((line for line in lines if line), said)
+    ended = (each.rstrip(" .,;:") for each in (_SENTENCE_END.split(line, maxsplit=1)[0], line))
+    return begun(one_line(next((each for each in ended if len(each) >= _LEAST_CHARS), said), _TITLE_CHARS))
 
 
 def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attribution | None]]:

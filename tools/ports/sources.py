@@ -70,10 +70,10 @@ class FoundPassage(NamedTuple):
     location: str
     """The source that it is of."""
     project: str
-    group_title: str | None
-    """The title of the document's or file's first passage."""
+    before_title: str | None
     before: str | None
-    """The text of the passage before it."""
+    """The text of the passage before it, and its title where that is another."""
+    after_title: str | None
     after: str | None
     score: float = 0.0
     """Relevance 0…1 by the index, among what it found."""

@@ -49,8 +49,7 @@ def clean(text: str, max_chars: int | None = None) -> str:
     Line ends become `\\n`, lone surrogates U+FFFD, and more than eight combining marks in a row are cut. With
     `max_chars` the middle is left out as `shorten` does. Linear in the length; cleaning twice changes nothing.
     """
-    needs_work = _ASCII_NEEDS_WORK if text.isascii() else _NEEDS_WORK
-    if needs_work.search(text):
+    if (_ASCII_NEEDS_WORK if text.isascii() else _NEEDS_WORK).search(text):
         if _LONE_SURROGATE.search(text):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
@@ -107,8 +106,14 @@ _TAG = lazy(
 """What could begin a tag; the marks that redaction leaves are none."""
 
 _TAG_END = lazy(r"(\u2039[^<>\u2039\u203a]{0,200})>")
+_ROLE = lazy(
+    r"\A(\W{0,6}(?:system|developer|assistant|human|user)"
+    r"(?: (?:prompt|message|override|note|notice|instructions?))?[*_ ]{0,3})[:\uff1a]",
+    re.IGNORECASE,
+)
+"""What a turn of a talk begins with."""
 _SUSPECT = lazy(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
-"""A text without any of these has nothing that `harmless` would change but its white space."""
+"""A text without any of these has nothing that `harmless` would change but white space and a turn's beginning."""
 
 _INVISIBLE = lazy(
     r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
@@ -129,16 +134,17 @@ def parse_ids(text: str) -> tuple[str, ...]:
 
 
 def harmless(text: str) -> str:
-    """Return `text` as one line that cannot leave the frame, act as markup or name a memory.
+    """Return `text` as one line that cannot leave the frame, act as markup or a turn of the talk, or name a memory.
 
     Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
-    to anything but this machine become `(link)`. Linear in the length.
+    to anything but this machine become `(link)`, and `user:` before all becomes `(user)`. Linear in the length.
     """
     if not _SUSPECT.search(text):
-        return " ".join(text.split())
+        return _ROLE.sub(r"(\1)", " ".join(text.split()))
     text = _ANSI.sub("", text) if "\x1b" in text or "\x9b" in text else text
     text = " ".join(_INVISIBLE.sub("", text).split())
     if "<" in text or "&" in text or not text.isascii():
         text = _TAG_END.sub("\\1\u203a", _TAG.sub("\u2039", text))
     text = _ID.sub("(id)", _URL.sub("(link)", text))
-    return text.replace("](", "] (").replace("```", "`").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)")
+    text = text.replace("](", "] (").replace("```", "`").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)")
+    return _ROLE.sub(r"(\1)", text)

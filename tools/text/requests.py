@@ -148,11 +148,7 @@ def each_time_from(sentence: str) -> int | None:
             break  # an action is asked for
     else:
         return None
-    begin = (
-        found.start("adverb")
-        if found["adverb"]
-        else found.start() + len(found[0]) - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01"))
-    )
+    begin = max(found.start("adverb"), found.end() - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01")))
     at = max((each.end() for each in _SEPARATOR.finditer(sentence, 0, begin)), default=0)
     if not at or _CONDITION.match(sentence):
         return 0

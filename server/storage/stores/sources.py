@@ -125,7 +125,7 @@ class Sources(Part):
 
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
-_AROUND = ("seq", "location", "project", "group_title", "before", "after")
+_AROUND = ("seq", "location", "project", "before_title", "before", "after_title", "after")
 
 
 def _find_source(connection: Connection, source: SourceKey) -> tuple[int, int] | None:
