@@ -3,6 +3,7 @@ of fixes those that mostly worked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 from swarm_memory.schema.base import TEAM, counted, is_teams
@@ -84,8 +85,10 @@ def preamble(
     for place, ((heading, body), whole) in enumerate(zip(entries, wanted, strict=True)):
         reserved -= min(whole, fair)
         if whole > room - reserved:
-            least = ([_CUT], body[1])
-            body = _first_parts(body, room - reserved - cost(_entry(len(entries), heading, least)), cost)
+            left = room - reserved - cost(_entry(len(entries), heading, ([_CUT], body[1])))
+            sizes = accumulate(cost(f"{part}; ") for part in body[0])
+            first = [part for part, size in zip(body[0], sizes, strict=True) if size <= left]
+            body = [*first, _CUT] if first else [], body[1]
             whole = cost(_entry(len(kept) + 1, heading, body))
         if whole <= room:
             kept.append(_entry(len(kept) + 1, heading, body))
@@ -161,16 +164,6 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     ended = (part if part[-1] in ".!?:;,\u2026" else f"{part}." for part in parts)
     text = " ".join(ended) if is_prose else f"Steps: {'; '.join(parts)}"
     return f"{number}) {heading}\n   {text}\n"
-
-
-def _first_parts(body: _Body, room: float, cost: Callable[[str], float]) -> _Body:
-    kept: list[str] = []
-    for part in body[0]:
-        room -= cost(f"{part}; ")
-        if room < 0:
-            break
-        kept.append(part)
-    return [*kept, _CUT] if kept else [], body[1]
 
 
 async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResult:

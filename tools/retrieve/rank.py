@@ -291,11 +291,6 @@ class Scored(NamedTuple):
         """Return it with a further part of its score."""
         return self._replace(terms={**self.terms, name: value}, score=self.score + value)
 
-    def lowered(self, share_gone: float) -> "Scored":
-        """Return it with what it loses by that share of what it names."""
-        lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
-        return lowered._replace(applies=share_gone < 1.0 or self.candidate.priority > 0)
-
     def memory(self, item: MemoryItem) -> ScoredMemory:
         """Return its item, scored."""
         parts = ScoreParts(

@@ -28,6 +28,7 @@ from swarm_memory.tools.retrieve.preamble import (
 )
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
+    GONE_PENALTY,
     HALF_LIFE_DAYS,
     Fit,
     Scored,
@@ -49,8 +50,6 @@ MAX_QUERY_CHARS = 100_000
 MAX_QUERY_TOKENS = 512
 """Distinct words that are looked up; the store searches for the rarest of them."""
 
-OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
-
 MOST_CALLED = 3
 """So many memories come first that a prompt calls for by what it names."""
 
@@ -58,8 +57,6 @@ RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
 _MAX_RECORDED_CHARS = 2_000
-_UNVERIFIED = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
-_SAYS_OTHERWISE = '"{}" says otherwise, and is surer or newer'
 
 
 class Unasked(NamedTuple):
@@ -102,7 +99,7 @@ async def retrieve(
     stages = await stages_of(toolbox, query, k, only, unasked)
     found, notices = stages.found, list(stages.found.notices)
     if task_id is None and credit.holdout_rate:
-        notices.append(OUTSIDE_HOLDOUT)
+        notices.append("no task_id was given: tasks are being held out, and this retrieval takes no part in that")
     is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate)
     rested: tuple[str, ...] = ()
     if task_id is not None and not is_withheld:
@@ -267,7 +264,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     depth = wanted if unasked else max(wanted, SETTLED)
     known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, stale = await _applying(toolbox, await _reranked(toolbox, question, new, fit), fit, depth)
+    scored, picked, stale = await _applying(toolbox, [*await _reranked(toolbox, question, new, fit)], fit, depth)
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
@@ -287,9 +284,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
     # Later lines are later steps: the step that took a memory out is the one behind the last it passed.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
-    left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered[:wanted]}
-    differs = _SAYS_OTHERWISE.format
-    left_out |= {each.item.id: (each, differs(against.get(each.item.title))) for each in fitting[:wanted]}
+    why = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
+    left_out |= {each.item.id: (each, why) for each in offered[:wanted]}
+    for each in fitting[:wanted]:
+        left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
     if unasked is not None:
         candidates = {each.candidate.id: each for each in new}
         memories = await _called_first(toolbox, question.text, memories, unasked, candidates)
@@ -357,9 +355,10 @@ async def _applying(
             return scored, chosen, stale
         seen |= {each.candidate.id for each in chosen}
         stale |= found
-        scored = [
-            each.lowered(found[each.candidate.id].share_gone) if each.candidate.id in found else each for each in scored
-        ]
+        for place, each in enumerate(scored):
+            if gone := found.get(each.candidate.id):
+                lowered = each.with_term("gone from the project", -GONE_PENALTY * gone.share_gone)
+                scored[place] = lowered._replace(applies=gone.share_gone < 1.0 or each.candidate.priority > 0)
 
 
 def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
