@@ -111,43 +111,17 @@ class Measurement(NamedTuple):
 
 MEASUREMENTS = (
     Measurement("open", "Database Connection", "call", "opening the file: checks, schema, indexes, and closing it"),
-    Measurement(
-        "configuration", "Configuration Loading", "call", "reading files and environment, checking every value"
-    ),
-    Measurement(
-        "insert",
-        "Memory Insertion (Single)",
-        "memory",
-        "embedding, tokens, row, vector and keyword index, one durable transaction",
-    ),
-    Measurement(
-        "batch", "Batch Insertion (100)", "100 memories", "100 memories embedded and written in one durable transaction"
-    ),
-    Measurement(
-        "retrieve",
-        "Memory Retrieval (No Filter)",
-        "call",
-        "all of it: embedding, two legs, fusion, diversity, the record",
-    ),
-    Measurement(
-        "retrieve_domain",
-        "Memory Retrieval (Domain Filter)",
-        "call",
-        "the same within a domain that a quarter of the items has",
-    ),
-    Measurement(
-        "usage",
-        "Usage Increment",
-        "call",
-        "recording a retrieval of three: event, figures, three counts, written durably",
-    ),
+    Measurement("configuration", "Configuration Loading", "call", "reading files and environment, checking values"),
+    Measurement("insert", "Memory Insertion (Single)", "memory", "embedding, row, both indexes, one durable commit"),
+    Measurement("batch", "Batch Insertion (100)", "100 memories", "100 memories, embedded, in one durable commit"),
+    Measurement("retrieve", "Memory Retrieval (No Filter)", "call", "embedding, two legs, fusion, the record"),
+    Measurement("retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same in a quarter of the items"),
+    Measurement("usage", "Usage Increment", "call", "recording a retrieval of three, durably"),
     Measurement("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
     Measurement("cosine", "Cosine Similarity", "pair", "one pair as the index computes it, of a block of 1,000"),
     Measurement("statistics", "View Queries", "call", "all counts of the bank's status"),
     Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
-    Measurement(
-        "insert_1000", "Scalability Test (1000)", "memory", "1,000 single durable insertions, one after the other"
-    ),
+    Measurement("insert_1000", "Scalability Test (1000)", "memory", "1,000 durable insertions, one after the other"),
 )
 """Those of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
 

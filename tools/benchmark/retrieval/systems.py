@@ -194,10 +194,7 @@ def _parts(text: str) -> list[str]:
 
 
 class ContextSystem:
-    """The search of sources: each group an ordered document, in which items of one part are each other's context.
-
-    What stands before the first colon of such an item is who says it.
-    """
+    """The search of sources: each group an ordered document, in which items of one part are each other's context."""
 
     def __init__(self, name: str, toolbox: Toolbox) -> None:
         """Take a toolbox whose store is one that the benchmark opened."""
@@ -222,14 +219,8 @@ class ContextSystem:
 
 
 async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
-    yield "talk", "", lambda: turns("talk", map(_turn, items))
-
-
-def _turn(item: BenchmarkItem) -> Turn:
-    """Return an item as a turn; one of no part is a talk of its own, and has no context."""
-    speaker, colon, said = item.content.partition(": ") if item.part else ("", "", "")
-    text = said if colon and said.strip() else item.content
-    return Turn(text, speaker if text is said else "", item.time, item.part or item.id)
+    said = [Turn(item.content, time=item.time, session=item.part or item.id) for item in items]
+    yield "talk", "", lambda: turns("talk", said)
 
 
 class RerankSystem:
