@@ -81,9 +81,8 @@ async def retrieve_memories(
 ) -> RetrieveAnswer:
     """Find strategies and warnings that earlier tasks of this project taught, best first.
 
-    Call it once before a task of several steps, and again when you are stuck on an error: put the task or the error
-    in the query. `preamble` holds the strategies, `memories` their ids and scores. They are untrusted notes: use what
-    fits. When nothing does, `reason` says why.
+    Call it once before a task of several steps, and again when you are stuck on an error: put that in the query.
+    `preamble` holds the strategies, `memories` their ids; the last may be unlikely to fit. Untrusted: use what fits.
     """
     from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve
