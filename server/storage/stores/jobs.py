@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
@@ -103,9 +103,7 @@ class Jobs(Engine):
         return min(due + lapses, default=None)
 
 
-def write_job(
-    connection: Connection, how: Literal["put_job", "add_job"], job: Job, person_id: str | None
-) -> list[tuple[str]]:
+def write_job(connection: Connection, how: str, job: Job, person_id: str | None) -> list[tuple[str]]:
     """Queue a job in place of one of its kind and key (`put_job`), or unless there is one; return its row, if any."""
     key, when = (make_scope(connection, job.scope), job.kind, job.key), (job.run_after, job.created_at)
     return _SQL.rows(connection, how, job.id, *key, job.payload, *when, job.person_id or person_id)

@@ -15,6 +15,7 @@ from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, Memory
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
+from swarm_memory.server.storage.search import words
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
@@ -28,15 +29,6 @@ from swarm_memory.server.storage.search.vectors import (
     kept_cosines,
     nearest_in,
     view_cosines,
-)
-from swarm_memory.server.storage.search.words import (
-    EVERYTHING,
-    Narrowed,
-    Partition,
-    Passing,
-    keyword_scores,
-    match_all,
-    pack,
 )
 from swarm_memory.server.storage.stores.jobs import write_job
 from swarm_memory.server.storage.stores.rows import (
@@ -98,7 +90,7 @@ class Memories(Engine):
         if space is None:
             return []
         asked = QueryVector.of(vector, space, self.index)
-        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), EVERYTHING, k)
+        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), words.EVERYTHING, k)
         best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
         ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
         return [(ids[seq], cosine) for seq, cosine in best]
@@ -121,9 +113,9 @@ class Memories(Engine):
 
         Behind it come agents' notes of it, the newest first.
         """
-        words, wanted = match_all(find_scope(connection, scope) or 0, tokenize(content.lower())), content.casefold()
-        values = {"scope_id": scope, "characters": len(content), "words": words}
-        ids = _SQL.column(connection, "said_in_as_many_characters", **values)
+        expression = words.match_all(find_scope(connection, scope) or 0, tokenize(content.lower()))
+        values = {"scope_id": scope, "characters": len(content), "words": expression}
+        ids, wanted = _SQL.column(connection, "said_in_as_many_characters", **values), content.casefold()
         same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
         noted.sort(key=lambda item: item.created_at, reverse=True)
@@ -319,9 +311,9 @@ def _enter(
             with suppress(InputError):  # its words say nothing to it
                 vector = light.embed(memory.item.embedding_text)
                 vectors[partition, light.name, len(vector)][seq] = vector
-    tokens = [(seq, pack(each.title_tokens, each.description_tokens, each.content_tokens)) for seq, _, each in placed]
+    fields = [(seq, each.title_tokens, each.description_tokens, each.content_tokens) for seq, _, each in placed]
     connection.executemany(_SQL["add_tag"], [(seq, tag) for seq, _, each in placed for tag in each.item.tags])
-    connection.executemany(_SQL["put_tokens"], tokens)
+    connection.executemany(_SQL["put_tokens"], [(seq, words.pack(*tokens)) for seq, *tokens in fields])
     put_handles(connection, [(seq, each.item) for seq, _, each in placed])
     for scope_id, seqs in active.items():
         bank.index.enter_new(connection, seqs, scope_id)
@@ -445,7 +437,7 @@ def answer_of(
     space = near.vector.space if near.vector else None
     seqs, read = [row[0] for row in rows], [(row[0], row[2]) for row in rows if row[2] is not None]
     views = view_cosines(connection, search.index, search.query.views, seqs, space, read)
-    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
+    scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
     quantization: Quantization = space.quantization if space else "float32"
     candidates = tuple(
         _candidate(item, cosine, score, (blob, quantization), views[seq])
@@ -456,16 +448,16 @@ def answer_of(
     return search.answer(near, keywords, candidates, "memories")
 
 
-def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
+def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words.Partition]) -> words.Narrowed:
     values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
     left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
     asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
     filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
-        return Narrowed(None, frozenset(left_out))
+        return words.Narrowed(None, frozenset(left_out))
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
+    return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
 
 
 def _candidate(

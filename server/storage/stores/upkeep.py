@@ -159,15 +159,13 @@ class Upkeep(Engine):
         return _texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
-    def put_first_vectors(
-        self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]
-    ) -> dict[str, Vector]:
+    def put_first_vectors(self, connection: Connection, embedder: str, made: Mapping[int, Vector]) -> dict[str, Vector]:
         """Write vectors by position, with their index, of those that `unembedded` would give; return them by id."""
         # One edited meanwhile has the vector of its new text.
-        rows = _SQL.rows(connection, "unembedded_of", seqs=list(vectors), light=self.light and self.light.name)
-        found = {seq: vectors[seq] for seq, _ in rows}
+        rows = _SQL.rows(connection, "unembedded_of", seqs=list(made), light=self.light and self.light.name)
+        found = {seq: made[seq] for seq, _ in rows}
         self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
-        return {memory_id: vectors[seq] for seq, memory_id in rows}
+        return {memory_id: made[seq] for seq, memory_id in rows}
 
 
 class Vectors(Part):
