@@ -1,0 +1,120 @@
+"""What a session is shown unasked: the rules of projects, each with a task for which it matters.
+
+    python benchmarks/moments.py PROJECT.json... [--embedder static]
+
+A file is {"project", "rules": [{"title", "when", "note", "prompt", "calls": [{"tool", "input", "error"}]}]}: a rule as
+an agent teaches it, a task in a user's words, and what an agent would call at it, with what a failed call gave back.
+Each project is a bank, taught by `remember`; each task is a session that goes through the hooks, once in its own
+project and once, as a foreign one, in each of the others.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from made_banks import open_bank, own_home
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import Note
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.hooks.events import HookEvent, handle_hook
+from swarm_memory.server.wiring import make_embedder
+from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.memories.remember import remember_notes
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.toolbox import Toolbox
+
+ID = re.compile(r"\[(rm_\w+)\]")
+
+
+class Played(NamedTuple):
+    """What one session was shown: the ids at its prompt, and at each call with its failure; the tokens of all."""
+
+    at_prompt: frozenset[str]
+    at_calls: Sequence[frozenset[str]]
+    tokens: int
+    wanted: str = ""
+    """In its own project the id of the rule that matters; `stood_first`: it is the first for somebody who asks."""
+    stood_first: bool = False
+
+    @property
+    def everything(self) -> frozenset[str]:
+        return self.at_prompt.union(*self.at_calls)
+
+
+async def play(bank: Toolbox, task: dict[str, Any], session_id: str) -> Played:
+    """Play a task through the hooks."""
+    texts = list[str]()
+
+    async def opened() -> Toolbox:
+        return bank
+
+    async def shown_at(event: str, **fields: Any) -> frozenset[str]:
+        heard = HookEvent(hook_event_name=event, session_id=session_id, **fields)
+        answer: Any = await handle_hook(opened, heard, "server")
+        texts.append(answer["hookSpecificOutput"]["additionalContext"] if answer else "")
+        return frozenset(ID.findall(texts[-1]))
+
+    at_prompt, at_calls = await shown_at("UserPromptSubmit", prompt=task["prompt"]), list[frozenset[str]]()
+    for call in task["calls"]:
+        fields = {"tool_name": call["tool"], "tool_input": call["input"]}
+        shown = await shown_at("PreToolUse", **fields)
+        at_calls.append(shown)
+        if call["error"]:
+            at_calls[-1] |= await shown_at("PostToolUseFailure", error=call["error"], **fields)
+    return Played(at_prompt, at_calls, sum(map(count_tokens, texts)))
+
+
+async def measure(projects: Sequence[dict[str, Any]], folder: Path, settings: Settings) -> None:
+    """Play every task in every project's bank and print the figures."""
+    own, foreign = list[Played](), list[Played]()
+    async with AsyncExitStack() as stack:
+        for project in projects:
+            (place := folder / project["project"]).mkdir()
+            opened = open_bank(place, Scope(project=project["project"]), settings, make_embedder(settings.embedding))
+            bank = await stack.enter_async_context(opened)
+            notes = [Note(title=rule["title"], when=rule["when"], note=rule["note"]) for rule in project["rules"]]
+            stored = [done.item for note in notes for done in await remember_notes(bank, [note])]
+            for other in projects:
+                for number, task in enumerate(other["rules"]):
+                    played = await play(bank, task, f"{other['project']}-{number}")
+                    best = (await retrieve(bank, task["prompt"], k=1)).memories[0].item.id
+                    wanted = stored[number].id if other is project else ""
+                    played = played._replace(wanted=wanted, stood_first=best == wanted)
+                    (own if wanted else foreign).append(played)
+    for name, of in (("stood first", [task for task in own if task.stood_first]), ("matters", own)):
+        rate(f"what {name}: shown at the prompt", [task.wanted in task.at_prompt for task in of])
+        rate(f"what {name}: shown at some moment", [task.wanted in task.everything for task in of])
+    rate("foreign prompts at which anything is shown", [bool(task.at_prompt) for task in foreign])
+    rate("foreign calls at which anything is shown", [bool(shown) for task in foreign for shown in task.at_calls])
+    for name, of in (("its own", own), ("a foreign", foreign)):
+        notes, tokens = fmean(len(task.everything) for task in of), fmean(task.tokens for task in of)
+        print(f"a session in {name} project is shown {notes:.1f} notes, {tokens:.0f} tokens")
+
+
+def rate(what: str, cases: Sequence[bool]) -> None:
+    """Print a share with its interval (Wilson)."""
+    share = wilson(sum(cases), len(cases))
+    print(f"{what:<50} {share.value:6.1%} [{share.low:.1%}, {share.high:.1%}] of {len(cases)}")
+
+
+def main() -> None:
+    """Measure the projects of the files."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("projects", nargs="+", type=Path)
+    parser.add_argument("--embedder", default="auto")
+    asked = parser.parse_args()
+    projects = [json.loads(path.read_text(encoding="utf-8")) for path in asked.projects]
+    with own_home() as folder:
+        asyncio.run(measure(projects, folder, Settings.model_validate({"embedding": {"provider": asked.embedder}})))
+
+
+if __name__ == "__main__":
+    main()
