@@ -33,8 +33,8 @@ class Passage(Model):
 
     @property
     def embedding_text(self) -> str:
-        """The text that is embedded: title, description, content."""
-        return "\n".join(part for part in (self.title, self.description, self.content) if part)
+        """The text that is embedded: title (of a turn the speaker: its day says little), description, content."""
+        return "\n".join(filter(None, (str(self.data.get("speaker", self.title)), self.description, self.content)))
 
 
 class Fault(Model):

@@ -160,7 +160,7 @@ DELETE FROM passage_embeddings WHERE seq = :seq AND model = :model AND dims = :d
 
 -- name: without_vector
 -- Passages that have no vector in a space, by their order of arrival, after a position.
-SELECT p.seq, p.title, p.description, p.content FROM passages AS p
+SELECT p.seq, coalesce(p.data ->> '$.speaker', p.title), p.description, p.content FROM passages AS p
 WHERE p.seq > :after AND NOT EXISTS (
   SELECT 1 FROM passage_embeddings AS e WHERE e.seq = p.seq AND e.model = :model AND e.dims = :dims
 )

@@ -46,7 +46,8 @@ class Turn(NamedTuple):
 def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
     """Return the passages of a conversation; `data.turn` is a turn's number, from 0. A blank one has none.
 
-    A title is like "Anna, 7 May 2023". A turn of more than `MAX_WORDS` is several passages.
+    A title is like "Anna, 7 May 2023", of which the speaker alone (`data.speaker`) is embedded. A turn of more than
+    `MAX_WORDS` is several passages.
     """
     passages: list[Passage] = []
     position, session = 0, None
@@ -54,7 +55,9 @@ def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
         if session not in (None, turn.session):
             position += NEIGHBOURS["document"]
         session, text = turn.session, clean(turn.text)
-        title = ", ".join(filter(None, (one_line(clean(turn.speaker), _MAX_NAME_CHARS), _day(turn.time))))
+        speaker = one_line(clean(turn.speaker), _MAX_NAME_CHARS)
+        title = ", ".join(filter(None, (speaker, _day(turn.time))))
+        data: dict[str, JsonValue] = {"turn": number, "speaker": speaker} if speaker else {"turn": number}
         is_long = word_count(text) > MAX_WORDS
         parts = chunks(text, markdown_blocks(text)) if is_long else [Chunk(0, len(text))]
         for content in filter(None, (text[part.start : part.end].strip() for part in parts)):
@@ -65,7 +68,7 @@ def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
                     position=position,
                     title=title or group[:1000],
                     content=content,
-                    data={"turn": number},
+                    data=data,
                 )
             )
             position += 1

@@ -59,7 +59,7 @@ _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, B
 _SATURATION_OF_OTHERS = 1.5, 0.75
 """`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
 
-_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7, "github": 1.0}
+_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.6, "github": 1.0}
 _VECTOR_FACTOR_OF_OTHERS = 1.3
 """Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
 
@@ -323,20 +323,19 @@ class _Indexing:
         self.done["passages"] += len(texts)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
-        """Embed texts; what would take longer than `EMBEDDING_S` in all is left to a job."""
-        embedder = self.toolbox.embedder
-        if self._embedding_s >= EMBEDDING_S:
-            self.without_vector += len(texts)
-            return [None] * len(texts)
-        began = time.perf_counter()
-        try:
-            return await embed_batch(embedder, texts) if texts else []
-        except ModelError as error:
-            why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
-            self.notices.append(f"keywords only, because {why}; run `swarm-memory bank reembed`")
-            return [None] * len(texts)
-        finally:
+        """Embed texts, some hundreds at once; what would take longer than `EMBEDDING_S` in all is left to a job."""
+        embedder, vectors = self.toolbox.embedder, list[Vector | None]()
+        while len(vectors) < len(texts) and self._embedding_s < EMBEDDING_S:
+            began = time.perf_counter()
+            try:
+                vectors += await embed_batch(embedder, texts[len(vectors) : len(vectors) + BATCH_PASSAGES])
+            except ModelError as error:
+                why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+                self.notices.append(f"keywords only, because {why}; run `swarm-memory bank reembed`")
+                return [*vectors, *[None] * (len(texts) - len(vectors))]
             self._embedding_s += time.perf_counter() - began
+        self.without_vector += len(texts) - len(vectors)
+        return [*vectors, *[None] * (len(texts) - len(vectors))]
 
     async def finished(self) -> IndexedSource:
         """Remove the groups that the source no longer has, and say what was done; of one that holds nothing no trace.
