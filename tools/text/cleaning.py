@@ -106,12 +106,11 @@ _TAG = lazy(
 """What could begin a tag; the marks that redaction leaves are none."""
 
 _TAG_END = lazy(r"(\u2039[^<>\u2039\u203a]{0,200})>")
-_ROLE = lazy(
+_BEGIN_OF_TURN = lazy(
     r"\A(\W{0,6}(?:system|developer|assistant|human|user)"
     r"(?: (?:prompt|message|override|note|notice|instructions?))?[*_ ]{0,3})[:\uff1a]",
     re.IGNORECASE,
 )
-"""What a turn of a talk begins with."""
 _SUSPECT = lazy(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
 """A text without any of these has nothing that `harmless` would change but white space and a turn's beginning."""
 
@@ -140,11 +139,11 @@ def harmless(text: str) -> str:
     to anything but this machine become `(link)`, and `user:` before all becomes `(user)`. Linear in the length.
     """
     if not _SUSPECT.search(text):
-        return _ROLE.sub(r"(\1)", " ".join(text.split()))
+        return _BEGIN_OF_TURN.sub(r"(\1)", " ".join(text.split()))
     text = _ANSI.sub("", text) if "\x1b" in text or "\x9b" in text else text
     text = " ".join(_INVISIBLE.sub("", text).split())
     if "<" in text or "&" in text or not text.isascii():
         text = _TAG_END.sub("\\1\u203a", _TAG.sub("\u2039", text))
     text = _ID.sub("(id)", _URL.sub("(link)", text))
     text = text.replace("](", "] (").replace("```", "`").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)")
-    return _ROLE.sub(r"(\1)", text)
+    return _BEGIN_OF_TURN.sub(r"(\1)", text)
