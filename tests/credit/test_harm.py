@@ -20,7 +20,7 @@ from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, is_held_out, rests
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import keep, to_review
-from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 
 
 def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Sequence[str] = ()) -> OutcomeRecord:
@@ -215,7 +215,9 @@ async def test_a_retrieval_that_names_no_task_is_not_withheld_and_says_so(shop: 
     memory = await shop.add()
     found = await retrieve(shop.set(holdout_rate=1.0).toolbox, QUERY)
     assert [each.item.id for each in found.memories] == [memory]
-    assert found.notices == (OUTSIDE_HOLDOUT,)
+    assert found.notices == (
+        "no task_id was given: tasks are being held out, and this retrieval takes no part in that",
+    )
     assert (await retrieve(shop.toolbox, QUERY)).notices == ()
 
 

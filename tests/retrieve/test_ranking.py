@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import mul
 from typing import Any, cast
 
 import pytest
@@ -21,7 +22,6 @@ from swarm_memory.tools.retrieve.rank import (
     Fit,
     Scored,
     best_of,
-    cosine,
     query_vector_weight,
     scaled_fusion,
     unit,
@@ -80,7 +80,9 @@ def test_the_choice_is_that_of_marginal_relevance_among_all_that_apply(
     before: list[int] = []
 
     def value(place: int) -> float:
-        return pool[place][0] - penalty * max((unit(cosine(vectors[place], vectors[c])) for c in before), default=0.0)
+        return pool[place][0] - penalty * max(
+            (unit(sum(map(mul, vectors[place], vectors[c]))) for c in before), default=0.0
+        )
 
     for place, subtracted in found:
         assert pool[place][0] - subtracted == pytest.approx(value(place))

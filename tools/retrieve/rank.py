@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import mul
 from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
@@ -28,11 +27,8 @@ _USUAL_VECTORS, _USUAL_WORDS, _USUAL_COVERAGE = 0.4, 0.5, 0.57
 """How far the best cosine and the best BM25 of a pool stand out, and what share of the query's words the best text has:
 where all are as usual a leg has its usual share. Chosen, with the powers, on one half of six public sets."""
 
-_DAY_S = 86_400.0
 _BACKGROUND_DOCUMENTS, _BACKGROUND_FREQUENCY = 1000, 5
 """Added to the bank's counts: among a few items a token is not thought common because one of three holds it."""
-
-_OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
 
 WORDS = 0.15
 """What it adds to a cosine that every word of the query is there."""
@@ -159,7 +155,7 @@ def score_terms(
     how near it is (0…1) to a time that the query names, less what an item of every project gives way to one of the
     project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
-    is_of_all = candidate.project in _OF_ALL and candidate.project != own
+    is_of_all = candidate.project in (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}") and candidate.project != own
     return {
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
@@ -172,7 +168,7 @@ def score_terms(
 
 def recency(age_s: float, half_life_days: float) -> float:
     """Return 0.5 ** (age / half-life): 1 when new, ½ after one half-life. An age below 0 counts as 0."""
-    return 0.5 ** (max(0.0, age_s) / (half_life_days * _DAY_S))
+    return 0.5 ** (max(0.0, age_s) / (half_life_days * 86_400.0))
 
 
 def unit(value: float) -> float:
@@ -180,11 +176,6 @@ def unit(value: float) -> float:
     if 0.0 <= value <= 1.0:
         return value
     return 1.0 if value > 1.0 else 0.0
-
-
-def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the inner product of two vectors of unit length."""
-    return sum(map(mul, first, second))
 
 
 class Fit:

@@ -56,8 +56,6 @@ MOST_CALLED = 3
 RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
-_MAX_RECORDED_CHARS = 2_000
-
 
 class Unasked(NamedTuple):
     """A retrieval that nobody asked for, of a hook or before a rollout: only what fits is given."""
@@ -95,12 +93,12 @@ async def retrieve(
     notice. Raises `InputError` for a blank query or a `k` outside 1…50,
     `StorageError` from the store.
     """
-    credit = toolbox.settings.credit
+    rate = toolbox.settings.credit.holdout_rate
     stages = await stages_of(toolbox, query, k, only, unasked)
     found, notices = stages.found, list(stages.found.notices)
-    if task_id is None and credit.holdout_rate:
+    if task_id is None and rate:
         notices.append("no task_id was given: tasks are being held out, and this retrieval takes no part in that")
-    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate)
+    is_withheld = task_id is not None and is_held_out(task_id, rate)
     rested: tuple[str, ...] = ()
     if task_id is not None and not is_withheld:
         on_trial = (await toolbox.store.trials(toolbox.scope)).resting
@@ -132,8 +130,7 @@ async def retrieve(
     except StorageError as error:
         notices.append(f"this retrieval was not recorded: {error}")
     if is_withheld:
-        rate = f"credit.holdout_rate is {credit.holdout_rate}"
-        why = f"this task is held out ({rate}): it gets no memories, to measure what they are worth"
+        why = f"this task is held out (credit.holdout_rate is {rate}): it gets no memories, to measure their worth"
         found = found.model_copy(update={"memories": (), "preamble": "", "reason": why})
     return found.model_copy(update={"notices": tuple(notices)})
 
@@ -233,7 +230,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 def _score(
     toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
 ) -> list[Scored]:
-    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it. The best come first."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
@@ -252,7 +249,7 @@ def _score(
         recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
         terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
-    return scored
+    return sorted(scored, key=lambda each: -each.score)
 
 
 async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequence[Scored]) -> Choice:
@@ -305,15 +302,11 @@ def _unlikely(
     scored: Sequence[Scored], fitting: Container[str], stale: Mapping[str, Staleness], most: int
 ) -> Iterator[ScoredMemory]:
     """Yield the best of the others, as doubtful: somebody asked, and nothing is hidden."""
-    others = [each for each in sorted(scored, key=_by_score) if each.candidate.id not in fitting]
+    others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in fitting]
     for each in others[: max(0, most)]:
         changed = stale[each.candidate.id].note if each.candidate.id in stale else ""
         found = each.memory(each.candidate.read_item())
         yield found.model_copy(update={"fits": "unlikely", "changed": changed})
-
-
-def _by_score(scored: Scored) -> float:
-    return -scored.score
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
@@ -324,7 +317,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     way = toolbox.settings.retrieve.rerank
     if way == "off":
         return scored
-    top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else sorted(scored, key=_by_score)[:RERANKED]
+    top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
     items = [each.candidate.read_item() for each in top]
     shown = [(item.title, "", item.embedding_text) for item in items]
     order = await reordered(toolbox, question.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
@@ -388,7 +381,7 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
     likely = sum(each.fits == "likely" for each in memories)
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
-        query=clean(question.text, _MAX_RECORDED_CHARS),
+        query=clean(question.text, 2_000),
         memories=memories,
         preamble=_notes(toolbox, memories),
         reason=_why_fewer(toolbox, result, fit, choice, likely) if likely < question.wanted else None,
@@ -436,9 +429,6 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     return preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
 
 
-_LEAST_PART = 0.0005
-
-
 class Considered(NamedTuple):
     """A memory that a search looked at, and what became of it."""
 
@@ -476,7 +466,7 @@ async def explain(
     at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
     places = {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
-    scored = {each.candidate.id: each for each in sorted(choice.scored, key=_by_score)}
+    scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
     memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
     memories |= {each.item.id: each for each in choice.memories}
@@ -489,7 +479,7 @@ async def explain(
         why = None if name in places and name in likely else reasons.get(name) or _not_chosen(stages, scored[name])
         covered = 0.0 if its is None else fit.coverage(its.candidate)
         terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
-        parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
+        parts = tuple((term, value) for term, value in terms.items() if abs(value) >= 0.0005)
         strength = fit.strength(memory.parts.cosine, covered)
         considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
     return Explanation(stages.found, fit, tuple(considered))

@@ -5,6 +5,7 @@ Proposals are taken in as untrusted, what says the same is joined, and what fail
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from pydantic import ValidationError
 
@@ -35,7 +36,6 @@ from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter
 from swarm_memory.tools.retrieve.embed import prepare_or_say
-from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -166,7 +166,7 @@ class TeamBank:
         for (proposal_id, _), other in zip(near, others, strict=True):
             if other.vector is None or stored.vector is None:
                 continue
-            if cosine(stored.vector, other.vector) >= duplicate_threshold(there):
+            if sum(map(mul, stored.vector, other.vector)) >= duplicate_threshold(there):
                 return proposal_id
         return None
 
