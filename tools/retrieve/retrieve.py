@@ -230,7 +230,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 def _score(
     toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
 ) -> list[Scored]:
-    """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it. The best come first."""
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it; best first."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
