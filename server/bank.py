@@ -194,7 +194,7 @@ class Bank:
         await anyio.sleep(FIRST_LOOK_S)
         try:
             toolbox = await self._opened_for_work()
-            self._worker = self._make_worker(replace(toolbox, give_way=self.give_way))
+            self._worker = self._make_worker(replace(toolbox, give_way=self.give_way, wake=None))
             await self._worker.run(is_served=True)
         except Exception:  # the worker's main: its end must not be the server's
             log.exception("no more jobs are worked off by this server")

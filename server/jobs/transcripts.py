@@ -246,4 +246,5 @@ async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
     files = checked_files([str(path) for path in named], root)
-    return as_row(await import_files(toolbox, files, job.payload.get("quarantine") is True, report))
+    later = replace(toolbox, wake=lambda: None)  # the vectors are another job's
+    return as_row(await import_files(later, files, job.payload.get("quarantine") is True, report))

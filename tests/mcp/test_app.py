@@ -566,6 +566,7 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
         assert "only the user may restore" in refused
         assert "text is empty" in await caller.error("remember", text="  ")
         assert "text is empty" in await caller.error("remember", text="\x00\x1b[3")
+        assert "text is empty" in await caller.error("remember", text="!!! ???")
 
 
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"

@@ -210,7 +210,7 @@ async def remember(
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
     said = without_request(text.strip())
-    if len(clean(said).strip()) < _LEAST_CHARS:
+    if len(clean(said).strip()) < _LEAST_CHARS or not any(map(str.isalnum, said)):
         raise InputError("text is empty: give what the user said")
     given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
