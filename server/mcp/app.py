@@ -162,8 +162,6 @@ def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> No
         raise MCPError(INVALID_PARAMS, str(error)) from error
 
 
-NAME = "swarm-memory"
-
 INSTRUCTIONS = """\
 swarm-memory keeps strategies that earlier tasks of this project taught: what worked, and what to avoid.
 
@@ -199,7 +197,7 @@ def build_server(
     lifespan has written and closed everything; `listen` hears the hooks for as long as it lasts.
     """
     server = MCPServer[Bank](
-        NAME,
+        "swarm-memory",
         title="Swarm Memory",
         version=version("swarm-memory"),
         instructions=INSTRUCTIONS,

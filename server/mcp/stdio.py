@@ -3,15 +3,15 @@
 import contextlib
 import io
 import os
+import select
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from typing import IO, Any
 
 import anyio
 import anyio.to_thread
 from mcp.server import MCPServer
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCRequest
 
@@ -84,6 +84,17 @@ def _private_stdin() -> IO[bytes]:
     return os.fdopen(kept, "rb", _CHUNK, closefd=False)
 
 
+async def _write(messages: AsyncIterable[SessionMessage], descriptor: int) -> None:
+    """Write on the loop what a ready pipe takes without blocking: handing over to a thread takes longer."""
+    async for each in messages:
+        line = each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+        while line:
+            if sys.platform != "win32" and select.select((), (descriptor,), (), 0)[1]:
+                line = line[os.write(descriptor, line[: select.PIPE_BUF]) :]
+            else:
+                line = line[await anyio.to_thread.run_sync(os.write, descriptor, line) :]
+
+
 CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
 
@@ -131,23 +142,24 @@ async def _exchange(server: MCPServer[Any], source: IO[bytes]) -> None:
     """Serve as the SDK's `run_stdio_async` does, but answer what it would drop."""
     served = server._lowlevel_server  # pyright: ignore[reportPrivateUsage] - there is no other way to give it streams
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
+    stdout = os.dup(1)
+    os.dup2(2, 1)  # what anybody else prints is no message
 
-    async with stdio_server(stdin=anyio.wrap_file(io.StringIO())) as (_, to_client), anyio.create_task_group() as group:
-
-        async def pass_on(message: JSONRPCMessage | Refusal) -> None:
-            if isinstance(message, Refusal):
-                await to_client.send(SessionMessage(message.answer))
-            else:
-                await to_server.send(SessionMessage(message))
+    async with anyio.create_task_group() as group:
 
         async def read() -> None:
             async with to_server:
-                for message in await anyio.to_thread.run_sync(opening_messages, source):
-                    await pass_on(message)
-                while (message := await anyio.to_thread.run_sync(next_message, source)) is not None:
-                    await pass_on(message)
+                messages = await anyio.to_thread.run_sync(opening_messages, source)
+                while messages:
+                    for each in messages:
+                        to, said = (to_client, each.answer) if isinstance(each, Refusal) else (to_server, each)
+                        await to.send(SessionMessage(said))
+                    following = await anyio.to_thread.run_sync(next_message, source)
+                    messages = [] if following is None else [following]
 
         group.start_soon(read)
+        group.start_soon(_write, from_server, stdout)
         await served.run(from_client, to_client, served.create_initialization_options())
 
 
@@ -160,17 +172,12 @@ async def _watch_signals(stop: anyio.Event) -> None:
 
 async def _watch_parent(stop: anyio.Event) -> None:
     """On Linux a descriptor becomes readable when a process ends, so that nobody need wake up to look."""
-    parent, watched = os.getppid(), None
+    parent = os.getppid()
     if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # an older kernel, a sandbox, or a parent outside of this container
-            watched = os.pidfd_open(parent)
-    if watched is None:
-        while os.getppid() == parent:  # noqa: ASYNC110 - nothing says when a parent ends
-            await anyio.sleep(PARENT_CHECK_S)
-    else:
-        try:
+        # Not on an older kernel, in a sandbox, or for a parent outside of this container.
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(parent), "rb", 0) as watched:
             if os.getppid() == parent:
                 await anyio.wait_readable(watched)
-        finally:
-            os.close(watched)
+    while os.getppid() == parent:  # noqa: ASYNC110 - nothing says when a parent ends
+        await anyio.sleep(PARENT_CHECK_S)
     stop.set()

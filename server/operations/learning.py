@@ -94,8 +94,7 @@ async def judge_trajectory(
 
     toolbox = await site.toolbox()
     own = _own_verdict(verdict, confidence, reasons)
-    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
-    trajectory = await read_one(given)
+    trajectory = await read_one(Given(transcript_path, task, steps, task_id, agent_id, site.folders))
     kept, judged, trajectory_id = await judge_given(toolbox, trajectory, own, store=store)
     return of_verdict(kept.task_id, judged, evidence=judged.evidence, trajectory_id=trajectory_id)
 
@@ -120,8 +119,7 @@ async def distill_memories(
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox = await site.toolbox()
-    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
-    trajectory = await read_one(given)
+    trajectory = await read_one(Given(transcript_path, task, steps, task_id, agent_id, site.folders))
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
@@ -177,7 +175,6 @@ async def learn_from_trajectory(
         # An export in a folder may be anybody's: its memories wait in quarantine.
         await anyio.to_thread.run_sync(checked_files, [folder], site.root)
         return await site.work(IMPORT, {"paths": [folder], "quarantine": True})
-    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
     settings = (await site.for_reading()).settings
     contained, tasks, consolidation_due = Contained(), list[Row](), False
 
@@ -190,7 +187,7 @@ async def learn_from_trajectory(
         consolidation_due = result.consolidation_due
         return of_learned(result)
 
-    async for trajectory in read_all(given):
+    async for trajectory in read_all(Given(transcript_path, task, steps, task_id, agent_id, site.folders)):
         done = await contained.answer(trajectory.task_id, answer(trajectory))
         tasks += [] if done is None else [done]
         await site.report(Progress(done=contained.tasks, message=trajectory.task[:80]))

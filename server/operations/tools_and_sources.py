@@ -75,8 +75,7 @@ async def index_sources(
     toolbox, asked = await site.toolbox(), IndexRequest(kind=kind, path=path)
     if site.is_users:
         leave = Leave(any_folder=True, start_servers=start_servers, any_repository=True)
-        done = await index(toolbox, asked, site.root, leave, site.report)
-        return done.model_dump(mode="json")
+        return (await index(toolbox, asked, site.root, leave, site.report)).model_dump(mode="json")
     await check(toolbox, asked, site.root)
     return await site.work(INDEX_SOURCES, asked.model_dump(mode="json"))
 

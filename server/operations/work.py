@@ -107,9 +107,8 @@ async def job(
     """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
     from swarm_memory.server.jobs.control import manage_jobs
 
-    toolbox = await site.toolbox()
     with site.waiting():
-        found = await manage_jobs(toolbox, action, job_id, wake=site.wake, on_progress=site.report)
+        found = await manage_jobs(await site.toolbox(), action, job_id, wake=site.wake, on_progress=site.report)
     return {"jobs": [of_job(each) for each in found]}
 
 

@@ -116,6 +116,15 @@ def test_it_writes_nothing_but_the_protocol_to_its_output(tmp_path: Path) -> Non
         assert server.process.stdout.read() == b""
 
 
+def test_a_client_that_reads_late_gets_every_answer_whole(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        asked = [server.request("tools/list", {}) for _ in range(20)]  # more than any pipe holds
+        answers = [server.read() for _ in asked]
+    assert sorted(each["id"] for each in answers) == asked
+    assert len({json.dumps(each["result"]) for each in answers}) == 1
+
+
 def test_a_database_that_is_not_ours_is_left_alone_and_every_tool_says_what_to_do(tmp_path: Path) -> None:
     database = locate(tmp_path).database
     database.parent.mkdir()
