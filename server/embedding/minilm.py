@@ -7,6 +7,7 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 import threading
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -36,7 +37,6 @@ _LEAST_TOKENS = 32
 _FILLED = 1.25
 """In one batch the longest text is at most so much longer than the shortest."""
 
-_WITHOUT_LOGS = 4
 _loading = threading.Lock()
 
 
@@ -127,11 +127,6 @@ def _names(texts: Sequence[str]) -> list[str]:
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
 
 
-@lru_cache
-def _loaded(path: Path, threads: int) -> "_Model":
-    return _Model(path, threads)
-
-
 class _Model:
     """The model as it is loaded, with its tokenizer."""
 
@@ -145,16 +140,20 @@ class _Model:
             ) from error
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = _WITHOUT_LOGS  # its own go to stderr
+        options.log_severity_level = 4  # none: they go to stderr
         self._failures = runtime_errors()
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except self._failures as error:
             raise ModelUnavailable(f"onnxruntime could not load {path} ({type(error).__name__}).") from error
         words = self._session.get_modelmeta().custom_metadata_map["vocabulary"].split("\n")
-        rows = dict(zip(words, range(len(words)), strict=True))
+        rows = {word: at for at, word in enumerate(words)}
         self._first, self._last, self._unknown = rows["[CLS]"], rows["[SEP]"], rows["[UNK]"]
         self._tokenizer = WordPiece(rows, range(self._unknown, self._unknown + 1))
+        import ctypes
+
+        with suppress(AttributeError, TypeError):  # only glibc has it, and else keeps what loading took, some 14 MB
+            ctypes.CDLL(None).malloc_trim(0)
 
     def windows(self, text: str, what: str, most: int) -> list[list[int]]:
         """Return the tokens of a text, in so many windows at most."""
@@ -177,3 +176,6 @@ class _Model:
         except self._failures as error:
             raise ModelUnavailable(f"onnxruntime failed at {len(rows)} texts ({type(error).__name__}).") from error
         return [array("f", vector.tobytes()) for vector in found]
+
+
+_loaded = lru_cache(_Model)

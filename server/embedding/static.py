@@ -175,7 +175,7 @@ class StaticEmbedder:
 
     @cached_property
     def _table(self) -> Table:
-        return _shipped() if self._path == SHIPPED_TABLE else Table(self._path)
+        return _shipped(self._path) if self._path == SHIPPED_TABLE else Table(self._path)
 
     def _counts(self, text: str, what: str) -> Counter[int]:
         """Return the rows of a text's tokens, and how often each stands there."""
@@ -237,10 +237,8 @@ class Table:
         return WordPiece(self.vocabulary, range(len(self.vocabulary), self.rows))
 
 
-@cache
-def _shipped() -> Table:
-    """Return the table that ships, which all embedders of a process share."""
-    return Table(SHIPPED_TABLE)
+_shipped = cache(Table)
+"""Opens the table that ships, which all embedders of a process share."""
 
 
 def verify(path: Path) -> None:
