@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "swarm-memory"
-HEAVY_MB, MOST_MB = 5.0, 300.0
+HEAVY_MB, MOST_MB = 5.0, 250.0
 ASKS = '{"jsonrpc": "2.0", "id": 1, "method": "server/discover"}\n{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n'
 STAGES = {
     "a hook": (("hook", "prompt"), '{"hook_event_name": "UserPromptSubmit", "prompt": "Make the tests pass again"}'),

@@ -88,7 +88,7 @@ def test_a_hook_of_the_plugin_says_once_a_session_what_is_missing_and_blocks_not
     assert bool(done.stdout) == bool(said)
 
 
-def test_an_installation_stays_within_300_mb_and_what_is_heavy_in_it_is_named() -> None:
+def test_an_installation_stays_within_250_mb_and_what_is_heavy_in_it_is_named() -> None:
     found = weigh.weights()
     page = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
     assert sum(found.values()) <= weigh.MOST_MB
