@@ -201,7 +201,7 @@ class RetrieveSettings(Section):
     """The cosine from which two memories may say the same; the embedder's calibrated value when not set."""
     vector_weight: Unit | None = None
     """Usual share of the vector leg in the fusion; the embedder's calibrated value when not set."""
-    pool: int = Field(default=60, ge=1, le=2000)
+    pool: int = Field(default=50, ge=1, le=2000)
     """Candidates of each leg, however many memories are wanted."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the

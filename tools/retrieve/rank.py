@@ -308,20 +308,20 @@ def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
             break
         if each.applies and fit.is_met_by(each.candidate):
             pool.append(each)
-    if not penalty:
+    if not penalty or not pool:
         return pool[:k]
     import numpy
 
-    numbers = (each.candidate.read_vector() for each in pool)
-    vectors = [None if each is None else numpy.asarray(each, dtype="f8") for each in numbers]
-    directions = [None if each is None else each / numpy.linalg.norm(each) for each in vectors]
+    numbers = [each.candidate.read_vector() for each in pool]
+    dims = max(0 if each is None else len(each) for each in numbers)
+    vectors = numpy.array([[0.0] * dims if each is None else each for each in numbers], dtype="f8")
+    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    directions = vectors / numpy.where(lengths > 0.0, lengths, 1.0)
+    scores, taken = numpy.array([each.score for each in pool]), numpy.zeros(len(pool))
     chosen: list[Scored] = []
-    while pool and len(chosen) < k:
-        best = max(range(len(pool)), key=lambda place: pool[place].score - pool[place].penalty)
-        chosen.append(pool.pop(best))
-        direction = directions.pop(best)
-        for place, other in enumerate(directions):
-            if direction is not None and other is not None:
-                taken = penalty * unit(float(direction @ other))
-                pool[place] = pool[place]._replace(penalty=max(pool[place].penalty, taken))
+    while len(chosen) < min(k, len(pool)):
+        best = int((scores - taken).argmax())
+        chosen.append(pool[best]._replace(penalty=float(taken[best])))
+        scores[best] = -math.inf
+        taken = numpy.maximum(taken, penalty * numpy.clip(directions @ directions[best], 0.0, 1.0))
     return chosen
