@@ -154,8 +154,8 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapp
     if not dry_run:
         with suppress(ModelError):  # the result says how many were left out
             await embed_stored(toolbox)
-    result = await consolidate(toolbox, dry_run=dry_run, full=full, on_progress=report.counts())
-    return result.model_dump(mode="json", exclude_defaults=True)
+    done = await consolidate(toolbox, dry_run=dry_run, full=full, on_progress=report.counts())
+    return done.model_dump(mode="json", exclude_defaults=True)
 
 
 async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
@@ -173,9 +173,9 @@ async def remove_expired(toolbox: Toolbox, job: Job, report: Reported) -> Mappin
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Embed what was stored without a vector; `left` are refused texts, and those with vectors of another embedder."""
-    embedded = await embed_stored(toolbox, report.counts())
-    pending = await toolbox.store.pending_upkeep(toolbox.scope, toolbox.embedder.name, 0)
-    return {"embedded": embedded, "left": pending.not_embedded}
+    done = await embed_stored(toolbox, report.counts())
+    left = (await toolbox.store.pending_upkeep(toolbox.scope, toolbox.embedder.name, 0)).not_embedded
+    return {"embedded": done, "left": left}
 
 
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
@@ -202,11 +202,7 @@ async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str
     named = job.payload.get("tool_names")
     if named is not None and not (isinstance(named, list) and all(isinstance(each, str) for each in named)):
         raise InputError("tool_names must be a list of names")
-    names = cast("list[str] | None", named)
     await report(Progress(done=0, message="evaluating"))
-    result = await summarize_tool_memory(toolbox, names, on_progress=report.counts("summarizing"))
-    done = result._asdict() | {
-        "tools": [each._asdict() for each in result.tools],
-        "evaluation": result.evaluation._asdict(),
-    }
-    return to_jsonable_python(done, exclude_none=True)
+    done = await summarize_tool_memory(toolbox, cast(Any, named), on_progress=report.counts("summarizing"))
+    parts = {"tools": [each._asdict() for each in done.tools], "evaluation": done.evaluation._asdict()}
+    return to_jsonable_python(done._asdict() | parts, exclude_none=True)

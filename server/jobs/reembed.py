@@ -1,6 +1,6 @@
 """Gives every memory and passage a vector of the current embedder, in batches: stopped, it goes on where it was."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,17 +41,23 @@ async def reembed(
     what was embedded until then is kept.
     """
     done = Reembedded(embedder.name)
-    async for written, skipped in _batches(store.sources.vectors, embedder, give_way):
-        done.passages += written
-        done.skipped += skipped
-        on_progress(done.embedded + done.passages + done.skipped)
-    async for written, skipped in _batches(store.vectors, embedder, give_way):
-        done.embedded += written
-        done.skipped += skipped
-        on_progress(done.embedded + done.passages + done.skipped)
+
+    async def fill(items: "Vectors", by: Embedder) -> int:
+        filled = after = 0
+        while rows := await items.without_vector(by.name, by.dimensions, BATCH, after):
+            vectors = await embed_batch(by, [text for _, text in rows], give_way)
+            found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
+            filled += await items.put_vectors(by.name, found) if found else 0
+            after = rows[-1][0]
+            if by is embedder:
+                done.skipped += len(rows) - len(found)
+                on_progress(done.passages + filled + done.skipped)
+        return filled
+
+    done.passages = await fill(store.sources.vectors, embedder)
+    done.embedded = await fill(store.vectors, embedder)
     if isinstance(embedder, Accompanied):
-        async for _ in _batches(store.vectors, embedder.light, give_way):
-            pass
+        await fill(store.vectors, embedder.light)
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
@@ -68,14 +74,3 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
     waiting = [(await store.pending_upkeep(scope, embedder.name, 0)).not_embedded for scope in toolbox.scope.readable()]
     if any(waiting) or await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0):
         await toolbox.queue(REEMBED, BACKLOG)
-
-
-async def _batches(items: "Vectors", embedder: Embedder, give_way: GiveWay) -> AsyncGenerator[tuple[int, int]]:
-    """Embed what has no vector; yield after each batch how many got one, and how many texts were refused."""
-    after = 0
-    while rows := await items.without_vector(embedder.name, embedder.dimensions, BATCH, after):
-        vectors = await embed_batch(embedder, [text for _, text in rows], give_way)
-        found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
-        written = await items.put_vectors(embedder.name, found) if found else 0
-        yield written, len(rows) - len(found)
-        after = rows[-1][0]

@@ -149,10 +149,8 @@ class Worker:
         return sum([await self._work_off(kinds) for kinds in self._lanes])
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
-        done = 0
-        while job := await self._toolbox.store.claim(
-            self._name, self._now(), self._toolbox.settings.jobs.lease_s, kinds
-        ):
+        done, lease_s = 0, self._toolbox.settings.jobs.lease_s
+        while job := await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds):
             await self._do(job)
             done += 1
         return done

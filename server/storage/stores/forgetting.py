@@ -150,6 +150,9 @@ def find_traces(
     tenant = tuple(_SQL.column(connection, "scopes_of_tenants", scope_ids=scope_ids))
     quoting = {name: tuple(_quoting(connection, name, tenant, phrases)) for name in TABLES} if phrases.forms else {}
     summaries = _SQL.rows(connection, "summaries_of_tools", scope_ids=tenant)
+    titles = Phrases(json.loads(row[3])["title"] for row in found)
+    same = _SQL.column(connection, "duplicates_of", ids=sorted(known))
+    same += _quoting(connection, "patterns", tenant, titles) if titles.forms else []
     return Traces(
         ids=tuple(known),
         tasks=tuple(tasks),
@@ -160,7 +163,7 @@ def find_traces(
         queries=tuple(_quoting(connection, "events", tenant, asked)) if asked.forms else (),
         tools=tuple((scope_id, tool) for scope_id, tool, summary in summaries if phrases.stand_in((summary,))),
         resting=() if with_trajectories else tuple(resting),
-        alike=tuple(_alike(connection, tenant, found, known)),
+        alike=tuple(each for each in dict.fromkeys(same) if each not in known),
     )
 
 
@@ -183,16 +186,6 @@ def _lines_of(connection: Connection, memory_id: str, data: str) -> Iterator[str
 
 def _quoting(connection: Connection, name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
     return [key for key, *texts in texts_of(connection, name, scope_ids) if phrases.stand_in(texts)]
-
-
-def _alike(
-    connection: Connection, scope_ids: Sequence[int], found: Sequence[tuple[Any, ...]], gone: set[str]
-) -> list[str]:
-    titles = Phrases(json.loads(row[3])["title"] for row in found)
-    same = _SQL.column(connection, "duplicates_of", ids=sorted(gone))
-    if titles.forms:
-        same += _quoting(connection, "patterns", scope_ids, titles)
-    return [each for each in dict.fromkeys(same) if each not in gone]
 
 
 def forget(connection: Connection, index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
