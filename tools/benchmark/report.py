@@ -143,8 +143,12 @@ def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
         aligned=_aligned,
         can_plot=can_plot(),
         missing=MISSING,
-        picture=lambda plot: base64.b64encode(png(plot)).decode(),
+        picture=_picture,
     )
+
+
+def _picture(plot: Plot) -> str:
+    return base64.b64encode(png(plot)).decode()
 
 
 def _aligned(table: Table) -> list[bool]:

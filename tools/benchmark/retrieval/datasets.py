@@ -7,7 +7,7 @@ no such file, or when nothing of it is left.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -78,7 +78,7 @@ def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
 
 
 @contextmanager
-def _or_skipped(skipped: list[str]) -> Iterator[None]:
+def _or_skipped(skipped: list[str]) -> Generator[None]:
     """Put the `InputError` of a row down, and go on behind it."""
     try:
         yield
