@@ -55,10 +55,9 @@ async def benchmark_from_job(toolbox: "Toolbox", job: Job, report: Report, *, ro
     suite, options = job.payload.get("suite"), job.payload.get("options")
     if not isinstance(suite, str) or not isinstance(options, dict):
         raise InputError("the job's payload is not that of a benchmark: it needs suite and options")
-    asked = checked_payload(suite, options)["options"]
-    assert isinstance(asked, dict)
-    await anyio.to_thread.run_sync(_check_paths, asked, root)
-    run, file = await run_benchmark(toolbox, root, suite, asked, report=report, when_cancelled="cancelled")
+    checked_payload(suite, options)
+    await anyio.to_thread.run_sync(_check_paths, options, root)
+    run, file = await run_benchmark(toolbox, root, suite, options, report=report, when_cancelled="cancelled")
     return brief(run, file)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.benchmark import Plot, SuiteResults
+from swarm_memory.schema.benchmark import Plot, SuiteResults, Table
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.benchmark.figures import Column, figure, figures, late, percentile, series, table, together
+from swarm_memory.tools.benchmark.figures import Column, figure, figures, percentile, series, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.records import Event
@@ -169,10 +169,33 @@ class _Run:
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        name = self.bench.toolbox.embedder.name
-        parts = [operation_results(name, self.options.items, self.operations)] if self.operations else []
-        parts += [growth_results(name, self.sizes)] if self.sizes else []
-        return together([*parts, SuiteResults(notes=tuple(self.notes))])
+        name, sizes = self.bench.toolbox.embedder.name, self.sizes
+        middles = [
+            figure(name, f"{key}_{middle}", value, n=len(times), better="lower")
+            for key, times in self.operations.items()
+            for middle, value in zip(("mean_ms", "p50_ms", "p95_ms"), _middles(times), strict=True)
+        ]
+        grown = [found for size in sizes for found in figures(name, _GROWTH, size, f"{size.items} items")]
+        tables = [self._operations_table(name)] if self.operations else []
+        tables += [table("Growth", _GROWTH, sizes, _GROWTH_NOTE)] if sizes else []
+        lines = tuple(
+            series(line, [(size.items, percentile(size.retrieve_ms, share)) for size in sizes])
+            for line, share in (("p50", 0.5), ("p95", 0.95))
+        )
+        plot = Plot(title="Retrieve by size", x_label="items", y_label="ms", log_x=True, log_y=True, series=lines)
+        return SuiteResults(
+            figures=(*middles, *grown), tables=tuple(tables), plots=(plot,) if sizes else (), notes=tuple(self.notes)
+        )
+
+    def _operations_table(self, name: str) -> Table:
+        columns: list[Column[tuple[int, Measurement]]] = [
+            Column("#", lambda row: str(row[0])),
+            Column("measurement", lambda row: row[1].name),
+            Column("unit", lambda row: f"ms per {row[1].per}"),
+            Column("mean (p50; p95; most)", lambda row: _shown(self.operations.get(row[1].key))),
+            Column("what is measured", lambda row: row[1].what),
+        ]
+        return table(f"Operations on {self.options.items:,} items, {name}", columns, enumerate(MEASUREMENTS, start=1))
 
     async def time(self, key: str, operation: Operation, repeats: int, *, warm: int = _WARM) -> None:
         """Time one of the operations."""
@@ -318,25 +341,6 @@ def _resident_mb() -> float | None:
     return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def operation_results(subject: str, items: int, times: Mapping[str, Sequence[float]]) -> SuiteResults:
-    """Return mean, p50, p95 of each operation in ms, and a table of them."""
-    found = [
-        figure(subject, f"{key}_{name}", value, n=len(each), better="lower")
-        for key, each in times.items()
-        if each
-        for name, value in zip(("mean_ms", "p50_ms", "p95_ms"), _middles(each), strict=True)
-    ]
-    columns: list[Column[tuple[int, Measurement]]] = [
-        Column("#", lambda row: str(row[0])),
-        Column("measurement", lambda row: row[1].name),
-        Column("unit", lambda row: f"ms per {row[1].per}"),
-        Column("mean (p50; p95; most)", lambda row: _shown(times.get(row[1].key))),
-        Column("what is measured", lambda row: row[1].what),
-    ]
-    title = f"Operations on {items:,} items, {subject}"
-    return SuiteResults(figures=tuple(found), tables=(table(title, columns, enumerate(MEASUREMENTS, start=1)),))
-
-
 def _middles(times: Sequence[float]) -> tuple[float, float, float]:
     return fmean(times), percentile(times, 0.5), percentile(times, 0.95)
 
@@ -345,29 +349,25 @@ def _shown(times: Sequence[float] | None) -> str | None:
     return "{:.3g} ({:.3g}; {:.3g}; {:.3g})".format(*_middles(times), max(times)) if times else None
 
 
-def growth_results(subject: str, sizes: Sequence[Size]) -> SuiteResults:
-    """Return what each size gave, and how latency, size on disk and rate grow with it."""
-    items = Column[Size]("items", lambda size: size.items, ",d")
-    rate = Column[Size](
+_GROWTH: tuple[Column[Size], ...] = (
+    Column("items", lambda size: size.items, ",d"),
+    Column(
         "inserts/s", lambda size: size.inserted / size.insert_s, ",.0f", "inserts_per_s", lambda size: size.inserted,
         "higher",
-    )  # fmt: skip
-    p50: Column[Size] = late("retrieve p50, ms", "retrieve_p50_ms", 0.5, lambda size: size.retrieve_ms, ".2f")
-    p95: Column[Size] = late("p95, ms", "retrieve_p95_ms", 0.95, lambda size: size.retrieve_ms, ".2f")
-    disk = Column[Size]("MB on disk", lambda size: size.size_bytes / 1e6, ".1f")
-    each = Column[Size]("bytes/item", lambda size: size.size_bytes / size.items, ",.0f", "bytes_per_item")
-    memory = Column[Size]("MB of memory", lambda size: size.resident_mb, ".0f", "resident_mb")
-    columns = (items, rate, p50, p95, disk, each, memory)
-    note = "inserts in batches of 500; memory: of the whole process"
-    lines = tuple(
-        series(name, [(size.items, percentile(size.retrieve_ms, share)) for size in sizes])
-        for name, share in (("p50", 0.5), ("p95", 0.95))
-    )
-    return SuiteResults(
-        figures=tuple(found for size in sizes for found in figures(subject, columns, size, f"{size.items} items")),
-        tables=(table("Growth", columns, sizes, note),),
-        plots=(Plot(title="Retrieve by size", x_label="items", y_label="ms", log_x=True, log_y=True, series=lines),),
-    )
+    ),
+    Column(
+        "retrieve p50, ms", lambda size: percentile(size.retrieve_ms, 0.5), ".2f", "retrieve_p50_ms",
+        lambda size: len(size.retrieve_ms),
+    ),
+    Column(
+        "p95, ms", lambda size: percentile(size.retrieve_ms, 0.95), ".2f", "retrieve_p95_ms",
+        lambda size: len(size.retrieve_ms),
+    ),
+    Column("MB on disk", lambda size: size.size_bytes / 1e6, ".1f"),
+    Column("bytes/item", lambda size: size.size_bytes / size.items, ",.0f", "bytes_per_item"),
+    Column("MB of memory", lambda size: size.resident_mb, ".0f", "resident_mb"),
+)  # fmt: skip
+_GROWTH_NOTE = "inserts in batches of 500; memory: of the whole process"
 
 
 SUITE = Suite(

@@ -22,7 +22,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.server.child_process import run
-from swarm_memory.tools.benchmark.figures import Column, figure, figures, table, written
+from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figures, table, written
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.credit.outcome import steps_of
@@ -41,7 +41,6 @@ TASK_ARMS: tuple[TaskArm, ...] = ("baseline", "reasoningbank", "reasoningbank+ma
 GATE = 0.85
 """Cost per success against the baseline's at which the document lets a rollout go on: 15 % less, success no worse."""
 
-_RESAMPLES = 2000
 _MAX_SAID = 110
 
 
@@ -98,7 +97,7 @@ class TaskReport:
             return None
         chance = Random(self._seed)
         found = sorted(
-            ratio for _ in range(_RESAMPLES) if (ratio := _ratio(chance.choices(pairs, k=len(pairs)))) is not None
+            ratio for _ in range(RESAMPLES) if (ratio := _ratio(chance.choices(pairs, k=len(pairs)))) is not None
         )
         return Interval(value, found[int(0.025 * len(found))], found[max(0, int(0.975 * len(found)) - 1)])
 

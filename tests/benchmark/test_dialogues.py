@@ -38,7 +38,10 @@ async def test_every_session_of_a_longmemeval_file_is_stored_and_found(
     (root / "talks.json").write_text(json.dumps(records), encoding="utf-8")
     options = {"dataset": "longmemeval", "path": "talks.json", "systems": "hybrid,vector,keyword"}
     run, _ = await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+    systems = ("hybrid", "vector", "keyword")  # what they differ by are figures too
     found = {
-        each.subject: each.value for each in run.results.figures if (each.measure, each.part) == ("recall_any@1", "")
+        each.subject: each.value
+        for each in run.results.figures
+        if each.subject in systems and (each.measure, each.part) == ("recall_any@1", "")
     }
-    assert found == dict.fromkeys(("hybrid", "vector", "keyword"), 1.0)
+    assert found == dict.fromkeys(systems, 1.0)

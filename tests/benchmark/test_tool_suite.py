@@ -32,7 +32,6 @@ GUIDANCE = """
 ## `SearchToolA`
 Last 20: success 90% [70%, 97%] (n=20); score 50% [30%, 70%] (n=20). Guidelines: extractive.
 - Best for: calls about "capital" (9 of 9 good)
-- Worst for: `query` of 13 to 25 words (0 of 9 good)
 
 ## `SearchToolB`
 Last 20: success 60% [40%, 78%] (n=20); score 60% [40%, 78%] (n=20).
@@ -78,7 +77,7 @@ FORMS = """
 ## `SearchToolA`
 Last 20: score 50% [30%, 70%] (n=20)
 - Best for: requests that begin with "who" or "when": 9 of 9 good here
-- Best for: requests of at most 6 words: 8 of 10 good here, others 1 of 9
+- Worst for: requests about "tides": 1 of 9 good here, others 9 of 9
 
 ## `SearchToolB`
 Last 20: score 50% [30%, 70%] (n=20)
@@ -90,14 +89,11 @@ Last 20: score 50% [30%, 70%] (n=20)
     [
         (GUIDANCE, "What is the capital of Mongolia?", "SearchToolA"),
         (GUIDANCE, "How does a heat pump work?", "SearchToolB"),
-        (GUIDANCE, "Compare " + "very " * 13 + "many things", "SearchToolB"),
         (FORMS, "Who of all people on this earth climbed it first?", "SearchToolA"),
-        (FORMS, "Explain tides", "SearchToolA"),
         (FORMS, "Explain how tides come about and why they differ", "SearchToolB"),
     ],
 )
 async def test_the_reader_takes_what_the_text_speaks_best_of(text: str, question: str, chosen: str) -> None:
-    """It takes the word before the length, and counts of the others where they are said."""
     assert await GuidanceReader().choose(question, TOOLS[:2], text, "1") == chosen
 
 

@@ -31,9 +31,9 @@ class Comparison(NamedTuple):
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
 
-    def table(self, *, everything: bool = False) -> Table:
-        """Return what changed, or all that was compared."""
-        shown = [each for each in self.changes if everything or each.verdict in ("better", "worse", "differs")]
+    def table(self) -> Table:
+        """Return what changed."""
+        shown = [each for each in self.changes if each.verdict in ("better", "worse", "differs")]
         tested = sum(each.difference is not None for each in self.changes)
         note = f"{tested} figures were compared at 95 %: about {tested / 20:.0f} differ by chance alone"
         return table("What changed", _COLUMNS, shown, note)
@@ -44,10 +44,7 @@ _COLUMNS: tuple[Column[Change], ...] = (
     Column("measure", lambda each: f"{each.measure} {each.part}".strip()),
     Column("before", lambda each: each.before, ".4g"),
     Column("after", lambda each: each.after, ".4g"),
-    Column(
-        "difference",
-        lambda each: each.difference and "{:+.4g} [{:+.4g}, {:+.4g}]".format(*each.difference),
-    ),
+    Column("difference", lambda each: each.difference and "{:+.4g} [{:+.4g}, {:+.4g}]".format(*each.difference)),
     Column("verdict", lambda each: each.verdict),
     Column("how", lambda each: each.method),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from swarm_memory.schema.benchmark import Figure, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import Figure, Series, Table
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
@@ -183,20 +183,4 @@ def series(name: str, points: Iterable[tuple[float | str, float | Interval]]) ->
         y=tuple(y.value if isinstance(y, Interval) else y for _, y in known),
         low=tuple(each.low for each in bounds),
         high=tuple(each.high for each in bounds),
-    )
-
-
-def late(heading: str, measure: str, share: float, times: Callable[[Row], Sequence[float]], form: str) -> Column[Row]:
-    """Return the column of the ms that a share of each row's times does not exceed."""
-    return Column(heading, lambda row: percentile(times(row), share), form, measure, lambda row: len(times(row)))
-
-
-def together(parts: Iterable[SuiteResults]) -> SuiteResults:
-    """Return figures, tables, plots and notes of several parts as one."""
-    known = list(parts)
-    return SuiteResults(
-        figures=tuple(each for part in known for each in part.figures),
-        tables=tuple(each for part in known for each in part.tables),
-        plots=tuple(each for part in known for each in part.plots),
-        notes=tuple(each for part in known for each in part.notes),
     )

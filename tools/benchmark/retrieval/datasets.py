@@ -7,7 +7,8 @@ no such file, or when nothing of it is left.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import groupby
@@ -76,15 +77,20 @@ def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
     return [f"{counted(len(skipped), 'row')} {what}: {named}{'; …' if len(skipped) > NAMED else ''}"]
 
 
+@contextmanager
+def _or_skipped(skipped: list[str]) -> Generator[None]:
+    """Put the `InputError` of a row down, and go on behind it."""
+    try:
+        yield
+    except InputError as error:
+        skipped.append(str(error))
+
+
 def _rows(form: TypeAdapter[T], values: Iterable[object], where: str, skipped: list[str]) -> Iterator[tuple[int, T]]:
     """Yield the rows that have a form, with their places in a list."""
     for at, value in enumerate(values):
-        try:
-            row = checked(form, value, f"{where}[{at}]")
-        except InputError as error:
-            skipped.append(str(error))
-        else:
-            yield at, row
+        with _or_skipped(skipped):
+            yield at, checked(form, value, f"{where}[{at}]")
 
 
 def parsed(text: str, where: str) -> Any:
@@ -134,15 +140,10 @@ def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
 
 def _lines(text: str, name: str, skipped: list[str]) -> Iterator[_Line]:
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
         place = f"{name}: line {number}"
-        try:
-            row = checked(_LINE, parsed(line, place), place)
-        except InputError as error:
-            skipped.append(str(error))
-        else:
-            yield row
+        with _or_skipped(skipped):
+            if line.strip():
+                yield checked(_LINE, parsed(line, place), place)
 
 
 def _judged(text: str, name: str, skipped: list[str]) -> dict[str, list[str]]:
@@ -344,13 +345,10 @@ def _sessions_of(record: _Conversation, where: str, skipped: list[str]) -> Itera
     for number in sorted(numbers):
         key, time = f"session_{number}", None
         moment = record.conversation.get(f"{key}_date_time")
-        try:
+        with _or_skipped(skipped):
             if isinstance(moment, str):
                 time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time")
             said = checked(_ROWS, record.conversation[key], f"{where}.{key}")
-        except InputError as error:
-            skipped.append(str(error))
-        else:
             yield number, time, tuple(turn for _, turn in _rows(_TURN, said, f"{where}.{key}", skipped))
 
 
@@ -363,23 +361,18 @@ def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
     questions: list[BenchmarkQuestion] = []
     for at, record in _rows(_RECORD, checked(_ROWS, value, where), where, skipped):
         has_answer = not record.question_id.endswith(ABSTENTION)
-        try:
+        with _or_skipped(skipped):
             own = list(_haystack(record, f"{where}[{at}]"))
-            now = _published(record.question_date, f"{where}[{at}].question_date")
-        except InputError as error:
-            skipped.append(str(error))
-            continue
-        items += own
-        questions.append(
-            BenchmarkQuestion(
+            question = BenchmarkQuestion(
                 query=record.question,
                 gold=tuple(dict.fromkeys(record.answer_session_ids)) if has_answer else (),
                 group=record.question_id,
                 answer=record.answer,
                 category=record.question_type if has_answer else "abstention",
-                now=now,
+                now=_published(record.question_date, f"{where}[{at}].question_date"),
             )
-        )
+            items += own
+            questions.append(question)
     return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where, skipped)
 
 

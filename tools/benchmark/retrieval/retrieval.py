@@ -63,12 +63,6 @@ def read_text(path: Path) -> str:
 
 _REPORT_EVERY = 20
 
-_LEG: dict[str, JsonValue] = {"min_cosine": 0.0, "delta": 0.0}
-"""One leg alone: no floor, no diversity."""
-
-POOL_SETTING = "pool"
-"""The setting of `retrieve.` that says how many candidates each leg gives."""
-
 _RERANK_TIMEOUT_S = 60.0
 
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
@@ -127,7 +121,7 @@ class RetrievalOptions(SuiteOptions):
         """
         changed = {**settings.model_dump(), **self.retrieve}
         depths = [max(5 * max(*self.k, DEPTH), 50) if each == "5k" else each for each in self.pool]
-        each_depth = [changed | {POOL_SETTING: depth} for depth in depths] or [changed]
+        each_depth = [changed | {"pool": depth} for depth in depths] or [changed]
         names = [f", pool {depth}" for depth in depths] if len(depths) > 1 else [""]
         checked = (checked_options(RetrieveSettings, values, "retrieve.") for values in each_depth)
         return dict(zip(names, checked, strict=True))
@@ -196,8 +190,9 @@ class RetrievalRun:
         bank, named = await self._bank(dated=name == "hybrid+temporal"), f"{name}{label}"
         match name:
             case "vector" | "keyword":
-                alone = settings.model_copy(update={**_LEG, "vector_weight": float(name == "vector")})
-                return BankSystem(named, bank, alone, name)
+                # without a floor or diversity
+                alone = {"min_cosine": 0.0, "delta": 0.0, "vector_weight": float(name == "vector")}
+                return BankSystem(named, bank, settings.model_copy(update=alone), name)
             case "hybrid+rerank":
                 base = BankSystem(named, bank, settings)
                 return RerankSystem(named, base, self._reranker(), self.options.rerank_pool)

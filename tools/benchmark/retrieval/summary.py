@@ -68,8 +68,7 @@ class Summary:
         self._bases = [found for name in REFERENCES if (found := self._first(name))]
         self._add_all()
         self._kept = [found for each in self._complete for found in self._kept_by(each)]
-        measures = (*((f"R@{k}", f"recall_any@{k}") for k in self._ks), ("MRR", MRR), ("nDCG", NDCG))
-        self._shown = dict(measures)
+        self._shown = {f"R@{k}": f"recall_any@{k}" for k in self._ks} | {"MRR": MRR, "nDCG": NDCG}
 
     def _first(self, name: str) -> Asked | None:
         """Return the first of the systems of a name that were asked everything: a sweep has several."""
@@ -104,10 +103,8 @@ class Summary:
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
         values = columns(rows)
         self._counts[subject, part] = len(rows)
-        for measure, found in zip(
-            values, Resampling(len(rows), self._seed).intervals(list(values.values())), strict=True
-        ):
-            self._found[subject, part, measure] = found
+        intervals = Resampling(len(rows), self._seed).intervals(list(values.values()))
+        self._found |= {(subject, part, each): found for each, found in zip(values, intervals, strict=True)}
 
     def results(self, notes: Sequence[str] = ()) -> SuiteResults:
         """Return figures, cases, tables and plots of what was asked until now."""
@@ -209,13 +206,9 @@ class Summary:
 
 
 _COSTS: tuple[Column[Asked], ...] = (
+    Column("fitting %", lambda each: 100 * each.answered / len(each.values), ".1f"),
     Column(
-        "fitting %", lambda each: 100 * each.answered / len(each.values) if each.values else None, ".1f",
-    ),
-    Column(
-        "foreign %",
-        lambda each: 100 * (1 - each.withheld / each.unanswerable) if each.unanswerable else None,
-        ".1f",
+        "foreign %", lambda each: 100 * (1 - each.withheld / each.unanswerable) if each.unanswerable else None, ".1f",
     ),
     Column("p50 ms", lambda each: each.latency(0.5), ".2f", "p50_ms"),
     Column("p95 ms", lambda each: each.latency(0.95), ".2f", "p95_ms"),

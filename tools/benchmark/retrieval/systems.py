@@ -193,23 +193,23 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
+@dataclass(slots=True)
 class ContextSystem:
     """The search of sources: each group an ordered document, in which items of one part are each other's context."""
 
-    def __init__(self, name: str, toolbox: Toolbox) -> None:
-        """Take a toolbox whose store is one that the benchmark opened."""
-        self.name = name
-        self._toolbox = toolbox
-        self._groups: Groups = {}
+    name: str
+    toolbox: Toolbox
+    """Its store is one that the benchmark opened."""
+    _groups: Groups = field(default_factory=dict[str, Sequence[BenchmarkItem]])
 
     async def fill(self, groups: Groups) -> Filled:
         self._groups, started = groups, time.perf_counter()
         for group, items in groups.items():
-            await index_source(self._toolbox.in_project(f"group {group}"), "document", "benchmark", _talk(items))
-        return Filled(time.perf_counter() - started, (await self._toolbox.store.health()).size_bytes)
+            await index_source(self.toolbox.in_project(f"group {group}"), "document", "benchmark", _talk(items))
+        return Filled(time.perf_counter() - started, (await self.toolbox.store.health()).size_bytes)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        toolbox = replace(self._toolbox.in_project(f"group {question.group}"), embedded={})
+        toolbox = replace(self.toolbox.in_project(f"group {question.group}"), embedded={})
         found = await search_sources(toolbox, question.query, kind="document", k=k)
         if found.hits and _VECTORS.isdisjoint(found.legs):
             raise embedder_failed(toolbox, "; ".join(found.notices))
@@ -223,28 +223,29 @@ async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
     yield "talk", "", lambda: turns("talk", said)
 
 
+@dataclass(slots=True)
 class RerankSystem:
     """The first `pool` items of a system, reranked; what the reranker does not judge follows in its old order."""
 
-    def __init__(self, name: str, base: MemorySystem, reranker: Reranker, pool: int) -> None:
-        self.name = name
-        self._base = base
-        self._reranker, self._pool = reranker, pool
-        self.unjudged = 0
-        """Questions that the reranker gave nothing usable for: their order is the system's."""
-        self._texts: dict[tuple[str, str], str] = {}
+    name: str
+    base: MemorySystem
+    reranker: Reranker
+    pool: int
+    unjudged: int = 0
+    """Questions that the reranker gave nothing usable for: their order is the system's."""
+    _texts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     async def fill(self, groups: Groups) -> Filled:
         self._texts = {(group, item.id): item.content for group, items in groups.items() for item in items}
-        return await self._base.fill(groups)
+        return await self.base.fill(groups)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        found, fits = await self._base.retrieve(question, max(k, self._pool))
-        shown = found[: self._pool]
+        found, fits = await self.base.retrieve(question, max(k, self.pool))
+        shown = found[: self.pool]
         if len(shown) > 1:
             candidates = [RerankCandidate(name=each, text=self._texts[question.group, each]) for each in shown]
             try:
-                ranked, _ = await self._reranker.rerank(question.query, candidates)
+                ranked, _ = await self.reranker.rerank(question.query, candidates)
             except ModelAnswerInvalid:
                 self.unjudged += 1
                 ranked = []

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Column, Resampling, change, figure, figures, percent, series, table
-from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, TOOLS, Level, best_tool, expected
+from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, PROFILES, TOOLS, Level, best_tool
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
 Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
@@ -37,17 +37,12 @@ class Called:
     relevant: bool
     """By the mock tool itself."""
 
-    @property
-    def right_tool(self) -> bool:
-        """Whether it is the best one of the table."""
-        return self.tool == best_tool(self.level)
-
 
 MEASURES: dict[str, Callable[[Called], float]] = {
     "score": lambda call: call.score,
     "useful": lambda call: call.relevant,
     "success": lambda call: call.success,
-    "right_tool": lambda call: call.right_tool,
+    "right_tool": lambda call: call.tool == best_tool(call.level),
 }
 _TITLES = ("average score", "answers that were about the question", "success rate", "right tool chosen")
 _WITH_MEMORY = (MEMORY, MEMORY_FOR_QUESTION)
@@ -61,8 +56,6 @@ class _Cut(NamedTuple):
     calls: Sequence[Called]
 
     def rate(self, measure: str) -> Interval:
-        if not self.calls:
-            return Interval(0.0, 0.0, 0.0)
         return wilson(round(sum(map(MEASURES[measure], self.calls))), len(self.calls))
 
 
@@ -140,11 +133,12 @@ class Calls:
             Column[_Cut]("calls", lambda cut: len(cut.calls)),
             *_RATES,
         )
+        right = fmean(PROFILES[best_tool(level)][level].useful for level in LEVELS)
+        blind = fmean(PROFILES[tool][level].useful for tool in TOOLS for level in LEVELS)
         note = (
             "score: 0 or 1 by the evaluation of the tool memory, which sees the call and its output; about the "
-            "question: by the mock tool itself. By the table the right tool gives "
-            f"{fmean(expected(level, best_tool(level)) for level in LEVELS):.3f} and one taken "
-            f"blindly {fmean(map(expected, LEVELS)):.3f}, where each level is asked as often"
+            f"question: by the mock tool itself. By the table the right tool gives {right:.3f} and one taken blindly "
+            f"{blind:.3f}, where each level is asked as often"
         )
         return table("Tool memory benchmark", columns, (cut for cut in cuts if cut.calls), note)
 

@@ -9,10 +9,8 @@ look like those of a search and never speak of quality.
 import hashlib
 import json
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from random import Random
 from typing import Literal, NamedTuple
@@ -57,13 +55,6 @@ PROFILES: dict[str, dict[Level, Profile]] = {
 def best_tool(level: Level) -> str:
     """Return the tool that is most often of use at a level."""
     return max(TOOLS, key=lambda tool: PROFILES[tool][level].useful)
-
-
-def expected(level: Level, tool: str | None = None) -> float:
-    """Return how often a tool is of use at a level; without one, a tool that is chosen blindly."""
-    if tool is not None:
-        return PROFILES[tool][level].useful
-    return sum(PROFILES[each][level].useful for each in TOOLS) / len(TOOLS)
 
 
 class Asked(NamedTuple):
@@ -148,105 +139,61 @@ PROMPT = "benchmark_choose_tool"
 
 _NAME = re.compile(r"`([^`]+)`")
 _RATE = re.compile(r"\b(?P<what>expect success|success|score)(?: rate)?:? (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
-_COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)(?P<bad>(?: calls)? failed)?")
+_COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)")
 _QUOTED = re.compile(r'"([^"]+)"')
-_LENGTH = re.compile(r"at most (?P<most>\d+) words|(?P<least>\d+) words or more|(?P<low>\d+) to (?P<high>\d+) words")
 _OWN_WEIGHT = 2.0
 """What a tool's rate counts beside what is said of a kind of request: so many calls."""
-
-
-class _Said(NamedTuple):
-    """One line of the text on one tool: which questions it is about, and how those and the others went."""
-
-    words: tuple[str, ...]
-    low: int
-    high: int
-    counts: tuple[tuple[int, int], ...]
-    """Good calls and calls: of what it is about, then of the others where it says so."""
-
-    def about(self, question: str) -> bool:
-        """Whether a quoted word is in the question, or its number of words lies between the bounds."""
-        words = words_as_written(question)
-        if self.words:
-            return any(word in words or (not word.isascii() and word in question) for word in self.words)
-        return self.low <= len(words) <= self.high
-
-
-@dataclass(slots=True)
-class _Read:
-    """What the text says of one tool."""
-
-    rate: float | None = None
-    is_expected: bool = False
-    """The rate is what to expect for this very question."""
-    said: list[_Said] = field(default_factory=list[_Said])
-
-    def expects(self, question: str) -> float | None:
-        """Return the share of good calls to expect, or None where nothing is said.
-
-        What names a word of the question says most, then what speaks of its length, then the tool's own rate.
-        """
-        if self.is_expected:
-            return self.rate
-        counts = [each.counts[0] for each in self.said if each.words and each.about(question)]
-        if not counts:
-            lengths = [(each, 0 if each.about(question) else 1) for each in self.said if not each.words]
-            counts = [each.counts[at] for each, at in lengths if at < len(each.counts)]
-        if self.rate is None and not counts:
-            return None
-        rate = 0.5 if self.rate is None else self.rate
-        good = _OWN_WEIGHT * rate + sum(good for good, _ in counts)
-        return good / (_OWN_WEIGHT + sum(calls for _, calls in counts))
 
 
 class GuidanceReader:
     """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
 
-    It reads names in backticks, percentages after "success" and "score", and lines with counts ("9 of 11") that quote
-    words or speak of a number of words. It knows no other wording. Without any of that it takes one at random.
+    It reads names in backticks, percentages after "success" and "score", and lines with a count ("9 of 11") that quote
+    words. It knows no other wording. Without any of that it takes one at random.
     """
 
     name = "reader of the guidance"
 
     async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        read = read_guidance(guidance)
-        expected = {tool: read[tool].expects(question) if tool in read else None for tool in tools}
-        known = [each for each in expected.values() if each is not None]
+        read = read_guidance(guidance, question)
+        known = [read[tool] for tool in tools if tool in read]
         average = sum(known) / len(known) if known else 0.0
-        rated = {tool: average if each is None else each for tool, each in expected.items()}
-        best = max(rated.values())
+        best = max(read.get(tool, average) for tool in tools)
         chance = Random(hashlib.sha256(seed.encode()).digest())
-        return chance.choice([tool for tool in tools if rated[tool] >= best - 1e-9])
+        return chance.choice([tool for tool in tools if read.get(tool, average) >= best - 1e-9])
 
 
-def read_guidance(text: str) -> dict[str, _Read]:
-    """Return what Markdown says of each tool that it names."""
-    found: dict[str, _Read] = defaultdict(_Read)
+def read_guidance(text: str, question: str) -> dict[str, float]:
+    """Return the share of good calls to expect of each tool that Markdown speaks of.
+
+    It is what the text expects for this question; else the tool's own rate, with the calls that it counts for words of
+    the question.
+    """
+    words = words_as_written(question)
+    expected: dict[str, float] = {}
+    rates: dict[str, float] = {}
+    counts: dict[str, list[tuple[int, int]]] = defaultdict(list)
     subject = ""
     for line in text.splitlines():
         named = _NAME.search(line)
         if named and (line.startswith("#") or line[:1].isdigit()):
             subject = named[1]
-        rates = {rate["what"]: float(rate["percent"]) / 100 for rate in _RATE.finditer(line)}
-        if subject and rates and found[subject].rate is None:
-            found[subject].is_expected = "expect success" in rates
-            found[subject].rate = next(rates[what] for what in ("expect success", "score", "success") if what in rates)
-        if subject and line.startswith(("- ", "* ")) and (said := _said(line)):
-            found[subject].said.append(said)
-    return dict(found)
-
-
-def _said(line: str) -> _Said | None:
-    counts = tuple(
-        (int(each["calls"]) - int(each["good"]) if each["bad"] else int(each["good"]), int(each["calls"]))
-        for each in _COUNTED.finditer(line)
-    )
-    words, length = tuple(word.lower() for word in _QUOTED.findall(line)), _LENGTH.search(line)
-    if not counts or not (words or length):
-        return None
-    bounds = {name: int(value) for name, value in length.groupdict().items() if value} if length else {}
-    low, high = bounds.get("low", bounds.get("least", 0)), bounds.get("high", bounds.get("most", sys.maxsize))
-    return _Said(words, low, high, counts)
+        if not subject:
+            continue
+        said = {rate["what"]: float(rate["percent"]) / 100 for rate in _RATE.finditer(line)}
+        if "expect success" in said:
+            expected.setdefault(subject, said["expect success"])
+        elif said:
+            rates.setdefault(subject, said["score"] if "score" in said else said["success"])
+        quoted = [word.lower() for word in _QUOTED.findall(line)] if line.startswith("- ") else []
+        if any(word in words or (not word.isascii() and word in question) for word in quoted) and (
+            count := _COUNTED.search(line)
+        ):
+            counts[subject].append((int(count["good"]), int(count["calls"])))
+    for tool in {**rates, **counts}:
+        good = _OWN_WEIGHT * rates.get(tool, 0.5) + sum(good for good, _ in counts[tool])
+        expected.setdefault(tool, good / (_OWN_WEIGHT + sum(calls for _, calls in counts[tool])))
+    return expected
 
 
 class _Choice(Answered):

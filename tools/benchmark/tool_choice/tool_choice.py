@@ -1,6 +1,6 @@
 """The tool memory suite: its options, and its epochs of training and testing."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -64,9 +64,6 @@ WORKERS, TIMEOUT_S = 4, 120.0
 WINDOW = 10_000
 """Calls of each tool that the scratch bank holds: all of them."""
 
-Guide = Callable[[str], Awaitable[str]]
-"""Gives what an agent is shown of the tools for a question."""
-
 
 @dataclass(slots=True)
 class _Run:
@@ -111,36 +108,28 @@ class _Epoch:
     async def measure(self) -> None:
         """Have the run take the calls of each scenario. Raises `ModelUnavailable`, `StorageError`."""
         questions, train = self.run.questions, _workspace(self.bank, TRAIN)
-        await self._scenario(TRAIN, train, questions.train)
-        await self._scenario(BASELINE, self._fresh(BASELINE), questions.test)
+        await self._scenario(TRAIN, questions.train)
+        await self._scenario(BASELINE, questions.test)
         summarized = await summarize_tool_memory(train, TOOLS)
         if summarized.evaluation.failed or any(each.status == "failed" for each in summarized.tools):
             self._note(f": {summarized.message}; {summarized.evaluation.failed} not evaluated")
         guidance = (await retrieve_tool_memory(train, TOOLS)).markdown
         self.run.guidance.append({"epoch": self.number, "markdown": guidance})
 
-        async def whole(question: str) -> str:
-            del question
-            return guidance
-
-        async def for_question(question: str) -> str:
-            return (await retrieve_tool_memory(train, TOOLS, question)).markdown
-
-        await self._scenario(MEMORY, self._fresh(MEMORY), questions.test, whole)
-        await self._scenario(MEMORY_FOR_QUESTION, self._fresh(MEMORY_FOR_QUESTION), questions.test, for_question)
-
-    def _fresh(self, scenario: Scenario) -> Toolbox:
-        """Return a workspace that no call was logged in."""
-        return _workspace(self.bank, f"{scenario}, epoch {self.number}")
+        await self._scenario(MEMORY, questions.test, [guidance] * len(questions.test))
+        each = [(await retrieve_tool_memory(train, TOOLS, asked.text)).markdown for asked in questions.test]
+        await self._scenario(MEMORY_FOR_QUESTION, questions.test, each)
 
     def _note(self, text: str) -> None:
         self.run.notes.append(f"epoch {self.number}{text}")
 
-    async def _scenario(
-        self, scenario: Scenario, workspace: Toolbox, questions: Sequence[Asked], guide: Guide | None = None
-    ) -> None:
-        """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own."""
-        made = await self._calls(scenario, questions, guide)
+    async def _scenario(self, scenario: Scenario, questions: Sequence[Asked], guidance: Sequence[str] = ()) -> None:
+        """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own.
+
+        `guidance`: what an agent is shown of the tools for each question; empty: nothing.
+        """
+        made = await self._calls(scenario, questions, guidance)
+        workspace = _workspace(self.bank, TRAIN if scenario == TRAIN else f"{scenario}, epoch {self.number}")
         logged = [_logged(f"{self.number}-{at}", questions[at], *call) for at, call in made.items()]
         if logged:
             await log_tool_calls(workspace, logged, evaluate_later=False)
@@ -168,8 +157,9 @@ class _Epoch:
         self.run.bench.keep(self.run.results())
 
     async def _calls(
-        self, scenario: Scenario, questions: Sequence[Asked], guide: Guide | None
+        self, scenario: Scenario, questions: Sequence[Asked], guidance: Sequence[str]
     ) -> dict[int, tuple[str, SearchAnswer]]:
+        seed, phase = self.run.options.seed, "train" if scenario == TRAIN else "test"
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
         limiter = anyio.CapacityLimiter(WORKERS)
@@ -180,8 +170,11 @@ class _Epoch:
                     return
                 try:
                     with anyio.move_on_after(TIMEOUT_S):
-                        guidance = await guide(asked.text) if guide else ""
-                        made[at] = await self._call(scenario, asked, guidance)
+                        chance = f"{seed}/{self.number}/{phase}/{asked.text}"
+                        tool = await self.run.chooser.choose(
+                            asked.text, TOOLS, guidance[at] if guidance else "", chance
+                        )
+                        made[at] = tool, search(seed, self.number, phase, asked, tool)
                 except ModelAnswerInvalid:
                     pass  # no tool was chosen: it counts as such
                 except SwarmMemoryError as error:
@@ -196,12 +189,6 @@ class _Epoch:
         if faults:
             raise faults[0]
         return made
-
-    async def _call(self, scenario: Scenario, asked: Asked, guidance: str) -> tuple[str, SearchAnswer]:
-        phase = "train" if scenario == TRAIN else "test"
-        seed = f"{self.run.options.seed}/{self.number}/{phase}/{asked.text}"
-        tool = await self.run.chooser.choose(asked.text, TOOLS, guidance, seed)
-        return tool, search(self.run.options.seed, self.number, phase, asked, tool)
 
 
 def _workspace(bank: Toolbox, name: str) -> Toolbox:
