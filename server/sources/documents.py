@@ -15,7 +15,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
-from swarm_memory.tools.sources.dialogue import may_hold_turns, turns, turns_in
+from swarm_memory.tools.sources.dialogue import turns, turns_in
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -178,7 +178,7 @@ def _group(name: str, file: Path, named: bool) -> Group | None:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in JSON_SUFFIXES:
         data, by_line = read_bytes(file, MAX_TEXT_BYTES), suffix != ".json"
-        if may_hold_turns(data) and turns_in(decode(data).text, by_line=by_line):
+        if turns_in(decode(data).text, by_line=by_line):
             return Group(name, content_hash(DIALOGUE_READER, name, data), partial(_dialogue, name, data, by_line))
     if not (named or is_document(name, suffix)):
         return None
