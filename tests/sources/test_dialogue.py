@@ -35,7 +35,7 @@ def _nodes(author: str) -> dict[str, Any]:
 SHAPES = {
     "a list of turns": [_of("role", "content", "timestamp", ("2023-05-07T09:00:00Z", "2023-05-07T09:01:00Z"))],
     "seconds": [_of("name", "message", "time", (1683460000, 1683460001.5))],
-    "milliseconds, newest first": [{"messages": _of("sender_name", "content", "timestamp_ms", (1683460000000,) * 2)}],
+    "milliseconds": [{"messages": _of("sender_name", "content", "timestamp_ms", (1683460000000, 1683460001000))}],
     "messages of an object with a date": [{"date": "2023-05-07", "messages": [ANNA, BEN]}],
     "sessions beside their times": [{"session_1": [ANNA, BEN], "session_1_date_time": "2023/05/07 (Sun) 10:00"}],
     "a list of sessions beside one of dates": [{"haystack_sessions": [[ANNA, BEN]], "haystack_dates": ["2023/05/07"]}],
