@@ -25,7 +25,7 @@ import httpx
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.code import LANGUAGES, code_group, is_generated_name, language_of, missing
+from swarm_memory.server.sources.code import GENERATED_NAME, LANGUAGES, code_group, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
 from swarm_memory.server.sources.files import faulty, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
@@ -197,11 +197,11 @@ class RepositoryReader:
         about = mapping_of((await self.github.get(api)).json)
         home = text_of(about.get("html_url"))
         home = home if home.startswith("https://") else f"https://github.com/{self.which.full_name}"
-        yield ABOUT, _hash(digest([home, about])), partial(_about_passages, self.which.full_name, home, about)
+        yield ABOUT, f"{READER}|{digest([home, about])}", partial(_about_passages, self.which.full_name, home, about)
         async for group in self._files(api, home):
             yield group
         for issue in await self._issues(api):
-            yield f"(issue {issue['number']})", _hash(digest(issue)), partial(_issue_passages, issue)
+            yield f"(issue {issue['number']})", f"{READER}|{digest(issue)}", partial(_issue_passages, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
@@ -211,7 +211,7 @@ class RepositoryReader:
         commit = (await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body.decode("ascii", "replace").strip()
         if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
             raise InputError("GitHub's API named a commit by something that is no SHA")
-        state = _hash(commit, *unread)
+        state = "|".join((READER, commit, *unread))
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
                 if name != ABOUT and not name.startswith("(issue "):
@@ -227,7 +227,7 @@ class RepositoryReader:
         for path, data in nearest[:MAX_FILES]:
             link = f"{home}/blob/{commit}/{quote(path)}"
             sha = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()  # as Git names it
-            yield path, _hash(sha), partial(_file_passages, path, data, link, sha)
+            yield path, f"{READER}|{sha}", partial(_file_passages, path, data, link, sha)
         about, listed = {"url": f"{home}/tree/{commit}", "sha": commit}, paths[:MAX_PATHS]
         starts = range(0, max(1, len(listed)), PATHS_IN_PASSAGE)
         parts = ("\n".join(listed[start : start + PATHS_IN_PASSAGE]) for start in starts)
@@ -289,12 +289,8 @@ def _is_readme(path: str) -> bool:
 
 def _is_wanted(path: str) -> bool:
     language = language_of(path)
-    is_code = language is not None and not missing(language) and not is_generated_name(path)
+    is_code = language is not None and not missing(language) and not GENERATED_NAME.search(path)
     return (is_code or _is_readme(path)) and not is_ignored_by_default(path)
-
-
-def _hash(*parts: str) -> str:
-    return "|".join((READER, *parts))
 
 
 def _passage(

@@ -180,9 +180,17 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     neighbour by the same weight.
     """
     candidates = result.candidates
-    beside = _neighbours(candidates)
+    places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
+    beside: dict[int, list[PassageCandidate]] = {}
+    cosines: list[float | None] = []
+    for each in candidates:
+        reach = NEIGHBOURS.get(each.kind, 0)
+        around = (places.get((each.group, each.position + step)) for step in range(-reach, reach + 1) if step)
+        beside[each.seq] = [near for near in around if near is not None]
+        nearest = max(-1.0 if near.cosine is None else near.cosine for near in (each, *beside[each.seq]))
+        raised = None if each.cosine is None else (each.cosine + CONTEXT_WEIGHT * nearest) / (1.0 + CONTEXT_WEIGHT)
+        cosines.append(raised)
     keywords = keyword_scores(result, beside)
-    cosines = [_raised(each, beside[each.seq], CONTEXT_WEIGHT) for each in candidates]
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     scored: list[ScoredPassage] = []
@@ -233,26 +241,6 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     shift = k1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
     found = np.array([*idf.values()]) * times / (times + shift[:, None])
     return [sum(scores) or None for scores in found.tolist()]
-
-
-def _neighbours(candidates: Sequence[PassageCandidate]) -> dict[int, list[PassageCandidate]]:
-    """Return the passages beside each candidate, by its position in the index."""
-    places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
-    found: dict[int, list[PassageCandidate]] = {}
-    for each in candidates:
-        reach = NEIGHBOURS.get(each.kind, 0)
-        steps = (step for step in range(-reach, reach + 1) if step)
-        beside = (places.get((each.group, each.position + step)) for step in steps)
-        found[each.seq] = [near for near in beside if near is not None]
-    return found
-
-
-def _raised(candidate: PassageCandidate, beside: Sequence[PassageCandidate], weight: float) -> float | None:
-    """Return the cosine, or its weighted mean with the greatest beside it where that is greater."""
-    if candidate.cosine is None:
-        return None
-    best = max((each.cosine for each in beside if each.cosine is not None), default=candidate.cosine)
-    return max(candidate.cosine, (candidate.cosine + weight * best) / (1.0 + weight))
 
 
 Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
