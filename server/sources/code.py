@@ -381,10 +381,10 @@ class _Writer:
         at = start
         for each in inner:
             parts.append(_decoded(self.source[at : each.start]))
-            if signatures and each.kind != "scope":
-                parts.append(f"{each.signature} …\n")
             if each.kind == "scope":
                 parts.append(self._without(each.start, each.end, self.inner.get(id(each), []), signatures=signatures))
+            elif signatures:
+                parts.append(f"{each.signature} …\n")
             at = max(at, each.end)
         parts.append(_decoded(self.source[at:end]))
         return re.sub(r"\n(?:[ \t]*\n)+", "\n\n", "".join(parts)).strip("\n")

@@ -320,9 +320,10 @@ class _Indexing:
             except ModelError as error:
                 why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
                 self.notices.append(f"keywords only, because {why}; run `swarm-memory bank reembed`")
-                return [*vectors, *[None] * (len(texts) - len(vectors))]
+                break
             self._embedding_s += time.perf_counter() - began
-        self.without_vector += len(texts) - len(vectors)
+        else:
+            self.without_vector += len(texts) - len(vectors)
         return [*vectors, *[None] * (len(texts) - len(vectors))]
 
     async def finished(self) -> IndexedSource:
@@ -415,7 +416,8 @@ async def search_sources(
 ) -> SourceSearch:
     """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
 
-    `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
+    `kind` None searches all. A reranker that fails leaves the order as it is, which a notice says. Raises
+    `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
     wanted = K if k is None else k
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
@@ -442,7 +444,15 @@ async def search_sources(
     # What was removed since the search is left out.
     found = await toolbox.store.sources.get_passages(search.scopes, list(scores))
     hits = [each._replace(score=scores[each.seq], is_unlikely=unlikely[each.seq]) for each in found]
-    order, reranker, problems = await _reranked(toolbox, text, hits, kind)
+    setting = ("sources.reranker", toolbox.settings.sources.reranker)
+    passages = [hit.passage for hit in hits[:RERANKED]]
+    shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
+    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
+    order = [
+        hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
+    ]
+    judged = {each.place for each in done.ranked}
+    order += [hit for place, hit in enumerate(hits) if place not in judged]
     return SourceSearch(
         hits=tuple(order[offset : offset + wanted]),
         offset=offset,
@@ -451,28 +461,9 @@ async def search_sources(
         reason=_reason(result, [unlikely[each.candidate.seq] for each in top[offset : offset + wanted]], kind),
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        reranker=reranker,
-        notices=(*notices, *result.notices, *problems),
+        reranker=done.reranker,
+        notices=(*notices, *result.notices, *done.notices),
     )
-
-
-async def _reranked(
-    toolbox: Toolbox, query: str, hits: Sequence[FoundPassage], kind: SourceKind | None
-) -> tuple[Sequence[FoundPassage], str | None, tuple[str, ...]]:
-    """Return the hits in their final order, who put the first `RERANKED` into it, and what went wrong.
-
-    A reranker that fails leaves the order as it is, which a notice says.
-    """
-    setting = ("sources.reranker", toolbox.settings.sources.reranker)
-    passages = [hit.passage for hit in hits[:RERANKED]]
-    shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await reordered(toolbox, query, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
-    order = [
-        hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
-    ]
-    judged = {each.place for each in done.ranked}
-    rest = [hit for place, hit in enumerate(hits) if place not in judged]
-    return [*order, *rest], done.reranker, done.notices
 
 
 def _reason(result: SourceResult, unlikely: Sequence[bool], kind: SourceKind | None) -> str | None:
