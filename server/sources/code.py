@@ -11,7 +11,7 @@ import time
 import tomllib
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -130,14 +130,19 @@ def outline(language: Language, source: bytes) -> Outline:
         while row and row not in comments and _ATTRIBUTE.match(lines[row - 1]):
             row -= 1
         each.doc = each.doc or (_uncommented(lines[comments[row] : row]) if row in comments else "")
-    # A function of one line in another function is left out: that says it all.
-    kept = tuple(
-        each
-        for each in _qualified(sorted(found, key=lambda each: (each.start, -each.end, each.name)))
-        if each.line != each.end_line or each.parent is None or each.parent.kind != "function"
-    )
+    kept: list[Definition] = []
+    around: list[Definition] = []
+    for each in sorted(found, key=lambda each: (each.start, -each.end, each.name)):
+        while around and (around[-1].end < each.end or around[-1].end <= each.start):
+            around.pop()
+        above = each.parent = around[-1] if around else None
+        each.qualified = (f"{above.qualified}.{each.name}" if above and above.qualified else each.name)[-500:]
+        around.append(each)
+        # A function of one line in another function is left out: that says it all.
+        if each.line != each.end_line or above is None or above.kind != "function":
+            kept.append(each)
     doc = doc or _comment_at_top(lines, comments)
-    return Outline(kept, "" if any(each.doc == doc for each in kept) else doc)
+    return Outline(tuple(kept), "" if any(each.doc == doc for each in kept) else doc)
 
 
 def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], str]:
@@ -255,19 +260,6 @@ def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
 
 def _uncommented(lines: Sequence[str]) -> str:
     return "\n".join(line.strip() for line in _COMMENT_MARKS.sub("", "\n".join(lines)).strip().split("\n"))
-
-
-def _qualified(ordered: Iterable[Definition]) -> Iterator[Definition]:
-    """Give each definition the names of those around it."""
-    around: list[Definition] = []
-    for each in ordered:
-        while around and (around[-1].end < each.end or around[-1].end <= each.start):
-            around.pop()
-        each.parent = around[-1] if around else None
-        above = each.parent.qualified if each.parent is not None else ""
-        each.qualified = (f"{above}.{each.name}" if above else each.name)[-500:]
-        yield each
-        around.append(each)
 
 
 READER = "code-2"

@@ -76,7 +76,16 @@ async def index(
     """
     path = await check(toolbox, asked, root, leave)
     if asked.kind == "github":
-        return await _index_repository(toolbox, asked, on_progress)
+        from swarm_memory.server.sources.github import GitHub, Repository, RepositoryReader
+
+        which = Repository.of(asked.path or "")
+        known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
+        async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
+            reader = RepositoryReader(github, which, known)
+            done = await index_source(
+                toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=prepare
+            )
+        return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
     database = await _database(toolbox)
 
     def allows(name: str) -> bool:
@@ -127,19 +136,6 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
                 "sources.allow_mcp_servers in your own settings file"
             )
     return path
-
-
-async def _index_repository(toolbox: Toolbox, asked: IndexRequest, on_progress: Report | None) -> IndexedSource:
-    from swarm_memory.server.sources.github import GitHub, Repository, RepositoryReader
-
-    which = Repository.of(asked.path or "")
-    known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
-    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
-        reader = RepositoryReader(github, which, known)
-        done = await index_source(
-            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=prepare
-        )
-    return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
 
 
 async def _database(toolbox: Toolbox) -> Path:

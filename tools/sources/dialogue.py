@@ -98,7 +98,8 @@ def _sessions(value: JsonValue, time: datetime | str | None, name: str, depth: i
         named = (f"{key.removesuffix('sessions')}{end}" for end in (*_TIMES, "dates"))
         beside = next((fields[each] for each in named if each in fields), None)
         if isinstance(part, list) and isinstance(beside, list) and len(part) == len(beside):
-            part = [{"date": moment, "session": each} for each, moment in zip(part, beside, strict=True)]
+            dated = zip(part, beside, strict=True)
+            part = list[JsonValue]({"date": moment, "session": each} for each, moment in dated)
         moment = _when([beside, *map(fields.get, _TIMES)]) or time
         yield from _sessions(part, moment, f"{name}/{key}", depth - 1)
 

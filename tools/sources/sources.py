@@ -468,12 +468,11 @@ async def search_sources(
 
 def _reason(result: SourceResult, unlikely: Sequence[bool], kind: SourceKind | None) -> str | None:
     """Say why nothing, or nothing good, was found; of each hit, whether it is unlikely to fit."""
-    what = "source" if kind is None else f"{kind} source"
+    passages = counted(result.documents, "passage")
     if result.documents == 0:
-        return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
+        return f"no {kind + ' ' if kind else ''}source is indexed yet: index_sources, or `swarm-memory sources index`"
     if not unlikely:
-        return f"no other of {counted(result.documents, 'passage')} was found"
+        return f"no other of {passages} was found"
     if all(unlikely):
-        passages = counted(result.documents, "passage")
         return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None
