@@ -15,7 +15,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
-from swarm_memory.tools.sources.dialogue import may_hold_turns, turns, turns_in
+from swarm_memory.tools.sources.dialogue import turns, turns_in
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -169,17 +169,16 @@ def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -
 
 def is_document(path: str, suffix: str) -> bool:
     """Tell by its name whether a file in a folder is a document."""
-    if suffix in TEXT_SUFFIXES or suffix in HTML_SUFFIXES or suffix == PDF_SUFFIX:
-        return True
-    return not suffix and PurePosixPath(path).name.lower() in BARE_NAMES
+    is_bare = not suffix and PurePosixPath(path).name.lower() in BARE_NAMES
+    return is_bare or suffix in TEXT_SUFFIXES | HTML_SUFFIXES | {PDF_SUFFIX}
 
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in JSON_SUFFIXES:
-        data, by_line = read_bytes(file, MAX_TEXT_BYTES), suffix != ".json"
-        if may_hold_turns(data) and turns_in(decode(data).text, by_line=by_line):
-            return Group(name, content_hash(DIALOGUE_READER, name, data), partial(_dialogue, name, data, by_line))
+        data = read_bytes(file, MAX_TEXT_BYTES)
+        if said := turns_in(decode(data).text, by_line=suffix != ".json"):
+            return Group(name, content_hash(DIALOGUE_READER, name, data), partial(turns, name, said))
     if not (named or is_document(name, suffix)):
         return None
     if suffix != PDF_SUFFIX:
@@ -206,10 +205,6 @@ def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
         return document_passages(name, title, text, encoding, has_lines=False)
     front = _FRONT_TITLE.match(text) if text.startswith("---") else None
     return document_passages(name, front["title"].strip() if front else "", text, encoding)
-
-
-def _dialogue(name: str, data: bytes, by_line: bool) -> list[Passage]:
-    return turns(name, turns_in(decode(data).text, by_line=by_line))
 
 
 def _pdf_passages(name: str, file: Path) -> list[Passage]:

@@ -228,9 +228,8 @@ def is_binary(data: bytes) -> bool:
     if data.startswith(tuple(_MARKS)):
         return False
     sample = data[:_SAMPLE_BYTES]
-    if b"\0" in sample:
-        return True
-    return len(sample) - len(sample.translate(None, _CONTROL)) > _MAX_CONTROL_SHARE * len(sample)
+    controls = len(sample) - len(sample.translate(None, _CONTROL))
+    return b"\0" in sample or controls > _MAX_CONTROL_SHARE * len(sample)
 
 
 def decode(data: bytes) -> Decoded:

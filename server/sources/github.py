@@ -25,7 +25,7 @@ import httpx
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.code import LANGUAGES, code_group, is_generated_name, language_of, missing
+from swarm_memory.server.sources.code import GENERATED_NAME, LANGUAGES, code_group, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
 from swarm_memory.server.sources.files import faulty, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
@@ -88,21 +88,6 @@ class Repository(NamedTuple):
         return f"github:{self.full_name}" + (f"@{self.ref}" if self.ref else "")
 
 
-class Answer(NamedTuple):
-    """What the API answered, and whether there is a next page."""
-
-    body: bytes
-    has_more: bool
-
-    @property
-    def json(self) -> Any:
-        """Return the body as JSON. Raises `SourceUnavailable`."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise SourceUnavailable("GitHub's API answered with something that is not JSON") from None
-
-
 class GitHub:
     """A connection to the API. Raises `ConfigError` for an address that is neither HTTPS nor this machine's.
 
@@ -140,8 +125,8 @@ class GitHub:
 
     async def get(
         self, path: str, *, form: str = JSON_FORM, max_bytes: int | None = None, **params: str | int
-    ) -> Answer:
-        """Ask for a path.
+    ) -> tuple[bytes, bool]:
+        """Ask for a path; return what it answers, and whether there is a next page.
 
         Raises `NotFoundError`, `ConfigError` for a refused token, `SourceUnavailable`. No error quotes what the API
         said: it may echo the token.
@@ -158,7 +143,7 @@ class GitHub:
                     read += part
                     if len(read) > most:
                         raise SourceUnavailable(f"GitHub's API answered with more than {most:,} bytes: no more is read")
-                return Answer(bytes(read), has_more="next" in response.links)
+                return bytes(read), "next" in response.links
         except (TimeoutError, httpx.HTTPError) as error:
             raise SourceUnavailable(f"GitHub's API at {self._own} gave no answer ({type(error).__name__})") from None
 
@@ -194,31 +179,32 @@ class RepositoryReader:
     async def read(self) -> AsyncIterator[ReadGroup]:
         """Yield the groups. Raises as `GitHub.get`."""
         api = f"/repos/{self.which.full_name}"
-        about = mapping_of((await self.github.get(api)).json)
+        about = mapping_of(_json((await self.github.get(api))[0]))
         home = text_of(about.get("html_url"))
         home = home if home.startswith("https://") else f"https://github.com/{self.which.full_name}"
-        yield ABOUT, _hash(digest([home, about])), partial(_about_passages, self.which.full_name, home, about)
+        yield ABOUT, f"{READER}|{digest([home, about])}", partial(_about_passages, self.which.full_name, home, about)
         async for group in self._files(api, home):
             yield group
         for issue in await self._issues(api):
-            yield f"(issue {issue['number']})", _hash(digest(issue)), partial(_issue_passages, issue)
+            yield f"(issue {issue['number']})", f"{READER}|{digest(issue)}", partial(_issue_passages, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
         if unread:
             self.notices.append(f"not read is {', '.join(unread)}: pip install 'swarm-memory[code]'")
         ref = quote(self.which.ref or "HEAD", safe="")
-        commit = (await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body.decode("ascii", "replace").strip()
+        said, _ = await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)
+        commit = said.decode("ascii", "replace").strip()
         if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
             raise InputError("GitHub's API named a commit by something that is no SHA")
-        state = _hash(commit, *unread)
+        state = "|".join((READER, commit, *unread))
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
                 if name != ABOUT and not name.startswith("(issue "):
                     yield name, content_hash, faulty(name, "was to be known").parse
             return
-        archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
-        paths, files = await asyncio.to_thread(_unpacked, archive.body)
+        archive, _ = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
+        paths, files = await asyncio.to_thread(_unpacked, archive)
         if len(paths) > MAX_PATHS:
             self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
         if len(files) > MAX_FILES:
@@ -227,7 +213,7 @@ class RepositoryReader:
         for path, data in nearest[:MAX_FILES]:
             link = f"{home}/blob/{commit}/{quote(path)}"
             sha = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()  # as Git names it
-            yield path, _hash(sha), partial(_file_passages, path, data, link, sha)
+            yield path, f"{READER}|{sha}", partial(_file_passages, path, data, link, sha)
         about, listed = {"url": f"{home}/tree/{commit}", "sha": commit}, paths[:MAX_PATHS]
         starts = range(0, max(1, len(listed)), PATHS_IN_PASSAGE)
         parts = ("\n".join(listed[start : start + PATHS_IN_PASSAGE]) for start in starts)
@@ -240,17 +226,26 @@ class RepositoryReader:
         issues: list[dict[str, Any]] = []
         for page in range(1, MAX_ISSUES // PAGE + 1):
             try:
-                answer = await self.github.get(f"{api}/issues", state="open", sort="updated", per_page=PAGE, page=page)
+                answer, has_more = await self.github.get(
+                    f"{api}/issues", state="open", sort="updated", per_page=PAGE, page=page
+                )
             except NotFoundError:
                 return issues
-            listed = answer.json
+            listed = _json(answer)
             if not isinstance(listed, list):
                 raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
             issues += filter(None, map(_kept_of, map(mapping_of, cast("list[object]", listed))))
-            if not answer.has_more:
+            if not has_more:
                 return issues
         self.notices.append(f"of the open issues and pull requests the {MAX_ISSUES} newest were looked at")
         return issues
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise SourceUnavailable("GitHub's API answered with something that is not JSON") from None
 
 
 def _unpacked(archive: bytes) -> tuple[list[str], list[tuple[str, bytes]]]:
@@ -289,12 +284,8 @@ def _is_readme(path: str) -> bool:
 
 def _is_wanted(path: str) -> bool:
     language = language_of(path)
-    is_code = language is not None and not missing(language) and not is_generated_name(path)
+    is_code = language is not None and not missing(language) and not GENERATED_NAME.search(path)
     return (is_code or _is_readme(path)) and not is_ignored_by_default(path)
-
-
-def _hash(*parts: str) -> str:
-    return "|".join((READER, *parts))
 
 
 def _passage(

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -34,21 +33,13 @@ from swarm_memory.tools.toolbox import Toolbox
 INDEX_SOURCES = "index_sources"
 
 
-class _Kind(NamedTuple):
-    """How a kind of local source is read."""
-
-    read: Callable[..., Iterator[Group]]
-    default_path: str
-    reads: str
-    """What is read, for whoever named something else."""
-
-
-_KINDS: Mapping[SourceKind, _Kind] = {
-    "tool": _Kind(read_json_tools, ".mcp.json", "a .mcp.json, or lists of functions in JSON"),
-    "document": _Kind(read_documents, ".", "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
-    "code": _Kind(read_code, ".", "the source files of known languages"),
-    "api": _Kind(read_openapi, ".", "OpenAPI 3 in .json, .yaml and .yml"),
+_KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
+    "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
+    "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
+    "code": (read_code, "the source files of known languages"),
+    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml"),
 }
+"""How a kind of local source is read, and what is read, for whoever named something else."""
 
 
 class IndexRequest(BaseModel):
@@ -85,14 +76,24 @@ async def index(
     """
     path = await check(toolbox, asked, root, leave)
     if asked.kind == "github":
-        return await _index_repository(toolbox, asked, on_progress)
+        from swarm_memory.server.sources.github import GitHub, Repository, RepositoryReader
+
+        which = Repository.of(asked.path or "")
+        known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
+        async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
+            reader = RepositoryReader(github, which, known)
+            done = await index_source(
+                toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=prepare
+            )
+        return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
     database = await _database(toolbox)
 
     def allows(name: str) -> bool:
         # Whoever closes the database's file drops the locks that this process has on it.
         return ".swarm" not in Path(name).parts and not (path / name).name.startswith(database.name)
 
-    groups: AsyncIterable[ReadGroup] = in_thread(partial(_KINDS[asked.kind].read, path, allows=allows))
+    read, what = _KINDS[asked.kind]
+    groups: AsyncIterable[ReadGroup] = in_thread(partial(read, path, allows=allows))
     if asked.kind == "tool" and path.is_file() and names_servers(path):
         groups = read_servers(path, folder=root, environ=os.environ)
     real = root.resolve()  # noqa: ASYNC240 - one short look
@@ -100,9 +101,7 @@ async def index(
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is None or done.faults:
         return done
-    return done.model_copy(
-        update={"reason": f"{done.reason}; read are {_KINDS[asked.kind].reads}, and no ignored file"}
-    )
+    return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
 
 
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
@@ -139,19 +138,6 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     return path
 
 
-async def _index_repository(toolbox: Toolbox, asked: IndexRequest, on_progress: Report | None) -> IndexedSource:
-    from swarm_memory.server.sources.github import GitHub, Repository, RepositoryReader
-
-    which = Repository.of(asked.path or "")
-    known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
-    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
-        reader = RepositoryReader(github, which, known)
-        done = await index_source(
-            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=prepare
-        )
-    return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
-
-
 async def _database(toolbox: Toolbox) -> Path:
     return Path((await toolbox.store.health()).path).resolve()  # noqa: ASYNC240 - one short look
 
@@ -161,7 +147,7 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
 
     Whether something outside exists is not said.
     """
-    given = Path(asked.path or _KINDS[asked.kind].default_path)
+    given = Path(asked.path or (".mcp.json" if asked.kind == "tool" else "."))
     missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")
     try:
         path = (root / given.expanduser()).resolve()

@@ -103,8 +103,9 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
     api = text_of(mapping_of(document.get("info")).get("title"))
     lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
     data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
-    if servers := _servers(operation) or _servers(document):
-        data["servers"] = [*servers]
+    servers = list_of(operation.get("servers")) or list_of(document.get("servers"))
+    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in servers))):
+        data["servers"] = [*urls]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
     return {
@@ -113,10 +114,6 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
         "content": "\n".join(filter(None, lines)),
         "data": data,
     }
-
-
-def _servers(described: Mapping[str, Any]) -> list[str]:
-    return [url for each in list_of(described.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
 
 
 class _References:

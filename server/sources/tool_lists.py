@@ -38,7 +38,6 @@ SERVER_TIMEOUT_S = 30.0
 """So long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SERVERS_READER = "tools_mcp-1"
-MAX_PAGES = 200
 _MAX_REASON_CHARS = 300
 _HTTP_TIMEOUT_S = 600.0
 """Longer than any time limit that may be set for a server."""
@@ -286,14 +285,11 @@ async def _all_tools(client: "Client") -> list[dict[str, Any]]:
     """Return the tools of all pages. Raises `InputError` for a list without end."""
     tools: list[dict[str, Any]] = []
     cursor: str | None = None
-    for _ in range(MAX_PAGES):
+    while len(tools) <= MAX_TOOLS:  # and no longer than `SERVER_TIMEOUT_S`
         page = await client.list_tools(cursor=cursor)
         tools += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
-        cursor = page.next_cursor
-        if not cursor:
+        if not (cursor := page.next_cursor):
             return tools
-        if len(tools) > MAX_TOOLS:
-            break
     raise InputError(f"its list of tools does not end: {len(tools):,} were read")
 
 

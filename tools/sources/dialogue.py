@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -19,26 +21,15 @@ _TEXTS = ("text", "content", "parts", "message")
 _TIMES = ("timestamp", "timestampms", "time", "datetime", "date", "ts", "createtime", "createdat")
 """What exports call them, in lower case and without marks; the first that says something counts."""
 
-_MARKS = (
-    re.compile(rb'"[\w ]{0,9}(?:speaker|sender|author|from|user|name|role)[\w ]{0,9}"\s{0,9}:', re.IGNORECASE),
-    re.compile(rb'"(?:text|content|parts|message)"\s{0,9}:', re.IGNORECASE),
-)
-_NAMES_TIME = re.compile(r"(.{0,80}?)(?:date|time|stamp){1,3}s?")
-_MAX_DEPTH = 12
-_MAX_NAME_CHARS = 80
-_MILLISECONDS = 100_000_000_000
-"""Seconds since 1970 are less in the year 5000; a greater number counts milliseconds."""
-
-Time: TypeAlias = datetime | float | str | None
-"""A number: seconds or milliseconds since 1970. A text that begins with no date is kept as it is."""
+_MAX_DEPTH, _MAX_NAME_CHARS = 12, 80
 
 
 class Turn(NamedTuple):
-    """What one of them says."""
+    """What one of them says; a time in words that begin with no date is kept as it is."""
 
     text: str
     speaker: str = ""
-    time: Time = None
+    time: datetime | str | None = None
     session: str = ""
     """The talk that it is part of: a turn of another is no context."""
 
@@ -54,144 +45,97 @@ def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
     for number, turn in enumerate(said):
         if session not in (None, turn.session):
             position += NEIGHBOURS["document"]
-        session, text = turn.session, clean(turn.text)
+        session, text, time = turn.session, clean(turn.text), turn.time
         speaker = one_line(clean(turn.speaker), _MAX_NAME_CHARS)
-        title = ", ".join(filter(None, (speaker, _day(turn.time))))
+        day = f"{time.day} {time:%B %Y}" if isinstance(time, datetime) else one_line(clean(time or ""), _MAX_NAME_CHARS)
+        title = ", ".join(filter(None, (speaker, day))) or group[:1000]
         data: dict[str, JsonValue] = {"turn": number, "speaker": speaker} if speaker else {"turn": number}
-        is_long = word_count(text) > MAX_WORDS
-        parts = chunks(text, markdown_blocks(text)) if is_long else [Chunk(0, len(text))]
+        parts = chunks(text, markdown_blocks(text)) if word_count(text) > MAX_WORDS else [Chunk(0, len(text))]
         for content in filter(None, (text[part.start : part.end].strip() for part in parts)):
-            passages.append(
-                Passage(
-                    kind="document",
-                    group=group,
-                    position=position,
-                    title=title or group[:1000],
-                    content=content,
-                    data=data,
-                )
-            )
+            passage = Passage(kind="document", group=group, position=position, title=title, content=content, data=data)
+            passages.append(passage)
             position += 1
     return passages
 
 
-def may_hold_turns(data: bytes) -> bool:
-    """Whether JSON is worth parsing: it has names of a speaker and of a text."""
-    return all(mark.search(data) for mark in _MARKS)
-
-
 def turns_in(text: str, *, by_line: bool) -> list[Turn]:
-    """Return the turns of all conversations in an export, JSON or (`by_line`) JSON Lines, in order; none of what is
-    something else. Raises `InputError` for what is no JSON.
+    """Return the turns of all conversations in JSON or (`by_line`) JSON Lines, in order; none of what is something
+    else. Raises `InputError` for what names speakers and texts and is no JSON.
 
-    A session is a list of which most are turns (objects that name a speaker and a text), or an object of such nodes;
-    where each turn has a time, these are its order. A turn without one has that of its session, which stands in the
-    object around it, beside it (`NAME_date_time`), or in a list as long beside the list of sessions. Named things are
-    no talk: in one everybody speaks twice on average, or they are two.
+    A session is a list or object of which most are turns: objects that name a speaker and a text. Times order them. A
+    turn without one has its session's, from the object around, from `NAME_date_time`, or from `…_dates`, which is as
+    long as `…_sessions`. Named things are no talk: in one everybody speaks twice on average, or they are two.
     """
-    lines = [(f" of line {at}", line) for at, line in enumerate(text.split("\n"), 1) if line.strip()] if by_line else []
+    names = text.lower().replace("_", "")
+    if not all(any(f'"{each}"' in names for each in some) for some in (_SPEAKERS, _TEXTS)):
+        return []  # it need not be parsed, nor be JSON
+
+    def plain(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {re.sub(r"[\W_]", "", key.lower()): part for key, part in value.items()}
+
     values: list[JsonValue] = []
-    for where, each in lines or [("", text)]:
+    for at, line in enumerate(text.split("\n"), 1) if by_line else [("", text)]:
         try:
-            values.append(json.loads(each, object_hook=_plain))
+            values += [json.loads(line, object_hook=plain)] if line.strip() else []
         except (ValueError, RecursionError) as error:
-            raise InputError(f"the JSON{where} is not valid: {str(error)[:200] or 'it is nested too deep'}") from None
+            where = f"the JSON of line {at}" if at else "the JSON"
+            raise InputError(f"{where} is not valid: {str(error)[:200] or 'it is nested too deep'}") from None
     found = list(_sessions(values if by_line else values[0], None, "", _MAX_DEPTH))
     return found if len({turn.speaker for turn in found}) <= max(2, len(found) // 2) else []
 
 
-def _plain(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return an object with its keys in lower case and without marks."""
-    return {re.sub(r"[\W_]", "", key.lower()): part for key, part in value.items()}
-
-
-def _sessions(value: JsonValue, time: Time, name: str, depth: int) -> Iterator[Turn]:
+def _sessions(value: JsonValue, time: datetime | str | None, name: str, depth: int) -> Iterator[Turn]:
     """Yield the turns in a value that stands at `name`, in what is from a `time`."""
     if not isinstance(value, list | dict) or not depth:
         return
-    parts = value if isinstance(value, list) else [*value.values()]
-    said = [turn for part in parts if (turn := _turn(part, time, name)) is not None]
-    if 2 * len(said) > len(parts):
-        moments = [moment for turn in said if (moment := _moment(turn.time)) is not None]
-        places = sorted(range(len(said)), key=moments.__getitem__) if len(moments) == len(said) else range(len(said))
-        yield from (said[at] for at in places)
+    fields = value if isinstance(value, dict) else {str(at): part for at, part in enumerate(value)}
+    said = [turn for part in fields.values() if (turn := _turn(part, time, name)) is not None]
+    if 2 * len(said) > len(fields):
+        has_times = all(isinstance(turn.time, datetime) for turn in said)
+        yield from sorted(said, key=attrgetter("time")) if has_times else said
         return
-    for key, part, moment in _dated(value, time):
+    for key, part in fields.items():
+        named = (f"{key.removesuffix('sessions')}{end}" for end in (*_TIMES, "dates"))
+        beside = next((fields[each] for each in named if each in fields), None)
+        if isinstance(part, list) and isinstance(beside, list) and len(part) == len(beside):
+            dated = zip(part, beside, strict=True)
+            part = list[JsonValue]({"date": moment, "session": each} for each, moment in dated)
+        moment = _when([beside, *map(fields.get, _TIMES)]) or time
         yield from _sessions(part, moment, f"{name}/{key}", depth - 1)
 
 
-def _dated(value: list[JsonValue] | dict[str, JsonValue], time: Time) -> Iterator[tuple[str, JsonValue, Time]]:
-    """Yield the name, value and time of each part; of a list beside a list of as many times, of each entry."""
-    if isinstance(value, list):
-        yield from ((str(at), part, time) for at, part in enumerate(value))
-        return
-    beside: dict[str | int, JsonValue] = {}
-    for key, moment in value.items():
-        if named := _NAMES_TIME.fullmatch(key):
-            beside[len(moment) if isinstance(moment, list) else named[1]] = moment
-    for key, part in value.items():
-        moments = beside.get(len(part)) if isinstance(part, list) else None
-        if isinstance(part, list) and isinstance(moments, list):
-            yield from ((f"{key}/{at}", each, _time([moments[at]])) for at, each in enumerate(part))
-        else:
-            yield key, part, _time([beside.get(key), *map(value.get, _TIMES)]) or time
-
-
-def _turn(value: JsonValue, time: Time, session: str) -> Turn | None:
+def _turn(value: JsonValue, time: datetime | str | None, session: str) -> Turn | None:
     """Return what an object, or the `message` in it, says; None where it names no speaker or no text."""
     if not isinstance(value, dict):
         return None
-    inner = value.get("message")
-    fields = {**value, **inner} if isinstance(inner, dict) else value
-    speaker = next(filter(None, (_name(fields.get(key)) for key in _SPEAKERS)), "")
-    texts = [_text(fields[key], _MAX_DEPTH) for key in _TEXTS if key in fields]
-    if not speaker or not texts:
+    fields = {**value, **inner} if isinstance(inner := value.get("message"), dict) else value
+    speaker = _text(fields, _SPEAKERS)
+    if not speaker or fields.keys().isdisjoint(_TEXTS):
         return None
-    captions = (_text(part, 1) for key, part in fields.items() if key.endswith("caption"))
-    said = "\n".join(filter(None, (next(filter(None, texts), ""), *captions)))
-    return Turn(said, speaker, _time(map(fields.get, _TIMES)) or time, session)
+    captions = (part for key, part in fields.items() if key.endswith("caption") and isinstance(part, str))
+    said = "\n".join(filter(None, (_text(fields, _TEXTS), *captions)))
+    return Turn(said, speaker, _when(map(fields.get, _TIMES)) or time, session)
 
 
-def _text(value: JsonValue, depth: int) -> str:
-    """Return a text, that of an object, or those of a list."""
-    if isinstance(value, str):
-        return value
+def _text(value: JsonValue, names: Iterable[str], depth: int = _MAX_DEPTH) -> str:
+    """Return a text, those of a list as lines, or of an object what the first of `names` says."""
     if isinstance(value, dict) and depth:
-        return next(filter(None, (_text(value.get(key), depth - 1) for key in _TEXTS)), "")
-    return (
-        "\n".join(filter(None, (_text(part, depth - 1) for part in value))) if isinstance(value, list) and depth else ""
-    )
+        return next(filter(None, (_text(value.get(name), names, depth - 1) for name in names)), "")
+    if isinstance(value, list) and depth:
+        return "\n".join(filter(None, (_text(part, names, depth - 1) for part in value)))
+    return value if isinstance(value, str) and value.strip() else ""
 
 
-def _name(value: JsonValue) -> str:
-    named = map(value.get, _SPEAKERS) if isinstance(value, dict) else (value,)
-    return next((each.strip() for each in named if isinstance(each, str) and each.strip()), "")
-
-
-def _time(values: Iterable[JsonValue]) -> Time:
-    """Return the first of some values that can be a time."""
-    return next((each for each in values if each and isinstance(each, str | int | float) and each is not True), None)
-
-
-def _moment(time: Time) -> datetime | None:
-    """Return when that was, in UTC where no zone is named; None for words that begin with no date."""
-    try:
-        if isinstance(time, str):
-            words = time.strip().replace("/", "-")
-            try:
-                time = datetime.fromisoformat(words)
-            except ValueError:
-                time = datetime.fromisoformat(words[:10])
-        elif isinstance(time, int | float):
-            time = datetime.fromtimestamp(time / 1000 if time > _MILLISECONDS else time, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return time and time.replace(tzinfo=time.tzinfo or UTC)
-
-
-def _day(time: Time) -> str:
-    """Return the day of a time as people write it ("7 May 2023"), or the words that it is given in."""
-    moment = _moment(time)
-    if moment is None:
-        return one_line(clean(time), _MAX_NAME_CHARS) if isinstance(time, str) else ""
-    return f"{moment.day} {moment:%B %Y}"
+def _when(values: Iterable[JsonValue]) -> datetime | str | None:
+    """Return the first of some values that can be a time, in UTC where no zone is named; other words as they are."""
+    value = next((each for each in values if each and isinstance(each, str | int | float)), None)
+    if isinstance(value, str):
+        for words in (value, value[:10]):
+            with suppress(ValueError):
+                moment = datetime.fromisoformat(words.strip().replace("/", "-"))
+                return moment.replace(tzinfo=moment.tzinfo or UTC)
+        return value
+    with suppress(ValueError, OverflowError, OSError):
+        seconds = value / 1000 if value and value > 1e11 else value  # which would be in the year 5000
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    return None

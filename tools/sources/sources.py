@@ -180,9 +180,17 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     neighbour by the same weight.
     """
     candidates = result.candidates
-    beside = _neighbours(candidates)
+    places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
+    beside: dict[int, list[PassageCandidate]] = {}
+    cosines: list[float | None] = []
+    for each in candidates:
+        reach = NEIGHBOURS.get(each.kind, 0)
+        around = (places.get((each.group, each.position + step)) for step in range(-reach, reach + 1) if step)
+        beside[each.seq] = [near for near in around if near is not None]
+        nearest = max(-1.0 if near.cosine is None else near.cosine for near in (each, *beside[each.seq]))
+        raised = None if each.cosine is None else (each.cosine + CONTEXT_WEIGHT * nearest) / (1.0 + CONTEXT_WEIGHT)
+        cosines.append(raised)
     keywords = keyword_scores(result, beside)
-    cosines = [_raised(each, beside[each.seq], CONTEXT_WEIGHT) for each in candidates]
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     scored: list[ScoredPassage] = []
@@ -233,26 +241,6 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     shift = k1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
     found = np.array([*idf.values()]) * times / (times + shift[:, None])
     return [sum(scores) or None for scores in found.tolist()]
-
-
-def _neighbours(candidates: Sequence[PassageCandidate]) -> dict[int, list[PassageCandidate]]:
-    """Return the passages beside each candidate, by its position in the index."""
-    places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
-    found: dict[int, list[PassageCandidate]] = {}
-    for each in candidates:
-        reach = NEIGHBOURS.get(each.kind, 0)
-        steps = (step for step in range(-reach, reach + 1) if step)
-        beside = (places.get((each.group, each.position + step)) for step in steps)
-        found[each.seq] = [near for near in beside if near is not None]
-    return found
-
-
-def _raised(candidate: PassageCandidate, beside: Sequence[PassageCandidate], weight: float) -> float | None:
-    """Return the cosine, or its weighted mean with the greatest beside it where that is greater."""
-    if candidate.cosine is None:
-        return None
-    best = max((each.cosine for each in beside if each.cosine is not None), default=candidate.cosine)
-    return max(candidate.cosine, (candidate.cosine + weight * best) / (1.0 + weight))
 
 
 Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
@@ -332,9 +320,10 @@ class _Indexing:
             except ModelError as error:
                 why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
                 self.notices.append(f"keywords only, because {why}; run `swarm-memory bank reembed`")
-                return [*vectors, *[None] * (len(texts) - len(vectors))]
+                break
             self._embedding_s += time.perf_counter() - began
-        self.without_vector += len(texts) - len(vectors)
+        else:
+            self.without_vector += len(texts) - len(vectors)
         return [*vectors, *[None] * (len(texts) - len(vectors))]
 
     async def finished(self) -> IndexedSource:
@@ -427,7 +416,8 @@ async def search_sources(
 ) -> SourceSearch:
     """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
 
-    `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
+    `kind` None searches all. A reranker that fails leaves the order as it is, which a notice says. Raises
+    `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
     wanted = K if k is None else k
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
@@ -454,7 +444,15 @@ async def search_sources(
     # What was removed since the search is left out.
     found = await toolbox.store.sources.get_passages(search.scopes, list(scores))
     hits = [each._replace(score=scores[each.seq], is_unlikely=unlikely[each.seq]) for each in found]
-    order, reranker, problems = await _reranked(toolbox, text, hits, kind)
+    setting = ("sources.reranker", toolbox.settings.sources.reranker)
+    passages = [hit.passage for hit in hits[:RERANKED]]
+    shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
+    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
+    order = [
+        hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
+    ]
+    judged = {each.place for each in done.ranked}
+    order += [hit for place, hit in enumerate(hits) if place not in judged]
     return SourceSearch(
         hits=tuple(order[offset : offset + wanted]),
         offset=offset,
@@ -463,38 +461,18 @@ async def search_sources(
         reason=_reason(result, [unlikely[each.candidate.seq] for each in top[offset : offset + wanted]], kind),
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        reranker=reranker,
-        notices=(*notices, *result.notices, *problems),
+        reranker=done.reranker,
+        notices=(*notices, *result.notices, *done.notices),
     )
-
-
-async def _reranked(
-    toolbox: Toolbox, query: str, hits: Sequence[FoundPassage], kind: SourceKind | None
-) -> tuple[Sequence[FoundPassage], str | None, tuple[str, ...]]:
-    """Return the hits in their final order, who put the first `RERANKED` into it, and what went wrong.
-
-    A reranker that fails leaves the order as it is, which a notice says.
-    """
-    setting = ("sources.reranker", toolbox.settings.sources.reranker)
-    passages = [hit.passage for hit in hits[:RERANKED]]
-    shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await reordered(toolbox, query, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
-    order = [
-        hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
-    ]
-    judged = {each.place for each in done.ranked}
-    rest = [hit for place, hit in enumerate(hits) if place not in judged]
-    return [*order, *rest], done.reranker, done.notices
 
 
 def _reason(result: SourceResult, unlikely: Sequence[bool], kind: SourceKind | None) -> str | None:
     """Say why nothing, or nothing good, was found; of each hit, whether it is unlikely to fit."""
-    what = "source" if kind is None else f"{kind} source"
+    passages = counted(result.documents, "passage")
     if result.documents == 0:
-        return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
+        return f"no {kind + ' ' if kind else ''}source is indexed yet: index_sources, or `swarm-memory sources index`"
     if not unlikely:
-        return f"no other of {counted(result.documents, 'passage')} was found"
+        return f"no other of {passages} was found"
     if all(unlikely):
-        passages = counted(result.documents, "passage")
         return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None
