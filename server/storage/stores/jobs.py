@@ -59,14 +59,9 @@ class Jobs(Engine):
             return False
         if end.status == "queued" and _SQL.row(connection, "queued_job", *held):
             end = end._replace(status="cancelled", error="a later job of the same key took its place")
-        is_over = end.status != "queued"
-        values = {
-            "id": job_id,
-            **end._asdict(),
-            "uncounted": int(not end.tried),
-            "ended_at": now_text() if is_over else None,
-            "worker": worker if is_over else None,
-        }
+        values = {"id": job_id, **end._asdict(), "uncounted": int(not end.tried), "ended_at": None, "worker": None}
+        if end.status != "queued":
+            values |= {"ended_at": now_text(), "worker": worker}
         _SQL.run(connection, "end_job", **values)
         return True
 
