@@ -162,7 +162,14 @@ async def test_a_note_is_embedded_before_the_answer_only_where_the_bank_may_know
     assert (same.is_new, beside.embedder.asked) == (False, [])
     other = NOTES[0].model_copy(update={"title": "Lease a lane", "note": f"{NOTES[0].note} So lease it first."})
     await remember_notes(beside, [other])
-    assert len(beside.embedder.asked) == 1
+    assert len(beside.embedder.asked) == 3, "it, and the two that it may be compared with"
+
+
+async def test_a_note_is_compared_with_one_that_waits_for_its_vector(beside: Toolbox) -> None:
+    (first,) = await remember_notes(beside, NOTES[:1])
+    turned = Note(title="Lease the lane", note="Or the push hangs: `lanectl lease` has to come before `lanectl push`.")
+    (again,) = await remember_notes(beside, [turned])
+    assert (again.is_new, again.item.id) == (False, first.item.id)
 
 
 async def test_long_work_does_not_hold_up_a_vector(beside: Toolbox, tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
     dims = max(0 if each is None else len(each) for each in numbers)
     vectors = numpy.array([[0.0] * dims if each is None else each for each in numbers], dtype="f8")
     lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
-    directions = vectors / numpy.where(lengths > 0.0, lengths, 1.0)
+    directions = numpy.nan_to_num(vectors / numpy.where(lengths > 0.0, lengths, 1.0))
     scores, taken = numpy.array([each.score for each in pool]), numpy.zeros(len(pool))
     chosen: list[Scored] = []
     while len(chosen) < min(k, len(pool)):

@@ -87,9 +87,9 @@ async def retrieve(
     How a score is made says `rank.score_terms`. Whoever asks gets the best `k`, the first ones the same for each `k`:
     where less of the bank fits (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says
     why. Who did not ask gets only what fits, and not what the agent has before it already. Of unverified ones
-    (`guard.trust`) no more than one stands before verified ones that fit; of two that contradict each other one comes,
-    and says so. A task that is held out (`credit.holdout_rate`) gets nothing of what was found for it, and what is on
-    trial (`credit.harm`) is not shown to every other task. An embedder that fails leaves the keyword leg, with a
+    (`guard.trust`) no more than one stands before verified ones that fit; of two that fit and contradict each other one
+    comes, and says so. A task that is held out (`credit.holdout_rate`) gets nothing of what was found for it; what is
+    on trial (`credit.harm`) is not shown to every other task. An embedder that fails leaves the keyword leg, with a
     notice. Raises `InputError` for a blank query or a `k` outside 1…50,
     `StorageError` from the store.
     """
@@ -99,14 +99,14 @@ async def retrieve(
     if task_id is None and rate:
         notices.append("no task_id was given: tasks are being held out, and this retrieval takes no part in that")
     is_withheld = task_id is not None and is_held_out(task_id, rate)
-    rested: tuple[str, ...] = ()
+    rested, away = tuple[str, ...](), set[str]()
     if task_id is not None and not is_withheld:
         on_trial = (await toolbox.store.trials(toolbox.scope)).resting
-        fitting = (each.item.id for each in found.memories if each.fits == "likely")
-        rested = tuple(each for each in fitting if each in on_trial and rests(task_id, each))
-    if rested:
-        memories = tuple(each for each in found.memories if each.item.id not in rested)
-        why = f"{counted(len(rested), 'memory')} not shown to this task, to see whether tasks do better without"
+        away = {each.item.id for each in found.memories if each.item.id in on_trial and rests(task_id, each.item.id)}
+        rested = tuple(each.item.id for each in found.memories if each.item.id in away and each.fits == "likely")
+    if away:
+        memories = tuple(each for each in found.memories if each.item.id not in away)
+        why = f"{counted(len(away), 'memory')} not shown to this task, to see whether tasks do better without"
         notices += [why] if memories else []
         changed = {} if memories else {"reason": why}
         found = found.model_copy(update={"memories": memories, "preamble": _notes(toolbox, memories), **changed})
