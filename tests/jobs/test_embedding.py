@@ -162,7 +162,7 @@ async def test_a_note_is_embedded_before_the_answer_only_where_the_bank_may_know
     assert (same.is_new, beside.embedder.asked) == (False, [])
     other = NOTES[0].model_copy(update={"title": "Lease a lane", "note": f"{NOTES[0].note} So lease it first."})
     await remember_notes(beside, [other])
-    assert len(beside.embedder.asked) == 3, "it, and the two that it may be compared with"
+    assert len(beside.embedder.asked) == 2, "it, and the one that it may be the same as"
 
 
 async def test_a_note_is_compared_with_one_that_waits_for_its_vector(beside: Toolbox) -> None:

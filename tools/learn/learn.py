@@ -8,14 +8,14 @@ is new, its consolidation is queued.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import mul
 from statistics import fmean
 from typing import TypeVar
 
 from swarm_memory.schema.base import MEMORY, RUN, TRAJECTORY, Scope, counted, new_id
-from swarm_memory.schema.errors import ModelError, SwarmMemoryError
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import (
     CANDIDATE,
     WAY_OUT,
@@ -226,11 +226,11 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
     if by_words_first:
         least = MIN_SHARED_WORDS * len(gist.words) - len(gist.words.difference(tokens))
         alike = {each.id for each in found.candidates if len(each.words) >= least}
-        if any(is_same(gist, gist_of(other)) for other in others if other.id in alike):
-            with suppress(ModelError):  # `prepare_or_say` meets the same fault, and goes on without vectors
-                await embed_stored(toolbox)  # what was stored a moment ago may have none yet
-            (embedded,), _ = await prepare_or_say(toolbox, [item])
-            return await same_in_bank(toolbox, embedded)
+        same = [other for other in others if other.id in alike and is_same(gist, gist_of(other))]
+        if same:  # those that were stored a moment ago may have no vector yet
+            (own, *theirs), _ = await prepare_or_say(toolbox, [item, *same])
+            cosines = {each.item.id: sum(map(mul, own.vector or (), each.vector or ())) for each in theirs}
+            others = sorted(same, key=lambda other: -cosines[other.id])
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
     return next((other for other in near if is_same(gist, gist_of(other))), None)
 
