@@ -1,16 +1,21 @@
 """What a session is shown unasked: the rules of projects, each with a task for which it matters.
 
     python benchmarks/moments.py PROJECT.json... [--embedder static]
+    python benchmarks/moments.py PROJECT.json... --questions FILE     # then: --answers FILE
 
 A file is {"project", "rules": [{"title", "when", "note", "prompt", "calls": [{"tool", "input", "error"}]}]}: a rule as
 an agent teaches it, a task in a user's words, and what an agent would call at it, with what a failed call gave back.
 Each project is a bank, taught by `remember`; each task is a session that goes through the hooks, once in its own
 project and once, as a foreign one, in each of the others.
+
+`--questions` writes what an agent answers who is given nothing else: by project the lines of a session's start, and
+each task's prompt with its own project's lines and with another's. An answer is {"0": [numbers of lines from 0], ...}.
 """
 
 import argparse
 import asyncio
 import json
+import random
 import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -31,12 +36,15 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-ID = re.compile(r"\[(rm_\w+)\]")
+ID, LISTED = re.compile(r"\[(rm_\w+)\]"), re.compile(r"^- (.+)$", re.MULTILINE)
 
 
 class Played(NamedTuple):
-    """What one session was shown: the ids at its prompt, and at each call with its failure; the tokens of all."""
+    """What one session was shown: the ids of the notes whose moments its start lists, of those that are shown whole or
+    listed at its prompt, and at each call with its failure; the tokens of all.
+    """
 
+    at_start: frozenset[str]
     at_prompt: frozenset[str]
     at_calls: Sequence[frozenset[str]]
     tokens: int
@@ -45,12 +53,12 @@ class Played(NamedTuple):
     stood_first: bool = False
 
     @property
-    def everything(self) -> frozenset[str]:
+    def later(self) -> frozenset[str]:
         return self.at_prompt.union(*self.at_calls)
 
 
-async def play(bank: Toolbox, task: dict[str, Any], session_id: str) -> Played:
-    """Play a task through the hooks."""
+async def play(bank: Toolbox, moments: dict[str, str], task: dict[str, Any], session_id: str) -> Played:
+    """Play a task through the hooks; `moments` are the notes' ids by when they matter."""
     texts = list[str]()
 
     async def opened() -> Toolbox:
@@ -60,8 +68,10 @@ async def play(bank: Toolbox, task: dict[str, Any], session_id: str) -> Played:
         heard = HookEvent(hook_event_name=event, session_id=session_id, **fields)
         answer: Any = await handle_hook(opened, heard, "server")
         texts.append(answer["hookSpecificOutput"]["additionalContext"] if answer else "")
-        return frozenset(ID.findall(texts[-1]))
+        listed = (moments.get(line) for line in LISTED.findall(texts[-1]))
+        return frozenset(ID.findall(texts[-1])) | frozenset(filter(None, listed))
 
+    at_start = await shown_at("SessionStart", source="startup")
     at_prompt, at_calls = await shown_at("UserPromptSubmit", prompt=task["prompt"]), list[frozenset[str]]()
     for call in task["calls"]:
         fields = {"tool_name": call["tool"], "tool_input": call["input"]}
@@ -69,7 +79,7 @@ async def play(bank: Toolbox, task: dict[str, Any], session_id: str) -> Played:
         at_calls.append(shown)
         if call["error"]:
             at_calls[-1] |= await shown_at("PostToolUseFailure", error=call["error"], **fields)
-    return Played(at_prompt, at_calls, sum(map(count_tokens, texts)))
+    return Played(at_start, at_prompt, at_calls, sum(map(count_tokens, texts)))
 
 
 async def measure(projects: Sequence[dict[str, Any]], folder: Path, settings: Settings) -> None:
@@ -82,21 +92,51 @@ async def measure(projects: Sequence[dict[str, Any]], folder: Path, settings: Se
             bank = await stack.enter_async_context(opened)
             notes = [Note(title=rule["title"], when=rule["when"], note=rule["note"]) for rule in project["rules"]]
             stored = [done.item for note in notes for done in await remember_notes(bank, [note])]
+            moments = {item.description or item.title: item.id for item in stored}
             for other in projects:
                 for number, task in enumerate(other["rules"]):
-                    played = await play(bank, task, f"{other['project']}-{number}")
+                    played = await play(bank, moments, task, f"{other['project']}-{number}")
                     best = (await retrieve(bank, task["prompt"], k=1)).memories[0].item.id
                     wanted = stored[number].id if other is project else ""
                     played = played._replace(wanted=wanted, stood_first=best == wanted)
                     (own if wanted else foreign).append(played)
     for name, of in (("stood first", [task for task in own if task.stood_first]), ("matters", own)):
+        rate(f"what {name}: listed at the start", [task.wanted in task.at_start for task in of])
         rate(f"what {name}: shown at the prompt", [task.wanted in task.at_prompt for task in of])
-        rate(f"what {name}: shown at some moment", [task.wanted in task.everything for task in of])
+        rate(f"what {name}: shown at the prompt or a call", [task.wanted in task.later for task in of])
+        rate(f"what {name}: listed or shown at some moment", [task.wanted in task.at_start | task.later for task in of])
     rate("foreign prompts at which anything is shown", [bool(task.at_prompt) for task in foreign])
     rate("foreign calls at which anything is shown", [bool(shown) for task in foreign for shown in task.at_calls])
     for name, of in (("its own", own), ("a foreign", foreign)):
-        notes, tokens = fmean(len(task.everything) for task in of), fmean(task.tokens for task in of)
+        notes, tokens = fmean(len(task.later) for task in of), fmean(task.tokens for task in of)
         print(f"a session in {name} project is shown {notes:.1f} notes, {tokens:.0f} tokens")
+
+
+def questions_of(projects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the lines of each project, numbered, and the prompts: own ones and foreign ones, mixed."""
+    lines = {f"project-{at}": [rule["when"] for rule in each["rules"]] for at, each in enumerate(projects)}
+    asked = [
+        {
+            "lines": f"project-{(at + off) % len(projects)}",
+            "prompt": rule["prompt"],
+            "right": number if not off else None,
+        }
+        for at, each in enumerate(projects)
+        for number, rule in enumerate(each["rules"])
+        for off in {0, 1 + number % (len(projects) - 1)}
+    ]
+    return {"lines": lines, "asked": random.Random(5).sample(asked, len(asked))}
+
+
+def rate_answers(asked: Sequence[dict[str, Any]], answers: dict[str, list[int]]) -> None:
+    """Print how often the right line was chosen, and any of another project's."""
+    own = [(each["right"], answers[str(at)]) for at, each in enumerate(asked) if each["right"] is not None]
+    rate("the right note is chosen", [right in chosen for right, chosen in own])
+    rate(
+        "any note is chosen at a foreign prompt",
+        [bool(answers[str(at)]) for at, each in enumerate(asked) if each["right"] is None],
+    )
+    print(f"chosen at a prompt of its own: {fmean(len(chosen) for _, chosen in own):.1f}")
 
 
 def rate(what: str, cases: Sequence[bool]) -> None:
@@ -110,10 +150,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("projects", nargs="+", type=Path)
     parser.add_argument("--embedder", default="auto")
+    parser.add_argument("--questions", type=Path)
+    parser.add_argument("--answers", type=Path)
     asked = parser.parse_args()
     projects = [json.loads(path.read_text(encoding="utf-8")) for path in asked.projects]
+    questions = questions_of(projects)
+    if asked.answers:
+        return rate_answers(questions["asked"], json.loads(asked.answers.read_text(encoding="utf-8")))
+    if asked.questions:
+        shown = [{key: each[key] for key in ("lines", "prompt")} for each in questions["asked"]]
+        asked.questions.write_text(
+            json.dumps({**questions, "asked": dict(enumerate(shown))}, indent=1), encoding="utf-8"
+        )
+        return None
     with own_home() as folder:
-        asyncio.run(measure(projects, folder, Settings.model_validate({"embedding": {"provider": asked.embedder}})))
+        return asyncio.run(
+            measure(projects, folder, Settings.model_validate({"embedding": {"provider": asked.embedder}}))
+        )
 
 
 if __name__ == "__main__":

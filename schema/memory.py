@@ -190,8 +190,9 @@ class ScoredMemory(Model):
     item: MemoryItem
     score: float
     parts: ScoreParts
-    fits: Literal["likely", "unlikely"] = "likely"
-    """unlikely: it is given since somebody asked, and no better one was left."""
+    fits: Literal["likely", "uncertain", "unlikely"] = "likely"
+    """unlikely: it is given since somebody asked, and no better one was left; uncertain: nobody asked, and only when it
+    matters is shown."""
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
     changed: str = ""

@@ -25,12 +25,13 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
+from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.records import CORRECTED, Event, HostSession
-from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
-from swarm_memory.tools.retrieve.preamble import briefing_of
+from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, at_start, beside_call, beside_failure
+from swarm_memory.tools.retrieve.preamble import briefing_of, moments_of
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -109,9 +110,6 @@ _CONTINUED_BEFORE_A_MODEL_S = 600.0
 
 _ANSWER_S = 120.0
 """So long an agent that was asked has to answer before rules learn from its task."""
-
-_LOOKED_AT = 20
-"""Among so many of the surest memories a briefing looks for what holds for every task."""
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -234,7 +232,9 @@ async def handle_hook(
 
 
 async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
-    """Return the user's lasting words: what holds for every task; nothing when held out.
+    """Return the user's lasting words: what holds for every task; then when the surest of the other notes matter.
+
+    Nothing when held out.
 
     What the agent reads in a skill or a file of rules anyway is left out, and what comes with a command or a tool that
     calls for it, where the agent sees what is said beside calls.
@@ -244,15 +244,18 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     first = session_task_id(session_id, 1)
     if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate):
         return ""
-    elsewhere, surest = toolbox.promoted(event.host), await store.surest_memories(toolbox.scope, _LOOKED_AT)
-    words = [each for each in surest if each.provenance.priority > 0 and each.id not in elsewhere]
+    surest = await at_start(toolbox, toolbox.promoted(event.host))
+    words = [each for each in surest if each.provenance.priority > 0]
     if host(event.host).sees_calls:
         at_calls = ("command:", "tool:")
         words = [each for each in words if not any(handle.startswith(at_calls) for handle in handles_of(each))]
     words = words[: hooks.briefing_items]
     on_trial = (await store.trials(toolbox.scope)).resting
-    rested = [each.id for each in words if each.id in on_trial and rests(first, each.id)]
-    words = [each for each in words if each.id not in rested]
+    resting = {each.id for each in surest if each.id in on_trial and rests(first, each.id)}
+    rested = [each.id for each in words if each.id in resting]
+    words = [each for each in words if each.id not in resting]
+    known = resting.union(each.id for each in words)
+    others = await still_applying(toolbox, [each for each in surest if each.id not in known])
 
     async def note(kind: str, subject: str, data: dict[str, JsonValue]) -> None:
         await _begun(partial(store.add_event, toolbox.scope, Event(kind, toolbox.clock.now(), subject, data)))
@@ -265,7 +268,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         session = await store.get_session(toolbox.scope, session_id)
         task_id = (session and session.task_id) or first
         await note(INJECTED, task_id, {"ids": [each.id for each in words], "via": BRIEFING})
-    return briefing_of(words, {})
+    return "\n".join(filter(None, (briefing_of(words, {}), moments_of(others))))
 
 
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
@@ -319,13 +322,16 @@ async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
         return await notes
 
 
-async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, host: str) -> str:
+async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, agent: str) -> str:
     """Return what fits a prompt and the agent has not anyway; empty where the retrieval fails, which is logged."""
     if not prompt:
         return ""
     try:
         had = await _shown_before(toolbox, session.session_id, session.task_number)
-        unasked = Unasked(via, toolbox.promoted(host), had)
+        elsewhere, listed = toolbox.promoted(agent), frozenset[str]()
+        if toolbox.settings.hooks.briefing_items and "SessionStart" in host(agent).context_at:
+            listed = frozenset(each.id for each in await at_start(toolbox, elsewhere))
+        unasked = Unasked(via, elsewhere, had, listed)
         found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, unasked=unasked)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)

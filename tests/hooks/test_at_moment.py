@@ -17,6 +17,7 @@ from swarm_memory.server.hooks.events import HookEvent, handle_hook
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
 from swarm_memory.tools.ports.records import UpkeepBatch
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -233,3 +234,31 @@ async def test_a_verified_memory_comes_before_more_than_one_that_nobody_vouches_
 async def settled(toolbox: Toolbox) -> None:
     recorder: Any = getattr(toolbox.store, "recorder")  # noqa: B009 - of this store alone
     await recorder.settle()
+
+
+LEDGER = Note(
+    title="Ledger entries are booked twice",
+    when="Changing how the ledger books an entry.",
+    note="Each entry needs its counter entry in `mirror.csv`; the monthly report adds up both.",
+)
+
+
+async def test_a_session_starts_with_when_notes_matter_and_a_prompt_gets_whole_what_surely_fits(
+    toolbox: Toolbox, ask: Ask, add: Add
+) -> None:
+    await remember_notes(
+        toolbox, [LEDGER, Note(title="Look at it twice", note="The importer drops a line now and then.")]
+    )
+    await add("Book the ledger of another bank", "Book it by hand.", provenance=Provenance(imported_from="a clone"))
+    start = await ask("SessionStart", source="startup")
+    assert "- Changing how the ledger books an entry.\n" in start
+    assert all(each not in start for each in ("mirror.csv", "booked twice", "Look at it twice", "another bank"))
+    near, sure = "our monthly report shows wrong sums again", "please change how the ledger books an entry"
+    assert await ask("UserPromptSubmit", prompt=near) == ""
+    assert "mirror.csv" in await ask("UserPromptSubmit", session="s2", prompt=sure)
+    unlisted = replace(toolbox, settings=toolbox.settings.model_copy(update={"hooks": HookSettings(briefing_items=0)}))
+    shown = await ask("UserPromptSubmit", session="s3", tools=unlisted, prompt=near)
+    assert "- Changing how the ledger books an entry.\n" in shown
+    assert "mirror.csv" not in shown
+    (found,) = (await retrieve(toolbox, LEDGER.when, k=1)).memories
+    assert found.item.title == LEDGER.title

@@ -75,7 +75,8 @@ def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_co
     shown = json.loads(shop.hook("session-start").stdout)["hookSpecificOutput"]["additionalContext"]
     assert "Sort `guests.csv` by the last name" in shown
     assert "Answer in English" in shown
-    assert "git commit" not in shown
+    assert "\n- Sign with `git commit -S`" in shown  # it comes with the command; here stands when
+    assert shown.count("git commit") == 1
 
 
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: HookProject) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from swarm_memory.schema.base import TEAM, counted, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports.memories import SearchResult
-from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id, lazy
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id, lazy, one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -29,6 +29,10 @@ _UNTRUSTED = (
 )
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
+_MOMENTS = (
+    "When further notes of this project matter, in untrusted words. Before you do what a line speaks of, read its note:"
+    " retrieve_memories, with the line as the query."
+)
 _UNLIKELY = "-- The nearest of the rest; they probably do not fit: --\n"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
@@ -41,6 +45,7 @@ MAX_COUNTED = 160
 
 _NUMBERING = lazy(r"\A(?:\d{1,3}[.)]|[-*•])\s+")
 _SYMPTOM = lazy(r"When `.+ do not (?:run|call) it again unchanged\.?$")
+_ENDED = lazy(r"[.!?:;,\u2026][\"'`)]*\Z")
 _SENTENCE_END = lazy(r"(?<=[.!?;])\s+")
 
 
@@ -112,6 +117,13 @@ def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, in
     return preamble(notes, opening=_SESSION, said=said)
 
 
+def moments_of(items: Sequence[MemoryItem]) -> str:
+    """Return when memories matter, a line each, framed; the agent reads the notes that its task calls for."""
+    when = (harmless(one_line(each.description or each.title, MAX_COUNTED)) for each in items)
+    lines = "".join(f"- {line}\n" for line in dict.fromkeys(when))
+    return f"{NOTES_OPEN}\n{_MOMENTS}\n{lines}{NOTES_CLOSE}" if lines else ""
+
+
 def without_symptom(content: str) -> str:
     """Return the steps of a fix as its error is shown them: without what failed; what did not help comes last."""
     steps = [_NUMBERING.sub("", line.strip(), count=1) for line in content.splitlines()]
@@ -161,7 +173,7 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     parts, is_prose = body
     if not parts:
         return f"{number}) {heading}\n"
-    ended = (part if part[-1] in ".!?:;,\u2026" else f"{part}." for part in parts)
+    ended = (part if _ENDED.search(part) else f"{part}." for part in parts)
     text = " ".join(ended) if is_prose else f"Steps: {'; '.join(parts)}"
     return f"{number}) {heading}\n   {text}\n"
 

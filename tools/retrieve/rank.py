@@ -39,6 +39,9 @@ GROWTH = 0.05
 USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
 """Memories of the bank that `min_cosine` is meant for; a smaller or larger one than the bounds counts as they do."""
 
+SURE = 0.19
+"""So much beyond what is needed a note has that is shown whole where nobody asked."""
+
 FOLLOWS = 0.7
 """The share of what the best one needs that the others need."""
 
@@ -228,6 +231,10 @@ class Fit:
             return 0.0
         by_words = self.needed * covered / MIN_COVERAGE
         return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
+
+    def is_sure_of(self, candidate: Candidate) -> bool:
+        """Whether it fits so well that it is shown whole where nobody asked."""
+        return self.needed <= 0 or self.strength(candidate.cosine, self.coverage(candidate)) >= self.needed + SURE
 
     def is_met_by(self, candidate: Candidate) -> bool:
         """Whether it may be given: the query has something here, and this is near the best.

@@ -19,6 +19,7 @@ from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter
 from swarm_memory.tools.retrieve.preamble import (
     SETTLED,
     how_often,
+    moments_of,
     otherwise,
     preamble,
     team_counts,
@@ -56,6 +57,8 @@ MOST_CALLED = 3
 RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
+_UNCERTAIN = "it may fit: the agent is shown when it matters, and can ask for it"
+
 
 class Unasked(NamedTuple):
     """A retrieval that nobody asked for, of a hook or before a rollout: only what fits is given."""
@@ -66,6 +69,10 @@ class Unasked(NamedTuple):
     """Memories that its agent reads by itself, in skills and files of rules."""
     shown: Container[str] = ()
     """What the session was shown before: nothing comes twice."""
+    listed: Container[str] | None = None
+    """Of an agent that can ask, those of which its session's start said when they matter. It gets whole notes only
+    where they surely fit; of the others when they matter, unless that was said, or their wording is suspect. None: it
+    cannot ask."""
 
     def leaves_out(self, memory_id: str) -> bool:
         """Whether the agent has it before it already."""
@@ -287,7 +294,8 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
     if unasked is not None:
         candidates = {each.candidate.id: each for each in new}
-        memories = await _called_first(toolbox, question.text, memories, unasked, candidates)
+        memories = await _called_first(toolbox, question.text, memories, unasked, candidates, fit)
+        left_out |= {each.item.id: (each, _UNCERTAIN) for each in agreeing}
     for each in memories if unasked else memories[:wanted]:
         left_out.pop(each.item.id, None)
     if unasked is None:
@@ -360,9 +368,9 @@ def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[Sco
 
 
 async def _called_first(
-    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], unasked: Unasked, scored: Mapping[str, Scored]
+    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], unasked: Unasked, scored: Mapping[str, Scored], fit: Fit
 ) -> list[ScoredMemory]:
-    """Return what a prompt calls for by what it names, before what is near by meaning."""
+    """Return what a prompt calls for by what it names, before what is near by meaning: see `Unasked.listed`."""
     called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     near = {each.item.id for each in found}
     new = [item for item in called if not (item.id in near or unasked.leaves_out(item.id))]
@@ -372,7 +380,15 @@ async def _called_first(
         for item in await still_applying(toolbox, new)
     ]
     named = {item.id for item in called}
-    return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]
+    found = sorted(found, key=lambda each: each.item.id not in named)
+    if (listed := unasked.listed) is not None:
+        sure = {each.item.id for each in found if fit.is_sure_of(scored[each.item.id].candidate)} | named
+        found = [
+            each if each.item.id in sure else each.model_copy(update={"fits": "uncertain"})
+            for each in found
+            if each.item.id in sure or (each.item.id not in listed and each.item.provenance.priority >= 0)
+        ]
+    return [*first[:MOST_CALLED], *found]
 
 
 def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
@@ -384,7 +400,7 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
         query=clean(question.text, 2_000),
         memories=memories,
         preamble=_notes(toolbox, memories),
-        reason=_why_fewer(toolbox, result, fit, choice, likely) if likely < question.wanted else None,
+        reason=_why_fewer(toolbox, result, fit, choice) if likely < question.wanted else None,
         legs=result.legs,
         embedder=toolbox.embedder.name,
         notices=(*question.notices, *result.notices),
@@ -392,7 +408,7 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
     )
 
 
-def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice, likely: int) -> str:
+def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice) -> str:
     """Say why fewer fit than were wanted."""
     team = " and what the team shares" if toolbox.team else ""
     where = f"project {toolbox.scope.project!r} and the global scope{team}"
@@ -400,7 +416,8 @@ def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice,
     if result.documents == 0:
         return f"no memories yet in {where}"
     if fits := len(choice.fitting):
-        shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - likely
+        shown = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}"
+        refused = sum(len(each.contradicts) for each in choice.memories)
         return f"{shown}; {refused} left out, for another of them says otherwise" if refused > 0 else shown
     if not result.candidates:
         return f"none of {every} passes the filters and resembles the query"
@@ -426,7 +443,9 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
         often = how_often(found.worked, found.tried, found.people)
         notes.append((item.id, title + often, "\n".join(filter(None, parts))))
     said = sum(each.item.provenance.priority > 0 for each in likely)
-    return preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
+    whole = preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
+    moments = moments_of([each.item for each in memories if each.fits == "uncertain"])
+    return "\n".join(filter(None, (whole, moments)))
 
 
 class Considered(NamedTuple):
@@ -472,7 +491,8 @@ async def explain(
     memories |= {each.item.id: each for each in choice.memories}
     too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"
     likely = {each.item.id for each in choice.memories if each.fits == "likely"}
-    reasons = dict.fromkeys(likely, too_long) | {name: why for name, (_, why) in choice.left_out.items()}
+    reasons = {each.item.id: _UNCERTAIN for each in choice.memories if each.fits == "uncertain"}
+    reasons |= dict.fromkeys(likely, too_long) | {name: why for name, (_, why) in choice.left_out.items()}
     considered: list[Considered] = []
     for name in [*places, *(name for name in memories if name not in places)]:
         memory, its = memories[name], scored.get(name)

@@ -24,6 +24,7 @@ class ClaudeCode(InstalledHost):
     programs = ("claude",)
     after_install = "Restart Claude Code to use it; `swarm-memory doctor` checks it."
     events: ClassVar[Mapping[str, str]] = {event: event for event in VERBS}
+    context_at: ClassVar[Mapping[str, str]] = dict.fromkeys(VERBS, "")
     matchers: ClassVar[Mapping[str, str]] = {
         "SessionStart": "startup|clear|compact",
         "PreToolUse": "Bash|Edit|MultiEdit|Write|NotebookEdit|mcp__.*",

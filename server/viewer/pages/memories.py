@@ -90,7 +90,7 @@ async def ask(asked: Asked) -> Page:
     """Show what an agent would read for a prompt, and all that was considered. Nothing is recorded or credited."""
     toolbox, project = of_project(asked, asked.query)
     prompt = asked.query.get("q", "").strip()
-    explained = await explain(toolbox, prompt, unasked=Unasked()) if prompt else None
+    explained = await explain(toolbox, prompt, unasked=Unasked(listed=())) if prompt else None
     return Page(
         "ask.html",
         {
