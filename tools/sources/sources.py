@@ -33,7 +33,7 @@ from swarm_memory.tools.ports.sources import (
     StoredPassage,
 )
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
-from swarm_memory.tools.retrieve.query import embed_query
+from swarm_memory.tools.retrieve.query import embed_queries
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 from swarm_memory.tools.retrieve.rerank import TOOLS, reordered
 from swarm_memory.tools.text.cleaning import clean, shorten
@@ -431,7 +431,7 @@ async def search_sources(
     search = SearchQuery(
         scopes=toolbox.in_project(project).scope.readable(),
         embedder=toolbox.embedder.name,
-        vector=await embed_query(toolbox, text, notices),
+        vector=next(iter(await embed_queries(toolbox, [text], notices)), None),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
         pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
     )
