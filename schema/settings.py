@@ -139,6 +139,8 @@ class SourceSettings(Section):
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
+    refresh: bool = True
+    """Whether what was indexed is looked at again as a server starts; servers and GitHub where they are allowed."""
     allowed_folders: str = ""
     """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
     allow_mcp_servers: str = ""
