@@ -1,6 +1,6 @@
 """Every setting with its default, its range and its meaning, which the viewer shows too."""
 
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -16,6 +16,8 @@ SMALL_CLAUDE = "haiku"
 
 Structured = Literal["auto", "json_schema", "json_object", "text"]
 """How an answer as JSON is asked for; `auto` sends the JSON schema until the endpoint refuses it, then none."""
+
+PersonalData: TypeAlias = bool | Literal["names"]
 
 MIB = 1024 * 1024
 
@@ -234,8 +236,9 @@ class DistillSettings(Section):
     """What is distilled from a trajectory."""
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
-    redact_pii: bool = True
-    """Whether personal data (addresses, card, account and phone numbers) is replaced too; secrets always are."""
+    redact_pii: PersonalData = True
+    """Whether personal data (addresses, card, account and phone numbers) is replaced too, as secrets always are;
+    `names`: names of people and places too, with the extra `[pii]`."""
     screen_with_model: bool = True
     """Whether what a model distilled is shown to the chat model again, to be held back when it looks like an attack."""
 

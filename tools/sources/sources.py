@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from swarm_memory.schema.settings import PersonalData
+
 MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
 
 _DIVIDER = "\n\x02\n"
@@ -102,7 +104,7 @@ class Preparation:
     """Groups that are to be parsed and prepared together; it can be pickled where their `parse` can."""
 
     groups: Sequence[ReadGroup]
-    pii: bool
+    pii: "PersonalData"
     """Whether personal data is taken out too."""
 
     def __call__(self) -> list[Prepared]:
