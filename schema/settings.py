@@ -142,7 +142,7 @@ class SourceSettings(Section):
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
     refresh: bool = True
-    """Whether what was indexed is looked at again as a server starts; servers and GitHub where they are allowed."""
+    """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
     allowed_folders: str = ""
     """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
     allow_mcp_servers: str = ""

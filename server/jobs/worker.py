@@ -121,7 +121,8 @@ class Worker:
             try:
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
-                is_asked = is_served and self._toolbox.settings.sources.refresh
+                settings = self._toolbox.settings  # a database of many may hold what lies in other folders
+                is_asked = is_served and settings.sources.refresh and settings.storage.url is None
                 if is_asked and await self._toolbox.store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
             except (SwarmMemoryError, OSError) as error:

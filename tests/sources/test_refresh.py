@@ -3,6 +3,8 @@
 import json
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,9 +189,19 @@ async def test_the_worker_of_a_hook_leaves_it_to_a_server(place: Location) -> No
         assert await worker.work_off_all() == 0
 
 
-async def test_where_it_is_switched_off_a_server_looks_at_nothing(place: Location) -> None:
+@pytest.mark.parametrize("off", [{"sources": {"refresh": False}}, {"storage": {"url": "postgresql://db.example/bank"}}])
+async def test_where_it_is_off_or_others_share_the_bank_a_server_looks_at_nothing(
+    place: Location, off: dict[str, Any]
+) -> None:
     await indexed(place, "document", "docs")
-    async with opened_toolbox(place, settings_of(refresh=False)) as toolbox:
-        with anyio.move_on_after(0.2):
-            await make_worker(toolbox, place).run(is_served=True)
+    settings = Settings.model_validate({"embedding": BY_TABLE, **off})
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        with anyio.move_on_after(0.3):
+            await make_worker(replace(toolbox, settings=settings), place).run(is_served=True)
         assert await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH) is None
+        with anyio.fail_after(HANG_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(make_worker(toolbox, place).run, is_served=True))
+                while await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH) is None:
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
