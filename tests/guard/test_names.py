@@ -111,6 +111,8 @@ assert once.text == long.replace("Ada Lovelace", "[person]").replace("Oslo", "[p
 assert redact(once.text, pii="names").text == once.text
 assert redact("Ada Lovelace", pii=True).text == redact("Ada Lovelace", pii=False).text == "Ada Lovelace"
 both = redact("mail ada@acme.org, Ada Lovelace", pii="names")
+named = "password: Ada Lovelace, pass=Oslo"
+assert redact(redact(named, pii="names").text, pii="names").text == redact(named, pii="names").text
 print(json.dumps([both.text, both.counts, redact("", pii="names").text]))
 """
     found = json.loads(run(installed, "-c", script))

@@ -29,7 +29,7 @@ _REFERENCE = lazy(
     r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
     r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
     r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-]?(?:secret|pass|token|api|key)"
-    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn)",
+    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn|person|place)",
     re.IGNORECASE,
 )
 _CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
