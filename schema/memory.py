@@ -67,11 +67,7 @@ class Note(Model):
 
     title: str = Field(min_length=3, max_length=MAX_TITLE)
     when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
-    note: str = Field(
-        min_length=3,
-        max_length=MAX_CONTENT,
-        description="Up to 4 sentences, commands in `back-ticks`",
-    )
+    note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `back-ticks`")
     users_word: bool = Field(default=False, description="The user's own words")
     handles: tuple[str, ...] = Field(default=(), max_length=10, description="What else calls for it")
 

@@ -16,7 +16,6 @@ Arm = Literal["memory", "held_out", "nothing_fitted"]
 OutcomeStatus = Literal["credited", "already_credited", "undecided", "nothing_injected"]
 
 Conclusion = Literal["too few tasks to tell", "no difference shown", "better with memory", "worse with memory"]
-Basis = Literal["hold_out", "observed"]
 
 
 class Use(Model):
@@ -137,7 +136,7 @@ class Difference(Model):
 class Effect(Model):
     """What memories did for the tasks of one scope."""
 
-    basis: Basis
+    basis: Literal["hold_out", "observed"]
     """`hold_out`: tasks were kept from their memories at random, so that the difference is the memories' doing.
     `observed`: tasks for which nothing fitted are other tasks, and the difference may have any cause."""
     with_memory: ArmFigures

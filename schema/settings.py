@@ -1,6 +1,6 @@
 """Every setting with its default, its range and its meaning, which the viewer shows too."""
 
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -16,6 +16,8 @@ SMALL_CLAUDE = "haiku"
 
 Structured = Literal["auto", "json_schema", "json_object", "text"]
 """How an answer as JSON is asked for; `auto` sends the JSON schema until the endpoint refuses it, then none."""
+
+PersonalData: TypeAlias = bool | Literal["names"]
 
 MIB = 1024 * 1024
 
@@ -139,6 +141,8 @@ class SourceSettings(Section):
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
+    refresh: bool = True
+    """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
     allowed_folders: str = ""
     """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
     allow_mcp_servers: str = ""
@@ -194,7 +198,9 @@ class RetrieveSettings(Section):
     beta: Unit = 0.05
     """Weight of recency. It decides between what fits alike: more of it costs right answers (docs/BENCHMARKS.md)."""
     gamma: Unit = 0.10
-    """Weight of confidence, likewise."""
+    """Weight of reliability, likewise."""
+    reliability: Literal["confidence", "usage"] = "confidence"
+    """Reliability is the memory's confidence, or sigmoid(log(1 + usage)) of how often it was shown."""
     delta: Unit = 0.10
     """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
     duplicate_threshold: Unit | None = None
@@ -230,8 +236,9 @@ class DistillSettings(Section):
     """What is distilled from a trajectory."""
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
-    redact_pii: bool = True
-    """Whether personal data (addresses, card, account and phone numbers) is replaced too; secrets always are."""
+    redact_pii: PersonalData = True
+    """Whether personal data (addresses, card, account and phone numbers) is replaced too, as secrets always are;
+    `names`: names of people and places too, by presidio-analyzer."""
     screen_with_model: bool = True
     """Whether what a model distilled is shown to the chat model again, to be held back when it looks like an attack."""
 

@@ -7,8 +7,6 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 from swarm_memory.schema.base import LocalTimestamp, Model, Scope, Timestamp, Unit
 
 ToolName = Annotated[str, Field(min_length=1, max_length=300)]
-EvaluationMethod = Literal["model", "evidence"]
-SummaryMethod = Literal["model", "extractive"]
 
 
 class LoggedCall(BaseModel):
@@ -67,7 +65,7 @@ class Evaluation(Model):
     """0.0: failed, or of no use; 1.0: did what it was to do."""
     summary: str
     evaluation: str
-    method: EvaluationMethod
+    method: Literal["model", "evidence"]
     model: str | None = None
 
 
@@ -147,7 +145,7 @@ class ToolSummary(Model):
     time_cost_s: Measure | None = None
     token_cost: Measure | None = None
     guidelines: Guidelines
-    method: SummaryMethod
+    method: Literal["model", "extractive"]
     model: str | None = None
     note: str | None = None
     """Why it was made otherwise than asked for."""

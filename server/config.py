@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.settings import ChatProviderSettings, Settings
+from swarm_memory.schema.settings import ChatProviderSettings, PersonalData, Settings
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED
@@ -241,7 +241,7 @@ def _refuse_dangerous(values: Values) -> None:
         is_free = key == ENABLED or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
         is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
         if not is_free or (is_guard and value is not True):
-            what = f"{key}: false" if is_guard else key
+            what = f"{key}: {str(value).lower()}" if is_guard else key
             raise ConfigError(
                 f"{what} may not be set by a project's file, which may come with a cloned repository ({origin}); "
                 f"set it in your own settings file or with {variable(key)}"
@@ -253,7 +253,7 @@ def _validated(values: Values) -> Settings:
     for key, (value, origin) in values.items():
         section, _, name = key.rpartition(".")
         form = SECTIONS.get(section, Settings)
-        if isinstance(value, bool) and form.model_fields[name].annotation is not bool:
+        if isinstance(value, bool) and cast("Any", form.model_fields[name].annotation) not in (bool, PersonalData):
             raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_default_of(key)}")
         given.setdefault(section, {})[name] = _providers(value, origin) if key == PROVIDERS else value
     checked: dict[str, BaseModel] = {}

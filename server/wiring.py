@@ -20,6 +20,7 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
+from swarm_memory.tools.guard.names import check_detector
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     """Open the bank of a project; `in_haste` without what takes long to load. Raises `ConfigError`, `StorageError`."""
     from swarm_memory.server.project.folder import ProjectFolder
 
+    check_detector(settings.distill.redact_pii)
     embedder = make_embedder(settings.embedding, in_haste=in_haste)
     store = await _open_store(place, settings, embedder)
     scope, clock, missing = scope_of(place, settings), SystemClock(), without_minilm(settings.embedding)

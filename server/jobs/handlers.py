@@ -26,8 +26,8 @@ from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler, Reported
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
-from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
-from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove_old
+from swarm_memory.server.sources.indexing import INDEX_SOURCES, REFRESH, IndexRequest, index, refresh
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove_old, withdraw_harmful
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.learn.learn import embed_stored
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
@@ -52,9 +52,10 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     return {
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
-        RETENTION: remove_expired,
+        RETENTION: lambda toolbox, _, report: remove_old(toolbox, report),
         WITHDRAW: withdraw,
         INDEX_SOURCES: partial(index_sources, root=root),
+        REFRESH: partial(refresh, root=root),
         EMBED: embed_waiting,
         REEMBED: reembed_bank,
         IMPORT: partial(import_given, root=root),
@@ -81,8 +82,7 @@ def _asked(form: type[AnyModel], job: Job) -> AnyModel:
 
 async def index_sources(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> dict[str, JsonValue]:
     """Index what the payload says, with the leave that the settings give."""
-    asked = _asked(IndexRequest, job)
-    done = await index(toolbox, asked, root, on_progress=report)
+    done = await index(toolbox, _asked(IndexRequest, job), root, on_progress=report)
     return done.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -160,15 +160,8 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapp
 
 async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Look which of the project's memories harm: those are withdrawn, and suspected ones rest."""
-    from swarm_memory.tools.consolidate.upkeep import withdraw_harmful
-
     done = await withdraw_harmful(toolbox)
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
-
-
-async def remove_expired(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Remove from the project's bank what is too old by the settings in force."""
-    return dict(await remove_old(toolbox, report))
 
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:

@@ -19,6 +19,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, St
 from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
+from swarm_memory.server.sources.indexing import REFRESH
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -87,7 +88,7 @@ class Worker:
         self._toolbox = toolbox
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
-        lanes = (self._handlers, {EMBED} & self._long.keys(), self._long.keys() - {EMBED})
+        lanes = (self._handlers, {EMBED} & self._long.keys(), self._long.keys() - {EMBED, REFRESH})
         self._lanes = [tuple(kinds) for kinds in lanes if kinds]
         """Of each the jobs are done one at a time. A vector is made at once, however long other work takes."""
         self._is_off = is_off
@@ -114,10 +115,16 @@ class Worker:
         A database that is busy or gone is tried again after `RECHECK_S`.
         """
         self._used_until = anyio.current_time() + USED_S if is_served else math.inf
+        if is_served and REFRESH in self._long:
+            self._lanes.append((REFRESH,))  # a worker that hooks start leaves it to a server
         if REEMBED in self._long and not self._is_off():
             try:
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
+                settings = self._toolbox.settings  # a database of many may hold what lies in other folders
+                is_asked = is_served and settings.sources.refresh and settings.storage.url is None
+                if is_asked and await self._toolbox.store.sources.list_sources(self._toolbox.scope):
+                    await self._toolbox.queue(REFRESH, REFRESH)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("what is to be done by itself could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:

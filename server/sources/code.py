@@ -81,7 +81,8 @@ def missing(language: Language) -> str:
     packages = ("tree_sitter", language.package) if language.package else ()
     if all(importlib.util.find_spec(package) for package in packages):
         return ""
-    return f"reading {language.name} needs its grammar: pip install 'swarm-memory[code]'"
+    alone = " ".join(packages).replace("_", "-")
+    return f"reading {language.name} needs its grammar: pip install 'swarm-memory[code]', or {alone} alone"
 
 
 @dataclass(slots=True)
@@ -175,12 +176,17 @@ def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], 
 
 @cache
 def _grammar(language: Language) -> "tuple[Grammar, Query]":
-    from tree_sitter import Language as Grammar
-    from tree_sitter import Query
+    """Return a grammar with its query. Raises `InputError` for one that does not load or fit: it concerns no other."""
+    try:
+        from tree_sitter import Language as Grammar
+        from tree_sitter import Query
 
-    pointer: object = getattr(importlib.import_module(language.package), language.entry)()
-    grammar = Grammar(pointer)
-    return grammar, Query(grammar, language.definitions)
+        pointer: object = getattr(importlib.import_module(language.package), language.entry)()
+        grammar = Grammar(pointer)
+        return grammar, Query(grammar, language.definitions)
+    except (ImportError, AttributeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(f"the grammar of {language.name} cannot be used: {why}") from error
 
 
 def _by_grammar(language: Language, source: bytes) -> list[Definition]:
@@ -244,17 +250,13 @@ def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
     """Return the first comment before all code that is no licence."""
-    rows = {first: end for end, first in comments.items()}
-    row = 0
-    while row < len(lines):
-        if (end := rows.get(row)) is not None:
-            if not _LICENCE.search("\n".join(lines[row:end])):
-                return _uncommented(lines[row:end])
-            row = end
-        elif lines[row].strip() and not lines[row].startswith(("#!", "<?php")):
+    at = 0
+    for end, first in comments.items():
+        if any(line.strip() and not line.startswith(("#!", "<?php")) for line in lines[at:first]):
             return ""
-        else:
-            row += 1
+        if not _LICENCE.search("\n".join(lines[first:end])):
+            return _uncommented(lines[first:end])
+        at = end
     return ""
 
 

@@ -185,7 +185,7 @@ class RepositoryReader:
         yield ABOUT, f"{READER}|{digest([home, about])}", partial(_about_passages, self.which.full_name, home, about)
         async for group in self._files(api, home):
             yield group
-        for issue in await self._issues(api):
+        async for issue in self._issues(api):
             yield f"(issue {issue['number']})", f"{READER}|{digest(issue)}", partial(_issue_passages, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
@@ -221,24 +221,22 @@ class RepositoryReader:
         tree = [_passage(TREE, title, part, about, position=position) for position, part in enumerate(parts)]
         yield TREE, state, partial(list[Passage], tree)
 
-    async def _issues(self, api: str) -> list[dict[str, Any]]:
-        """Return the open issues; a repository may have none."""
-        issues: list[dict[str, Any]] = []
+    async def _issues(self, api: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the open issues; a repository may have none."""
         for page in range(1, MAX_ISSUES // PAGE + 1):
+            asked: dict[str, Any] = {"state": "open", "sort": "updated", "per_page": PAGE, "page": page}
             try:
-                answer, has_more = await self.github.get(
-                    f"{api}/issues", state="open", sort="updated", per_page=PAGE, page=page
-                )
+                answer, has_more = await self.github.get(f"{api}/issues", **asked)
             except NotFoundError:
-                return issues
+                return
             listed = _json(answer)
             if not isinstance(listed, list):
                 raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
-            issues += filter(None, map(_kept_of, map(mapping_of, cast("list[object]", listed))))
+            for issue in filter(None, map(_kept_of, map(mapping_of, cast("list[object]", listed)))):
+                yield issue
             if not has_more:
-                return issues
+                return
         self.notices.append(f"of the open issues and pull requests the {MAX_ISSUES} newest were looked at")
-        return issues
 
 
 def _json(body: bytes) -> Any:

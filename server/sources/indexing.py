@@ -4,13 +4,15 @@ import os
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+import anyio
+from pydantic import BaseModel, ConfigDict, JsonValue
 
-from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Report
+from swarm_memory.schema.errors import ConfigError, InputError, SourceUnavailable
+from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.sources.code import language_of, read_code
@@ -30,7 +32,11 @@ from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
-INDEX_SOURCES = "index_sources"
+INDEX_SOURCES, REFRESH = "index_sources", "refresh_sources"
+"""Kinds of jobs; a project has one of the latter, and its key is the same."""
+
+REFRESH_S = 120.0
+"""So long the sources of a project are looked at again as a server starts."""
 
 
 _KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
@@ -61,6 +67,8 @@ class Leave:
     any_folder: bool = False
     start_servers: bool = False
     any_repository: bool = False
+    written_before: datetime | None = None
+    """A .mcp.json that was written to after it starts no server: what a pull brought is not run by itself."""
 
 
 NO_LEAVE = Leave()
@@ -104,6 +112,30 @@ async def index(
     return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
 
 
+async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
+    """Index the sources of the project in `root` again, those that were looked at longest ago first.
+
+    So long as `REFRESH_S`: the next time goes on. Nothing but what was indexed before is read, by the leave that the
+    settings give an agent; what may not be read, is gone or fails stays as it was indexed, with the reason.
+    """
+    sources = await toolbox.store.sources.list_sources(toolbox.scope)
+    left: dict[str, JsonValue] = {f"{each.kind} {each.location}": "there was no time" for each in sources}
+    changed: dict[str, JsonValue] = {}
+    with anyio.move_on_after(REFRESH_S):
+        for source in sorted(sources, key=lambda each: each.indexed_at):
+            await toolbox.give_way()
+            name, asked = f"{source.kind} {source.location}", IndexRequest(kind=source.kind, path=source.location)
+            try:
+                done = await index(toolbox, asked, root, Leave(written_before=source.indexed_at), report)
+            except (InputError, ConfigError, SourceUnavailable, OSError) as error:
+                left[name] = str(error)
+                continue
+            del left[name]
+            if done.passages or done.removed:
+                changed[name] = done.passages
+    return {"looked_at": len(sources) - len(left), "changed": changed, "left": left}
+
+
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
     """Return the real path of what is asked, before anything is read of it. Raises as `index`.
 
@@ -135,6 +167,10 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
                 f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
                 "sources.allow_mcp_servers in your own settings file"
             )
+        status = path.stat()
+        written = max(status.st_mtime, status.st_ctime)  # the latter cannot be set, and says something else on Windows
+        if leave.written_before is not None and written > leave.written_before.timestamp():
+            raise ConfigError(f"{path} was written to since it was indexed: read it, and index it again yourself")
     return path
 
 

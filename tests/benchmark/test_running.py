@@ -109,6 +109,17 @@ async def test_each_depth_of_the_pool_is_measured_and_compared_with_the_first(
     assert set(_values(one.results, "p50_ms")) == {"hybrid"}
 
 
+async def test_each_value_of_a_setting_is_measured_and_compared_with_the_first(
+    toolbox: Toolbox, root: Path, reports: Reports
+) -> None:
+    swept = {"reliability": ["confidence", "usage"], "gamma": [0.2], "min_cosine": 0.0}
+    run, _ = await _run(toolbox, root, reports, retrieve=swept, pool="10,20", systems="hybrid")
+    names = [f"hybrid, reliability {each}, pool {pool}" for each in ("confidence", "usage") for pool in (10, 20)]
+    assert list(_values(run.results, "p50_ms")) == names
+    with pytest.raises(InputError, match=r"retrieve\.reliability"):
+        await _run(toolbox, root, reports, retrieve={"reliability": ["age"]}, systems="hybrid")
+
+
 async def test_times_context_and_a_model_that_reranks_are_systems_of_a_run(
     toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:

@@ -23,7 +23,7 @@ from swarm_memory.tools.retrieve.query import (
     REMEMBERED_QUERIES,
     Vectors,
     common_words,
-    embed_query,
+    embed_queries,
     mentioned_time,
     own_words,
     sentences,
@@ -60,7 +60,11 @@ async def test_what_one_sentence_of_many_asks_for_is_found(toolbox: Toolbox, add
     found = await retrieve(toolbox, ASKED)
     assert [each.item.id for each in found.memories] == [wanted]
     by_the_whole = SearchQuery(
-        toolbox.scope.readable(), toolbox.embedder.name, await embed_query(toolbox, ASKED, []), query_tokens(ASKED), 10
+        toolbox.scope.readable(),
+        toolbox.embedder.name,
+        (await embed_queries(toolbox, [ASKED], []))[0],
+        query_tokens(ASKED),
+        10,
     )
     (candidate,) = (await toolbox.store.search(by_the_whole)).candidates
     assert found.memories[0].parts.cosine is not None
@@ -192,26 +196,26 @@ async def toolbox(tmp_path: Path, embedder: Counting) -> AsyncIterator[Toolbox]:
 
 
 async def test_a_query_is_embedded_once_for_all_projects(toolbox: Toolbox, embedder: Counting) -> None:
-    first = await embed_query(toolbox, "retry the upload", [])
-    again = await embed_query(toolbox.in_project("other"), "retry the upload", [])
+    first = await embed_queries(toolbox, ["retry the upload"], [])
+    again = await embed_queries(toolbox.in_project("other"), ["retry the upload"], [])
     assert first == again
     assert embedder.asked == ["retry the upload"]
 
 
 async def test_the_queries_that_were_not_asked_for_longest_are_forgotten(toolbox: Toolbox, embedder: Counting) -> None:
     for number in range(REMEMBERED_QUERIES):
-        await embed_query(toolbox, f"case {number}", [])
-    await embed_query(toolbox, "case 0", [])
-    await embed_query(toolbox, "one more", [])
+        await embed_queries(toolbox, [f"case {number}"], [])
+    await embed_queries(toolbox, ["case 0"], [])
+    await embed_queries(toolbox, ["one more"], [])
     embedder.asked.clear()
-    await embed_query(toolbox, "case 0", [])
-    await embed_query(toolbox, "case 1", [])
+    await embed_queries(toolbox, ["case 0"], [])
+    await embed_queries(toolbox, ["case 1"], [])
     assert embedder.asked == ["case 1"]
     assert len(toolbox.embedded) == REMEMBERED_QUERIES
 
 
 async def test_a_very_long_query_is_not_remembered(toolbox: Toolbox) -> None:
-    await embed_query(toolbox, "upload " * REMEMBERED_CHARS, [])
+    await embed_queries(toolbox, ["upload " * REMEMBERED_CHARS], [])
     assert not toolbox.embedded
 
 

@@ -171,6 +171,7 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
         "distill: {redact_pii: false}",
         "distill: {redact_pii: 'no'}",
         "distill: {redact_pii: 0}",
+        "distill: {redact_pii: names}",
     ],
 )
 def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, text: str) -> None:

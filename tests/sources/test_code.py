@@ -1,5 +1,6 @@
 """Source files as passages: what is a definition in each language, and what is left out of a repository."""
 
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -256,3 +257,15 @@ def test_without_a_grammar_its_files_alone_are_faults_that_say_what_to_install(
     with pytest.raises(InputError, match=r"a\.go reading go .*swarm-memory\[code\]"):
         go.parse()
     assert [group.parse()[-1].title for group in (python, rust)] == ["g", "h"]
+
+
+def test_a_grammar_that_does_not_load_is_a_fault_of_its_own_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "site/broken_grammar.py", "raise ImportError('made for another system')\n")
+    write(tmp_path, "site/old_grammar.py", "def language(): return 0\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    for package, why in (("broken_grammar", "made for another system"), ("old_grammar", "invalid language")):
+        with pytest.raises(InputError, match=f"the grammar of go cannot be used: {why}"):
+            code_passages("a.go", named("go")._replace(package=package), b"package a\nfunc f() {}\n")
+    assert [each.title for each in code_passages("c.rs", named("rust"), b"fn h() { }\n")] == ["h"]

@@ -80,6 +80,7 @@ def sampled_items(count: int) -> list[Any]:
                 domain=rng.choice((None, "web", "shell")),
                 status=rng.choice(("active", "active", "active", "archived", "quarantined")),
                 confidence=rng.random(),
+                usage_count=number % 5,
                 created_at=OLD,
                 provenance=Provenance(task_id=f"t{number % 7}", agent_id=rng.choice((None, "a"))),
             )
@@ -107,6 +108,12 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any, s
             ids = [each.id for each in items]
             await store.set_status([HERE], ids[10:14], "archived", "old")
             await store.set_status([HERE, EVERYWHERE], ids[12:30], "active", "good after all")
+        asked = SearchQuery((HERE, EVERYWHERE), NUMBERS.name, None, query_tokens(" ".join(WORDS)), 500, ANY)
+        uses = [
+            {each.id: each.usage_count for each in (await store.search(asked)).candidates} for store in (one, other)
+        ]
+        assert uses[0] == uses[1] == {each.id: each.usage_count for each in items if each.id in uses[0]}
+        assert set(uses[0].values()) == {0, 1, 2, 3, 4}
         settings = Settings(retrieve=RetrieveSettings(pool=50))  # so deep that the end of a pool decides nothing
         boxes = [Toolbox(store, NUMBERS, SystemClock(), settings, HERE) for store in (one, other)]
         for number, only in enumerate(filters):

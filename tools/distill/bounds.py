@@ -20,7 +20,7 @@ COPIED_WORDS = 12
 
 COPIED = f"it copies {COPIED_WORDS} words in a row out of a tool's result"
 
-_PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn)\]|…")
+_PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn|person|place)\]|…")
 """What stands where something was taken out."""
 
 Proposed = TypeVar("Proposed")

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from swarm_memory.tools.guard.rules import GENERAL, compiled, table
+from swarm_memory.tools.guard.rules import GENERAL, MARK, compiled, table
 from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 _METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
 """What comes before a route of a service, which is no path of a machine."""
 
@@ -29,7 +28,7 @@ def generalize(text: str) -> str:
     """
     parts: list[str] = []
     position = 0
-    for mark in _MARK.finditer(text):
+    for mark in MARK.finditer(text):
         parts += (_generalized(text[position : mark.start()]), mark[0])
         position = mark.end()
     parts.append(_generalized(text[position:]))

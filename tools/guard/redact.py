@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
+from swarm_memory.tools.guard.names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.guard.secrets import find_secrets
 from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:  # the form of all settings takes long to make, and a server answers before it reads them
-    from swarm_memory.schema.settings import Settings
+    from swarm_memory.schema.settings import PersonalData, Settings
 
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
 _MOST_PASSES = 4
@@ -32,10 +33,11 @@ class Redacted(NamedTuple):
     counts: Mapping[str, int]
 
 
-def redact(text: str, *, pii: bool = True) -> Redacted:
+def redact(text: str, *, pii: "PersonalData" = True) -> Redacted:
     """Replace secrets, and with `pii` personal data, by typed marks such as `[secret:github-token]` and `[email]`.
 
-    Linear in the length of the text; redacting twice changes nothing.
+    With `names` those of people and places too. Linear in the length of the text; redacting twice changes nothing, but
+    for names, which are known by what stands around them. Raises `ConfigError` where nothing finds names.
     """
     counts: Counter[str] = Counter()
     # What stands beside a mark can look otherwise than before.
@@ -43,14 +45,21 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
         found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
         if not found:
             break
-        kept: list[str] = []
-        position = 0
-        for span in _disjoint(found):
-            kept += (text[position : span.start], span.mark)
-            counts[span.mark] += 1
-            position = span.end
-        text = "".join([*kept, text[position:]])
+        text = _replaced(text, found, counts)
+    if pii == "names":  # once: a model of language may find names in any text
+        text = _replaced(text, find_names(text), counts)
     return Redacted(text, dict(counts))
+
+
+def _replaced(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
+    """Return the text with marks in place of spans, and count them."""
+    kept: list[str] = []
+    position = 0
+    for span in _disjoint(spans):
+        kept += (text[position : span.start], span.mark)
+        counts[span.mark] += 1
+        position = span.end
+    return "".join([*kept, text[position:]])
 
 
 def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
@@ -62,6 +71,8 @@ def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans in order; those that overlap become one, named by the one that was found first."""
     ordered = sorted(enumerate(spans), key=lambda each: each[1].start)
+    if not ordered:
+        return
     rank, current = ordered[0]
     for number, span in ordered[1:]:
         if span.start >= current.end:

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.tools.text.cleaning import lazy
+
+MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]")
+"""What stands in a text where something was redacted."""
 
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
+from swarm_memory.tools.guard.rules import MARK, SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.text.cleaning import lazy
 
 _PIECE = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
@@ -29,7 +29,7 @@ _REFERENCE = lazy(
     r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
     r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
     r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-]?(?:secret|pass|token|api|key)"
-    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn)",
+    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn|person|place)",
     re.IGNORECASE,
 )
 _CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
@@ -97,7 +97,6 @@ _NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
 _LONG_VALUE = 100
 
 _ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
-_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 
 _LONG_WORD = lazy(r"\S{16,}")
 _LONG_ENOUGH = lazy(r"[!-~]{14}")
@@ -374,7 +373,7 @@ def find_secrets(text: str) -> Iterator[Span]:
     # What ends a word where it is shown ends it here: colours of a terminal, line breaks written as \n.
     if "\\" in text or "\x1b" in text:
         text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
-    marks = [match.span() for match in _MARK.finditer(text)] if "[" in text else []
+    marks = [match.span() for match in MARK.finditer(text)] if "[" in text else []
     lower = text.lower()
     if len(lower) != len(text):  # every character stays at its place
         lower = "".join(each.lower() if each.isascii() else each for each in text)

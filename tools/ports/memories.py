@@ -55,6 +55,7 @@ class Candidate(NamedTuple):
     id: str
     project: str
     confidence: float
+    usage_count: int
     created_at: datetime
     priority: Priority
     cosine: float | None

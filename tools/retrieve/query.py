@@ -116,11 +116,6 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
     return (whole + max(known)) / 2 if known else whole
 
 
-async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
-    """Return the vector of a query; None, with a notice, where the embedder fails."""
-    return next(iter(await embed_queries(toolbox, [text], notices)), None)
-
-
 async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
     """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
     embedder, remembered = toolbox.embedder, toolbox.embedded
@@ -251,7 +246,7 @@ def mentioned_time(query: str, now: datetime) -> TargetTime | None:
 
 def _date(found: re.Match[str], now: datetime) -> TargetTime:
     month = found["month"]
-    number = int(month) if month.isdecimal() else _month_number(month)
+    number = int(month) if month.isdecimal() else 1 + _MONTHS.index(month.lower()[:3])
     at = datetime(int(found["year"] or now.year), number, int(found["day"]), 12, tzinfo=UTC)
     return TargetTime(at if found["year"] or at <= now else at.replace(year=at.year - 1), 2.0)
 
@@ -271,13 +266,9 @@ def _last(found: re.Match[str], now: datetime) -> TargetTime:
 
 
 def _month(found: re.Match[str], now: datetime) -> TargetTime:
-    number = _month_number(found[1])
+    number = 1 + _MONTHS.index(found[1].lower()[:3])
     year = int(found[2]) if found[2] else now.year - (number > now.month)
     return TargetTime(datetime(year, number, (monthrange(year, number)[1] + 1) // 2, 12, tzinfo=UTC), 15.0)
-
-
-def _month_number(name: str) -> int:
-    return 1 + _MONTHS.index(name.lower()[:3])
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], TargetTime]], ...] = (

@@ -208,7 +208,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     wanted = settings.k if k is None else k
     if not 1 <= wanted <= MAX_K:
         raise InputError(f"k is {wanted}: it must be from 1 to {MAX_K}")
-    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
+    text = redact(clean(query[:MAX_QUERY_CHARS]), pii=toolbox.settings.distill.redact_pii or True).text.strip()
     if not text:
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) > MAX_QUERY_CHARS:

@@ -33,7 +33,7 @@ from swarm_memory.tools.ports.sources import (
     StoredPassage,
 )
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
-from swarm_memory.tools.retrieve.query import embed_query
+from swarm_memory.tools.retrieve.query import embed_queries
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 from swarm_memory.tools.retrieve.rerank import TOOLS, reordered
 from swarm_memory.tools.text.cleaning import clean, shorten
@@ -43,6 +43,8 @@ from swarm_memory.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from swarm_memory.schema.settings import PersonalData
 
 MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
 
@@ -102,7 +104,7 @@ class Preparation:
     """Groups that are to be parsed and prepared together; it can be pickled where their `parse` can."""
 
     groups: Sequence[ReadGroup]
-    pii: bool
+    pii: "PersonalData"
     """Whether personal data is taken out too."""
 
     def __call__(self) -> list[Prepared]:
@@ -431,7 +433,7 @@ async def search_sources(
     search = SearchQuery(
         scopes=toolbox.in_project(project).scope.readable(),
         embedder=toolbox.embedder.name,
-        vector=await embed_query(toolbox, text, notices),
+        vector=next(iter(await embed_queries(toolbox, [text], notices)), None),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
         pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
     )

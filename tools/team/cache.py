@@ -82,7 +82,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
 
 def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
     """Return the words of a memory as they leave this machine: personal data is taken out whatever is set."""
-    strict = settings.model_copy(update={"distill": settings.distill.model_copy(update={"redact_pii": True})})
+    strict = settings if settings.distill.redact_pii else Settings()
     texts = checked_texts(item.model_dump(include={"title", "description", "content", "tags", "domain"}), strict)
     texts["description"] = texts["description"].partition(_OF_A_TASK)[0]
     bare = item.provenance.model_copy(update={"imported_from": "here", "suspect": None})

@@ -122,7 +122,7 @@ _OF_INSIDE = re.compile(
 """A line that only says that something inside failed: the error itself is another."""
 
 _ADDRESS = re.compile(
-    r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
+    r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
     r"|\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'`)>\]]+|[\w.+-]+@[\w.<>-]+"
 )
 _PATH = re.compile(

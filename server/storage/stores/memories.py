@@ -473,6 +473,7 @@ def _candidate(
         id=item[0],
         project=item[2],
         confidence=item[4],
+        usage_count=item[5],
         created_at=to_moment(item[6]),
         priority=priority,
         cosine=cosine,

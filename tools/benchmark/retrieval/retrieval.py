@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -94,7 +95,8 @@ class RetrievalOptions(SuiteOptions):
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
     retrieve: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Settings of `retrieve.` that are other than yours"
+        default_factory=dict,
+        description="Settings of `retrieve.` that are other than yours; a list: each system with each value",
     )
     pool: Annotated[tuple[Annotated[int, Field(ge=1)] | Literal["5k"], ...], BeforeValidator(comma_list)] = Field(
         default=(), description="Candidates of each leg; 5k: max(5 k, 50); several: each system at each depth"
@@ -115,16 +117,20 @@ class RetrievalOptions(SuiteOptions):
         return systems
 
     def retrieve_settings(self, settings: RetrieveSettings) -> dict[str, RetrieveSettings]:
-        """Return the settings of retrieval as these options change them, by what tells the depths of a pool apart.
+        """Return the settings of retrieval as these options change them, by what tells those of a sweep apart.
 
         Raises `InputError`.
         """
-        changed = {**settings.model_dump(), **self.retrieve}
-        depths = [max(5 * max(*self.k, DEPTH), 50) if each == "5k" else each for each in self.pool]
-        each_depth = [changed | {"pool": depth} for depth in depths] or [changed]
-        names = [f", pool {depth}" for depth in depths] if len(depths) > 1 else [""]
-        checked = (checked_options(RetrieveSettings, values, "retrieve.") for values in each_depth)
-        return dict(zip(names, checked, strict=True))
+        swept = {name: values for name, values in self.retrieve.items() if isinstance(values, list) and values}
+        if self.pool:
+            swept["pool"] = [max(5 * max(*self.k, DEPTH), 50) if each == "5k" else each for each in self.pool]
+        found: dict[str, RetrieveSettings] = {}
+        for values in product(*swept.values()):
+            own = dict(zip(swept, values, strict=True))
+            label = "".join(f", {name} {value}" for name, value in own.items() if len(swept[name]) > 1)
+            changed = {**settings.model_dump(), **self.retrieve, **own}
+            found[label] = checked_options(RetrieveSettings, changed, "retrieve.")
+        return found
 
 
 Others: TypeAlias = "Callable[[AsyncExitStack], Sequence[MemorySystem]]"

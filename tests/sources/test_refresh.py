@@ -1,0 +1,206 @@
+"""What was indexed is indexed again when it changed: as a server starts, and nothing that was not asked for once."""
+
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from laid_bank import BY_TABLE
+from mcp.client import Client
+from patience import HANG_S
+from shell import Shell, project, swarm
+from stdio_server import serving
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import SourceKind
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.location import Location
+from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
+from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
+from swarm_memory.tools.sources.sources import search_sources
+
+__all__ = ["project", "swarm"]
+
+SERVER = """
+import sys
+from mcp.server import MCPServer
+
+server = MCPServer("tiny")
+
+def tool(name):
+    server.add_tool(lambda: name, name=name, description=f"Does {name}.")
+
+for name in open("tools.txt").read().split():
+    tool(name)
+open("started", "a").write("x")
+server.run()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Location:
+    folder = tmp_path / "shop"
+    (folder / "docs").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "docs" / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
+    (folder / "docs" / "old.md").write_text("# Old\n\nThe carrier pigeon brings the mail.\n")
+    return place_of(folder, Settings())
+
+
+def settings_of(**sources: Any) -> Settings:
+    return Settings.model_validate({"sources": sources, "embedding": BY_TABLE})
+
+
+async def indexed(place: Location, kind: SourceKind, path: str) -> None:
+    """Index as the user does from the command line."""
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        mine = Leave(any_folder=True, start_servers=True)
+        done = await index(toolbox, IndexRequest(kind=kind, path=path), place.root, mine)
+        assert done.reason is None
+
+
+async def started(place: Location, monkeypatch: pytest.MonkeyPatch, **sources: Any) -> dict[str, Any]:
+    """Start a server, wait for what it does by itself, and return the result of that job."""
+    monkeypatch.setattr("swarm_memory.server.bank.FIRST_LOOK_S", 0.0)
+    settings = settings_of(**sources)
+    async with opened_toolbox(place, settings) as toolbox:
+        former = await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH)
+    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    async with Client(build_server(bank)):
+        toolbox = await bank.toolbox()
+        with anyio.fail_after(HANG_S):
+            while True:
+                job = await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH)
+                if job is not None and job.ended_at is not None and job != former:
+                    assert job.status == "completed", job.error
+                    return job.result or {}
+                await anyio.lowlevel.checkpoint()
+
+
+async def titles(place: Location, query: str, kind: SourceKind = "document") -> list[str]:
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        return [hit.passage.title for hit in (await search_sources(toolbox, query, kind=kind)).hits]
+
+
+def test_a_server_of_a_host_finds_what_was_written_since_without_being_asked(project: Path, swarm: Shell) -> None:
+    (project / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
+    by_table = ("--set", "embedding.provider=static")
+    assert swarm(*by_table, "sources", "index", "--kind", "document").code == 0
+    (project / "pigeons.md").write_text("# Pigeons\n\nThe carrier pigeon brings the mail.\n")
+    with serving(project, *by_table) as server:
+        server.initialize()
+        jobs: list[Any] = []
+        while not jobs:
+            listed = server.call("job", action="list")["structuredContent"]["jobs"]
+            jobs = [each["job_id"] for each in listed if each["kind"] == REFRESH]
+        done = server.call("job", action="result", job_id=jobs[0])["structuredContent"]
+        found = server.call("search_sources", query="who brings the mail")["structuredContent"]
+    assert done["jobs"][0]["result"]["changed"] == {"document .": 1}
+    assert found["hits"][0]["title"] == "Pigeons"
+
+
+async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_stays(
+    place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "far.md").write_text("# Far\n\nThe lighthouse keeper sleeps at noon.\n")
+    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
+    for path in ("docs", "notes.md", str(tmp_path / "outside")):
+        await indexed(place, "document", path)
+    (place.root / "docs" / "old.md").unlink()
+    (place.root / "docs" / "guide.md").write_text("# Guide\n\nThe time limit stands in limits.toml.\n")
+    (place.root / "notes.md").unlink()
+    (tmp_path / "outside" / "far.md").write_text("# Other\n\nThe owl sleeps at noon.\n")
+    result = await started(place, monkeypatch)
+    assert (result["looked_at"], result["changed"]) == (1, {"document docs": 1})
+    assert "does not exist" in result["left"]["document notes.md"]
+    assert "lies outside the project" in result["left"][f"document {tmp_path / 'outside'}"]
+    assert await titles(place, "carrier pigeon mail") != ["Old"]
+    assert (await titles(place, "baker opens"))[0] == "Notes"
+    assert (await titles(place, "sleeps at noon"))[0] == "Far"
+    result = await started(place, monkeypatch, allowed_folders=str(tmp_path / "outside"))
+    assert (result["looked_at"], result["changed"]) == (2, {f"document {tmp_path / 'outside'}": 1})
+
+
+async def test_a_link_that_was_put_in_place_of_an_indexed_folder_is_not_followed(
+    place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await indexed(place, "document", "docs")
+    (place.root / "docs").rename(tmp_path / "docs")
+    (tmp_path / "docs" / "key.md").write_text("# Key\n\nThe password of the vault.\n")
+    (place.root / "docs").symlink_to(tmp_path / "docs")
+    result = await started(place, monkeypatch)
+    assert "lies outside the project" in result["left"]["document docs"]
+    assert "Key" not in await titles(place, "password of the vault")
+
+
+async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_not_written_to_since(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place.root / "server.py").write_text(SERVER)
+    (place.root / "tools.txt").write_text("add_numbers")
+    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
+    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    await indexed(place, "tool", ".mcp.json")
+    times = place.root / "started"
+    (place.root / "tools.txt").write_text("add_numbers paint_walls")
+    result = await started(place, monkeypatch)
+    assert "sources.allow_mcp_servers" in result["left"]["tool .mcp.json"]
+    assert times.read_text() == "x"
+    result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
+    assert (result["changed"], times.read_text()) == ({"tool .mcp.json": 2}, "xx")
+    assert (await titles(place, "paint walls", "tool"))[0] == "paint_walls"
+    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
+    assert "was written to since it was indexed" in result["left"]["tool .mcp.json"]
+    assert times.read_text() == "xx"
+
+
+async def test_all_kinds_are_looked_at_as_far_as_there_is_time(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place.root / "bake.py").write_text("def bake() -> None:\n    pass\n")
+    await indexed(place, "document", "docs")
+    await indexed(place, "code", ".")
+    assert (await started(place, monkeypatch))["looked_at"] == 2
+    monkeypatch.setattr("swarm_memory.server.sources.indexing.REFRESH_S", 0.0)
+    result = await started(place, monkeypatch)
+    assert result == {
+        "looked_at": 0,
+        "changed": {},
+        "left": dict.fromkeys(("document docs", "code ."), "there was no time"),
+    }
+
+
+async def test_the_worker_of_a_hook_leaves_it_to_a_server(place: Location) -> None:
+    await indexed(place, "document", "docs")
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        worker = make_worker(toolbox, place)
+        with anyio.move_on_after(0.2):
+            await worker.run()
+        assert await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH) is None
+        await toolbox.queue(REFRESH, REFRESH)
+        assert await worker.work_off_all() == 0
+
+
+@pytest.mark.parametrize("off", [{"sources": {"refresh": False}}, {"storage": {"url": "postgresql://db.example/bank"}}])
+async def test_where_it_is_off_or_others_share_the_bank_a_server_looks_at_nothing(
+    place: Location, off: dict[str, Any]
+) -> None:
+    await indexed(place, "document", "docs")
+    settings = Settings.model_validate({"embedding": BY_TABLE, **off})
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        with anyio.move_on_after(0.3):
+            await make_worker(replace(toolbox, settings=settings), place).run(is_served=True)
+        assert await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH) is None
+        with anyio.fail_after(HANG_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(make_worker(toolbox, place).run, is_served=True))
+                while await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH) is None:
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
