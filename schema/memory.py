@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, ConfigDict, Field
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Verdict
@@ -47,6 +47,8 @@ Method = Literal["rules", "model"]
 class MemoryDraft(Model):
     """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
 
+    model_config = ConfigDict(str_strip_whitespace=True)
+
     title: str = Field(min_length=3, max_length=MAX_TITLE, description="What to do, or not to")
     description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this is of use")
     content: str = Field(min_length=3, max_length=MAX_CONTENT, description="Numbered steps, one line each")
@@ -54,24 +56,13 @@ class MemoryDraft(Model):
     domain: str | None = Field(default=None, max_length=200)
     evidence: tuple[str, ...] = Field(default=(), description="Ids of the steps that it rests on")
 
-    @field_validator("title", "content")
-    @classmethod
-    def _not_blank(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("must not be blank")
-        return value.strip()
-
 
 class Note(Model):
     """What an agent teaches by `remember`."""
 
     title: str = Field(min_length=3, max_length=MAX_TITLE)
     when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
-    note: str = Field(
-        min_length=3,
-        max_length=MAX_CONTENT,
-        description="Up to 4 sentences, commands in `back-ticks`",
-    )
+    note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `back-ticks`")
     users_word: bool = Field(default=False, description="The user's own words")
     handles: tuple[str, ...] = Field(default=(), max_length=10, description="What else calls for it")
 

@@ -1,7 +1,7 @@
 """A request to index something, checked: what it is, that it may be read or started, and which reader reads it."""
 
 import os
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES = "index_sources"
-
 
 _KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
@@ -114,11 +113,11 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
         from swarm_memory.server.sources.github import Repository
 
         which = Repository.of(asked.path or "")
-        allowed = {line.lower() for line in _lines(settings.allow_github)}
+        allowed = {entry.lower() for entry in settings.allow_github}
         if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
             raise ConfigError(
                 f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
-                f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
+                f"{which.full_name}` yourself, or add {which.full_name} to the list sources.allow_github in your own "
                 "settings"
             )
         return root
@@ -132,7 +131,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
         if not (leave.start_servers or is_allowed):
             raise ConfigError(
                 f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
-                f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
+                f"`swarm-memory sources index --kind tool --start-servers` yourself, or add {real} to the list "
                 "sources.allow_mcp_servers in your own settings file"
             )
     return path
@@ -165,13 +164,8 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     return path
 
 
-def _lines(setting: str) -> list[str]:
-    """Return the entries of a setting that has one a line, or divided by `;;`."""
-    return [line.strip() for line in setting.replace(";;", "\n").splitlines() if line.strip()]
-
-
-def _folders(setting: str) -> list[Path]:
-    return [Path(line).expanduser().resolve() for line in _lines(setting)]
+def _folders(entries: Sequence[str]) -> list[Path]:
+    return [Path(entry).expanduser().resolve() for entry in entries]
 
 
 def kinds_of(root: Path) -> list[SourceKind]:
