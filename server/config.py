@@ -41,13 +41,11 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
-
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
 ENABLED = "enabled"
 """The one key that stands in no section."""
-
 
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
