@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
@@ -16,7 +17,7 @@ from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
-from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi
+from swarm_memory.server.sources.openapi import API_SUFFIXES, WANTED, hints_at_api, looks_like_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_BYTES,
     looks_like_tools,
@@ -36,7 +37,7 @@ _KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
     "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
     "code": (read_code, "the source files of known languages"),
-    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml"),
+    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints as RapidAPI's in .json"),
 }
 """How a kind of local source is read, and what is read, for whoever named something else."""
 
@@ -98,9 +99,12 @@ async def index(
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
-    if done.reason is None or done.faults:
-        return done
-    return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+    if done.reason is not None and not done.faults:
+        return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+    if done.reason is None and asked.kind == "document" and await to_thread.run_sync(hints_at_api, path):
+        notice = f"{path.name} looks like a description of an API and was read as a document: {WANTED}"
+        return done.model_copy(update={"notices": (*done.notices, notice)})
+    return done
 
 
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:

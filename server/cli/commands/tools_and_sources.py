@@ -1,9 +1,10 @@
 """`tools` and `sources`: what is known of tools, and tools, documents and code that are indexed and searched."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, TypeAlias, cast
 
 import click
 
@@ -125,6 +126,37 @@ def index(
 command_of(
     operations.SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',)
 )
+
+
+@command(of=sources, show=print_answer, failed=lambda answer: answer["status"] >= 400)
+async def call(
+    site: Invocation,
+    name: Annotated[str, Word("NAME")],
+    given: Annotated[str, "As a JSON object.", "--arguments JSON"] = "{}",
+    headers: Annotated[tuple[str, ...], "Sent too: the value that a variable has.", "--header NAME=VARIABLE"] = (),
+) -> Row:
+    """Call the operation NAME of an API that is indexed, at the address that its description names, and no other.
+
+    Arguments are checked by its schema; of the answer 1 MB is read, within 30 s. No agent can call one, and nothing
+    does unasked.
+
+    \b
+    Example:
+      swarm-memory sources call search/products --arguments '{"q": "bike"}' --header X-RapidAPI-Key=RAPIDAPI_KEY
+    """
+    from swarm_memory.server.sources.api_calls import ApiToolbox
+
+    try:
+        arguments: Any = json.loads(given)
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise InputError("--arguments must be a JSON object")
+    named = {header: variable for header, _, variable in (text.partition("=") for text in headers)}
+    if unset := [variable for variable in named.values() if not os.environ.get(variable)]:
+        raise InputError(f"--header: the variable {unset[0]!r} is not set")
+    calls = ApiToolbox(await site.for_reading(), {header: os.environ[named[header]] for header in named})
+    return (await calls.call(name, cast("dict[str, Any]", arguments)))._asdict()
 
 
 @command(of=sources, name="list", show=print_answer)
