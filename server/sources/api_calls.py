@@ -53,9 +53,9 @@ class ApiAnswer(NamedTuple):
 class ApiToolbox:
     """The operations of the APIs that are indexed in a project: `await ApiToolbox(toolbox).call(name, arguments)`."""
 
-    def __init__(self, toolbox: Toolbox, headers: Mapping[str, str] | None = None) -> None:
-        """`headers` go with every call, such as one with a key: to the operation's own host alone."""
-        self._toolbox, self._headers = toolbox, {"user-agent": "swarm-memory", **(headers or {})}
+    def __init__(self, toolbox: Toolbox, headers: Mapping[str, str] | None = None, host: str | None = None) -> None:
+        """`headers` go with each call, such as one with a key, to this host alone: a description may name any other."""
+        self._toolbox, self._headers, self._host = toolbox, headers or {}, host
 
     async def call(self, name: str, arguments: Mapping[str, JsonValue]) -> ApiAnswer:
         """Call the operation of a name: its id, or `GET /path`. A redirection is an answer, and not followed.
@@ -64,6 +64,8 @@ class ApiToolbox:
         `SourceUnavailable` for no answer within `TIMEOUT_S`.
         """
         request = request_of(await self._found(name), arguments, self._headers)
+        if self._headers and request.url.host != self._host:
+            raise InputError(f"{name} is at {request.url.host}: say so where headers are to go there")
         read = bytearray()
         try:
             async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:

@@ -85,7 +85,7 @@ async def indexed(toolbox: Toolbox, folder: Path, text: str) -> ApiToolbox:
     (folder / "api.json").write_text(text, encoding="utf-8")
     done = await index(toolbox, IndexRequest(kind="api", path="api.json"), folder, Leave(any_folder=True))
     assert done.faults == ()
-    return ApiToolbox(toolbox, {"authorization": "Bearer key"})
+    return ApiToolbox(toolbox, {"authorization": "Bearer key"}, "127.0.0.1")
 
 
 async def test_an_operation_is_called_with_its_arguments_where_they_belong(
@@ -191,6 +191,11 @@ def test_endpoints_in_rapidapis_shape_are_indexed_found_and_called(
     call = ("sources", "call", "search/products", "--header", "X-RapidAPI-Key=SHOP_KEY", "--arguments")
     assert swarm(*call, '{"q": "lamp"}').err == "swarm-memory: --header: the variable 'SHOP_KEY' is not set\n"
     monkeypatch.setenv("SHOP_KEY", "k-1")
+    for elsewhere in ((), ("--host", "shop.example")):
+        refused = swarm(*call, '{"q": "lamp"}', *elsewhere)
+        assert (refused.code, "search/products is at 127.0.0.1" in refused.err) == (2, True)
+    assert shop.asked == []
+    call = (*call[:3], "--host", "127.0.0.1", *call[3:])
     called = swarm(*call, '{"q": "lamp", "max_price": 9.5, "in_stock": true}', "--json")
     assert json.loads(called.json["text"])["path"] == "/api/search/products?q=lamp&max_price=9.5&in_stock=true"
     assert shop.asked[0].headers["x-rapidapi-key"] == "k-1"

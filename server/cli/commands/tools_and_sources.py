@@ -134,6 +134,7 @@ async def call(
     name: Annotated[str, Word("NAME")],
     given: Annotated[str, "As a JSON object.", "--arguments JSON"] = "{}",
     headers: Annotated[tuple[str, ...], "Sent too: the value that a variable has.", "--header NAME=VARIABLE"] = (),
+    host: Annotated[str | None, "With --header: the host that gets them, and no other."] = None,
 ) -> Row:
     """Call the operation NAME of an API that is indexed, at the address that its description names, and no other.
 
@@ -142,7 +143,8 @@ async def call(
 
     \b
     Example:
-      swarm-memory sources call search/products --arguments '{"q": "bike"}' --header X-RapidAPI-Key=RAPIDAPI_KEY
+      swarm-memory sources call search/products --arguments '{"q": "bike"}'
+      swarm-memory sources call getBasket --header Authorization=SHOP_KEY --host api.example.org
     """
     from swarm_memory.server.sources.api_calls import ApiToolbox
 
@@ -155,7 +157,7 @@ async def call(
     named = {header: variable for header, _, variable in (text.partition("=") for text in headers)}
     if unset := [variable for variable in named.values() if not os.environ.get(variable)]:
         raise InputError(f"--header: the variable {unset[0]!r} is not set")
-    calls = ApiToolbox(await site.for_reading(), {header: os.environ[named[header]] for header in named})
+    calls = ApiToolbox(await site.for_reading(), {header: os.environ[named[header]] for header in named}, host)
     return (await calls.call(name, cast("dict[str, Any]", arguments)))._asdict()
 
 
