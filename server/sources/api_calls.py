@@ -65,7 +65,7 @@ class ApiToolbox:
         """
         request = request_of(await self._found(name), arguments, self._headers)
         if self._headers and request.url.host != self._host:
-            raise InputError(f"{name} is at {request.url.host}: say so where headers are to go there")
+            raise InputError(f"{name} is at {request.url.host}: name this host where headers are to go to it")
         read = bytearray()
         try:
             async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
@@ -91,9 +91,9 @@ class ApiToolbox:
         hits = (await search_sources(alone, name, kind="api", k=MAX_K)).hits
         found = [hit for hit in hits if hit.passage.title == name]
         if not found:
-            near = ", ".join(hit.passage.title for hit in hits[:3]) or "none is indexed"
+            near = ", ".join(dict.fromkeys(hit.passage.title for hit in hits[:5])) or "none is indexed"
             raise NotFoundError(f"no operation is called {name!r}: {near}")
-        if len(found) > 1:
+        if any(hit.passage.data != found[0].passage.data for hit in found):
             where = ", ".join(f"{hit.passage.group} of {hit.location}" for hit in found)
             raise InputError(f"several operations are called {name!r} ({where}): take a source out of the index")
         return found[0].passage

@@ -204,9 +204,14 @@ def test_endpoints_in_rapidapis_shape_are_indexed_found_and_called(
     assert one["url"] == f"{shop.url}/api/product/a%2Fb"
     assert swarm(*call, '{"max_price": 3}').code == 2
     assert swarm(*call, "[]").code == 2
+    (project / "again").mkdir()
+    (project / "again" / "shop.json").write_bytes((project / "shop.json").read_bytes())
+    swarm("sources", "index", "again")
+    assert swarm(*call, '{"q": "lamp"}').code == 0, "the same description twice is one"
     swarm("sources", "index", "bare.json")
     assert "several operations are called" in swarm(*call, '{"q": "lamp"}').err
-    swarm("sources", "list", "--remove", "shop.json")
+    for location in ("shop.json", "again"):
+        swarm("sources", "list", "--remove", location)
     assert "has no address that can be asked" in swarm(*call, '{"q": "lamp"}').err
 
 
