@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import (
-    CLAUDE,
-    all_agents,
-    chosen,
-    command_of,
-    configuration,
-    examined,
-    left_alone,
-    scope_of,
-)
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, left_alone, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
@@ -84,6 +75,7 @@ def install(
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
+        from swarm_memory.server.cli.agents import configuration
         from swarm_memory.server.hosts.settings import server_command
 
         where, text = configuration(client, server_command(), invocation.root)

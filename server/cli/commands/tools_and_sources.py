@@ -147,17 +147,15 @@ async def call(
       swarm-memory sources call getBasket --header Authorization=SHOP_KEY --host api.example.org
     """
     from swarm_memory.server.sources.api_calls import ApiToolbox
+    from swarm_memory.server.sources.tool_lists import parse_json
 
-    try:
-        arguments: Any = json.loads(given)
-    except (ValueError, RecursionError):
-        arguments = None
+    arguments = parse_json(given.encode())
     if not isinstance(arguments, dict):
         raise InputError("--arguments must be a JSON object")
-    named = {header: variable for header, _, variable in (text.partition("=") for text in headers)}
-    if unset := [variable for variable in named.values() if not os.environ.get(variable)]:
-        raise InputError(f"--header: the variable {unset[0]!r} is not set")
-    calls = ApiToolbox(await site.for_reading(), {header: os.environ[named[header]] for header in named}, host)
+    sent = {header: os.environ.get(variable, "") for header, _, variable in (each.partition("=") for each in headers)}
+    if unset := [header for header, value in sent.items() if not value]:
+        raise InputError(f"--header {unset[0]}: the variable behind = is not set")
+    calls = ApiToolbox(await site.for_reading(), sent, host)
     return (await calls.call(name, cast("dict[str, Any]", arguments)))._asdict()
 
 
