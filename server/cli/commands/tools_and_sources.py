@@ -138,8 +138,8 @@ async def call(
 ) -> Row:
     """Call the operation NAME of an API that is indexed, at the address that its description names, and no other.
 
-    Arguments are checked by its schema; of the answer 1 MB is read, within 30 s. No agent can call one, and nothing
-    does unasked.
+    Arguments are checked by its schema; of the answer 1 MB is read, within 30 s. No tool of the server calls one,
+    and nothing does unasked.
 
     \b
     Example:
