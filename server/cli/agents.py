@@ -121,8 +121,10 @@ def left_alone(agent: InstalledHost, root: Path) -> Iterator[Finding]:
     for file in dict.fromkeys(each.hooks for each in places):
         for key, value in object_at(object_of(file), "hooks").items():
             if not isinstance(value, list):
-                found = f"{key} in {file} is no hook of {agent.title}; it is left as it is"
-                yield Finding(agent.title, "warn", found, INSTEAD.get(key, "who wrote it knows whether it can go"))
+                found = f"{key} in {file} is none of its hooks; it is left as it is"
+                instead = INSTEAD.get(key, "who wrote it knows whether it is needed")
+                advice = f"some versions skip the whole file for it: take it out ({instead})"
+                yield Finding(agent.title, "warn", found, advice)
 
 
 def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
