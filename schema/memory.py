@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, ConfigDict, Field
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Verdict
@@ -47,19 +47,14 @@ Method = Literal["rules", "model"]
 class MemoryDraft(Model):
     """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
 
+    model_config = ConfigDict(str_strip_whitespace=True)
+
     title: str = Field(min_length=3, max_length=MAX_TITLE, description="What to do, or not to")
     description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this is of use")
     content: str = Field(min_length=3, max_length=MAX_CONTENT, description="Numbered steps, one line each")
     tags: tuple[str, ...] = Field(default=(), max_length=20)
     domain: str | None = Field(default=None, max_length=200)
     evidence: tuple[str, ...] = Field(default=(), description="Ids of the steps that it rests on")
-
-    @field_validator("title", "content")
-    @classmethod
-    def _not_blank(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("must not be blank")
-        return value.strip()
 
 
 class Note(Model):

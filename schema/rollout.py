@@ -64,12 +64,12 @@ class RunnerAnswer(Model):
 
 
 class Rollout(Model):
-    """One rollout as the run remembers it; its trajectory is kept beside."""
+    """One rollout as the run remembers it; of one that was made before the run no seed and temperature are known."""
 
     number: int
     status: RolloutStatus
-    seed: int
-    temperature: float
+    seed: int | None = None
+    temperature: float | None = None
     trajectory_id: str | None = None
     label: Label | None = None
     confidence: Unit = 0.0

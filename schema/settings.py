@@ -1,9 +1,9 @@
 """Every setting with its default, its range and its meaning, which the viewer shows too."""
 
-from typing import Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from swarm_memory.schema.base import Model, Unit
 
@@ -19,8 +19,6 @@ Structured = Literal["auto", "json_schema", "json_object", "text"]
 
 PersonalData: TypeAlias = bool | Literal["names"]
 
-MIB = 1024 * 1024
-
 
 def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("http", "https")) -> str | None:
     """Return a URL without its last slash. Raises `ValueError`; `elsewhere`: what leads off this machine."""
@@ -33,6 +31,17 @@ def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("ht
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(f"must hold no user, password or query; {holds}")
     return url.rstrip("/")
+
+
+def _entries(given: object) -> list[str]:
+    """Return the entries of a list; of a text, as a variable holds it, its lines, or its parts between `;;`."""
+    entries = cast(list[object], given.replace(";;", "\n").splitlines() if isinstance(given, str) else given)
+    if not isinstance(given, str | list | tuple) or not all(isinstance(each, str) for each in entries):
+        raise ValueError('must be a list of texts, such as ["one", "two"]')
+    return [entry for each in entries if (entry := str(each).strip())]
+
+
+Entries = Annotated[tuple[str, ...], BeforeValidator(_entries)]
 
 
 class Section(Model):
@@ -143,15 +152,15 @@ class SourceSettings(Section):
     rerank_api_key: SecretStr | None = None
     refresh: bool = True
     """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
-    allowed_folders: str = ""
-    """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
-    allow_mcp_servers: str = ""
-    """Folders of projects whose `.mcp.json` names servers that may be started to list their tools, one a line (or
-    divided by `;;`). Starting what a cloned repository names is running its code: none without this."""
+    allowed_folders: Entries = ()
+    """Folders outside the project that may be indexed over MCP."""
+    allow_mcp_servers: Entries = ()
+    """Folders of projects whose `.mcp.json` names servers that may be started to list their tools. Starting what a
+    cloned repository names is running its code: none without this."""
     github_url: str = "https://api.github.com"
     """The API of GitHub; of GitHub Enterprise https://HOST/api/v3. The token of the environment goes there."""
-    allow_github: str = ""
-    """Repositories that may be read over MCP, one a line (or divided by `;;`): OWNER/REPO, OWNER/* or *."""
+    allow_github: Entries = ()
+    """Repositories that may be read over MCP: OWNER/REPO, OWNER/* or *."""
 
 
 class OutputSettings(Section):
@@ -173,7 +182,7 @@ class ToolMemorySettings(Section):
 class HttpSettings(Section):
     """A server that is reached over HTTP: what clients may take of it, and who besides its own people comes in."""
 
-    max_body_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
+    max_body_bytes: int = Field(default=4 * 1024**2, ge=1024, le=64 * 1024**2)
     """A larger request is refused with 413 before it is parsed."""
     public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
     """How the address begins at which clients reach the server, and which an issuer's tokens are for."""
@@ -268,9 +277,9 @@ class MattsSettings(Section):
     """Rollouts at the same time."""
     rollout_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
     """A rollout that takes longer is ended; what it had done until then counts."""
-    allowed_commands: str = ""
-    """Command lines that may be run as an agent or as a check, one a line (or divided by `;;`), each exactly as it is
-    called, such as `claude -p`. A project's file cannot set it."""
+    allowed_commands: Entries = ()
+    """Command lines that may be run as an agent or as a check, each exactly as it is called, such as `claude -p`. A
+    project's file cannot set it."""
 
 
 class EmbeddingSettings(Section):
@@ -311,7 +320,7 @@ class HookSettings(Section):
     briefing_items: int = Field(default=10, ge=0, le=20)
     """Of the user's lasting words at most so many are shown as a session starts; 0 switches that off."""
     inject: bool = True
-    """Whether strategies are put into the prompt."""
+    """Whether the agent is shown anything: as a session starts, at prompts, beside calls and failures."""
     settle_s: float = Field(default=20.0, ge=0, le=3600)
     """How long after a turn's end its task may still be continued before it is learned from."""
     at_calls: bool = True

@@ -41,13 +41,11 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
-
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
 ENABLED = "enabled"
 """The one key that stands in no section."""
-
 
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
@@ -268,13 +266,13 @@ def _validated(values: Values) -> Settings:
 
 def _providers(value: object, origin: str) -> object:
     """Return the chat models as a file has them."""
-    if not isinstance(value, str):
-        return () if value is None else value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):  # the text is not repeated: it may hold a pasted key
-        wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
-        raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}") from None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else () if value is None else value
+    if isinstance(value, list | tuple):
+        return cast(object, value)
+    # The text is not repeated: it may hold a pasted key.
+    wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
+    raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}")
 
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
@@ -291,7 +289,8 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
     is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
     is_shown = isinstance(value, str | int | float) and not is_secret
     given = f" (it is {str(value)[:80]!r})" if is_shown else ""
-    return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_default_of(key)}")
+    why = first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{key} in {origin}: {why}{given}; {_default_of(key)}")
 
 
 def _default_of(key: str) -> str:

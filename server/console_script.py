@@ -1,4 +1,5 @@
-"""The command `swarm-memory`: `swarm-memory hook VERB` for an agent that waits, all else for the command line.
+"""The command `swarm-memory`: `swarm-memory hook VERB` for an agent that waits, all else for the command line. `hooks
+pre-task` and `hooks post-task`, as ReasoningBank's document has them, are hooks where they name no task.
 
 A project's shared settings name it, so it starts where PYTHONPATH may name the project's own modules; and a hook
 imports nothing of the command line.
@@ -19,7 +20,8 @@ def main() -> None:
         named = {os.path.abspath(path) for path in given.split(os.pathsep)}
         named -= {*site.getsitepackages(), os.path.abspath(os.path.join(__file__, "..", "..", ".."))}
         sys.path[:] = [path for path in sys.path if path not in named]
-    if sys.argv[1:2] == ["hook"]:
+    is_as_in_document = sys.argv[1:2] == ["hooks"] and not {"--task-id", "--query", "--help"} & {*sys.argv}
+    if sys.argv[1:2] == ["hook"] or is_as_in_document:
         from swarm_memory.server.hooks.main import main as run_hook
 
         run_hook(sys.argv[2:])

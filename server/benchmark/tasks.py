@@ -403,9 +403,7 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
 
         permitted(options.command, toolbox.settings.matts)
     elif toolbox.chat is None:
-        raise InputError(
-            "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
-        )
+        raise InputError("option command: tasks need an agent: give one of matts.allowed_commands, or set a chat model")
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
     for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model

@@ -13,7 +13,8 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
-from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
+from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost, object_at
+from swarm_memory.server.hosts.settings_files import object_of
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""
@@ -83,6 +84,7 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         except ConfigError as error:
             yield Finding(agent.title, "fail", str(error))
     for agent, scopes in installed:
+        yield from left_alone(agent, root)
         plugin, title = agent.plugin(root), agent.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
@@ -104,6 +106,25 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+
+
+INSTEAD = {
+    "preTaskHook": "the hook UserPromptSubmit that `install` writes shows what fits a task",
+    "postTaskHook": "the hooks Stop and SessionEnd that `install` writes have a task judged and learned from",
+}
+"""What takes the place of the keys that ReasoningBank's document gives for claude-flow."""
+
+
+def left_alone(agent: InstalledHost, root: Path) -> Iterator[Finding]:
+    """Yield what stands among Claude Code's hooks and is no list, as they are: nobody runs it, and it stays."""
+    places = (agent.places(scope, root) for scope in agent.scopes if agent.name == CLAUDE)
+    for file in dict.fromkeys(each.hooks for each in places):
+        for key, value in object_at(object_of(file), "hooks").items():
+            if not isinstance(value, list):
+                found = f"{key} in {file} is none of its hooks; it is left as it is"
+                instead = INSTEAD.get(key, "who wrote it knows whether it is needed")
+                advice = f"some versions skip the whole file for it: take it out ({instead})"
+                yield Finding(agent.title, "warn", found, advice)
 
 
 def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:

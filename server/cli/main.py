@@ -98,6 +98,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "hooks" and args[1:2] in (["pre-task"], ["post-task"]):  # as documents for claude-flow write it
+            args = args[1:]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:  # 2, its exit code, blocks an agent whose hook calls what is gone

@@ -29,6 +29,8 @@ VERBS = {
     "tool-failure": ("PostToolUseFailure", 2.0, True),
     "stop": ("Stop", 3.0, True),
     "session-end": ("SessionEnd", 1.3, True),  # Claude Code gives all of these hooks together 1.5 s
+    "pre-task": ("UserPromptSubmit", 10.0, True),  # these two as ReasoningBank's document calls them
+    "post-task": ("Stop", 3.0, True),
 }
 """By verb: the event, after how many seconds the host is let go, and whether the work is done here where no server is
 ready: a call of a tool does not wait for a bank to open."""
@@ -40,7 +42,7 @@ where the last line is what a script waits for."""
 
 def main(arguments: list[str]) -> "NoReturn":
     """Run one verb of a host and end the process with code 0: a fault of ours is noted and never reaches the host."""
-    if os.environ.get(CHILD_VARIABLE):
+    if os.environ.get(CHILD_VARIABLE) or "false" in arguments:  # `--retrieve-reasoningbank false` of that document
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     try:
         run(arguments)

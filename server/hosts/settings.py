@@ -93,8 +93,8 @@ def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Jso
 
 
 def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
-    """Put `entries` in place of all hooks of ours; those that are right already stay in place."""
-    for event in list(dict.fromkeys([*entries, *hooks])):
+    """Put `entries` in place of our hooks; those that are right stay, and so does what is no list: no agent runs it."""
+    for event in dict.fromkeys([*entries, *(name for name, each in hooks.items() if isinstance(each, list))]):
         groups, ours = list_at(hooks, event), entries.get(event, [])
         if count_ours(groups) != len(ours) or any(each not in groups for each in ours):
             hooks[event] = [rest for group in groups for rest in _others(group)] + ours
@@ -248,8 +248,8 @@ class InstalledHost(Host):
 
     def holds_ours(self, hooks: Path) -> bool:
         """Tell whether a file of hooks holds some of ours. Raises `ConfigError`."""
-        by_event = object_at(object_of(hooks), "hooks")
-        return any(count_ours(list_at(by_event, event)) for event in by_event)
+        by_event = object_at(object_of(hooks), "hooks").values()
+        return any(count_ours(cast(list[Any], each)) for each in by_event if isinstance(each, list))
 
     def places(self, scope: InstallScope, root: Path) -> Places:
         """Return where a scope's entries stand."""

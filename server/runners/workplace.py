@@ -25,8 +25,7 @@ TIMED_OUT = 124
 
 def allowed_commands(settings: MattsSettings) -> tuple[tuple[str, ...], ...]:
     """Return the command lines that the user allows, each as its words. Raises `ConfigError` for one without end."""
-    lines = settings.allowed_commands.replace(";;", "\n").splitlines()
-    return tuple(_words(line, "matts.allowed_commands") for line in lines if line.strip())
+    return tuple(_words(line, "matts.allowed_commands") for line in settings.allowed_commands)
 
 
 def _words(line: str, where: str) -> tuple[str, ...]:

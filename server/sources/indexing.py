@@ -1,7 +1,7 @@
 """A request to index something, checked: what it is, that it may be read or started, and which reader reads it."""
 
 import os
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
-from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi
+from swarm_memory.server.sources.openapi import API_SUFFIXES, WANTED, hints_at_api, looks_like_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_BYTES,
     looks_like_tools,
@@ -38,12 +38,11 @@ INDEX_SOURCES, REFRESH = "index_sources", "refresh_sources"
 REFRESH_S = 120.0
 """So long the sources of a project are looked at again as a server starts."""
 
-
 _KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
     "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
     "code": (read_code, "the source files of known languages"),
-    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml"),
+    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints as RapidAPI's in .json"),
 }
 """How a kind of local source is read, and what is read, for whoever named something else."""
 
@@ -107,9 +106,12 @@ async def index(
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
-    if done.reason is None or done.faults:
-        return done
-    return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+    if done.reason is not None and not done.faults:
+        return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+    if done.reason is None and asked.kind == "document" and await anyio.to_thread.run_sync(hints_at_api, path):
+        notice = f"{path.name} looks like a description of an API and was read as a document: {WANTED}"
+        return done.model_copy(update={"notices": (*done.notices, notice)})
+    return done
 
 
 async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
@@ -146,11 +148,11 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
         from swarm_memory.server.sources.github import Repository
 
         which = Repository.of(asked.path or "")
-        allowed = {line.lower() for line in _lines(settings.allow_github)}
+        allowed = {entry.lower() for entry in settings.allow_github}
         if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
             raise ConfigError(
                 f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
-                f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
+                f"{which.full_name}` yourself, or add {which.full_name} to the list sources.allow_github in your own "
                 "settings"
             )
         return root
@@ -164,7 +166,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
         if not (leave.start_servers or is_allowed):
             raise ConfigError(
                 f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
-                f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
+                f"`swarm-memory sources index --kind tool --start-servers` yourself, or add {real} to the list "
                 "sources.allow_mcp_servers in your own settings file"
             )
         status = path.stat()
@@ -201,13 +203,8 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     return path
 
 
-def _lines(setting: str) -> list[str]:
-    """Return the entries of a setting that has one a line, or divided by `;;`."""
-    return [line.strip() for line in setting.replace(";;", "\n").splitlines() if line.strip()]
-
-
-def _folders(setting: str) -> list[Path]:
-    return [Path(line).expanduser().resolve() for line in _lines(setting)]
+def _folders(entries: Sequence[str]) -> list[Path]:
+    return [Path(entry).expanduser().resolve() for entry in entries]
 
 
 def kinds_of(root: Path) -> list[SourceKind]:

@@ -1,6 +1,7 @@
-"""Operations of APIs from their descriptions, OpenAPI 3 in JSON or YAML; it calls none of them."""
+"""Operations of APIs from their descriptions: OpenAPI 3 in JSON or YAML, and endpoints as RapidAPI's are collected."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,7 +9,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Group, read_files, read_format
+from swarm_memory.server.sources.files import Group, read_bytes, read_files, read_format
 from swarm_memory.server.sources.tool_lists import (
     MAX_TOOLS,
     described_parameters,
@@ -18,7 +19,7 @@ from swarm_memory.server.sources.tool_lists import (
     text_of,
 )
 
-READER = "openapi-1"
+READER = "openapi-2"
 MAX_BYTES = 20_000_000
 MAX_RESOLVED = 2_000
 """Schemas that are put together for one operation."""
@@ -29,6 +30,10 @@ API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
+_SIGNS = ("paths", "endpoints", "parameters")
+WANTED = "OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON, is wanted"
+_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+"""By the names of Python's types those of JSON's."""
 
 
 def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
@@ -42,14 +47,30 @@ def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> 
 def looks_like_api(data: bytes) -> bool:
     """Whether a file's bytes are, at a glance, a description of an API: all of it is read later."""
     head = data[:4_000]
-    return any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"'))
+    if any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"')):
+        return True
+    with suppress(InputError):
+        return b'"parameters"' in data and bool(_endpoints(parse_json(data)))
+    return False
+
+
+def hints_at_api(path: Path) -> bool:
+    """Whether a file, no description of an API that is read, has something of one: paths, or endpoints' parameters."""
+    if not (path.is_file() and path.suffix.lower() in API_SUFFIXES):
+        return False
+    with suppress(InputError):
+        document = mapping_of(_parsed(path.name, read_bytes(path, MAX_BYTES)))
+        objects = (document, *map(mapping_of, document.values()))
+        return any(isinstance(each.get(key), dict | list) for each in objects for key in _SIGNS)
+    return False
 
 
 def parse_api(group: str, data: bytes) -> list[Passage]:
     """Return the operations of a description in their order. Raises `InputError` when it is none that is understood."""
     document = mapping_of(_parsed(group, data))
-    version = str(document.get("openapi", ""))
-    if version.startswith("3."):
+    if endpoints := _endpoints(document):
+        document = _as_openapi(document, endpoints)
+    if str(document.get("openapi", "")).startswith("3."):
         found = [
             Passage(kind="api", group=group, position=position, path=group, **operation)
             for position, operation in enumerate(_operations(document))
@@ -57,7 +78,7 @@ def parse_api(group: str, data: bytes) -> list[Passage]:
     elif "swagger" in document:
         raise InputError(f"{group} is Swagger {document['swagger']}: convert it to OpenAPI 3 first")
     else:
-        raise InputError(f"{group} is no description of an API: OpenAPI 3 is wanted")
+        raise InputError(f"{group} is no description of an API: {WANTED}")
     if len(found) > MAX_TOOLS:
         raise InputError(f"{group} has {len(found):,} operations: {MAX_TOOLS:,} are the most")
     return found
@@ -77,6 +98,32 @@ def _parsed(group: str, data: bytes) -> Any:
         return yaml.load(data, Loader=loader)  # noqa: S506 - both are safe loaders
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"{group} is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def _endpoints(document: object) -> dict[str, Any]:
+    """Return the endpoints of a document in RapidAPI's shape, at its top or under `endpoints`; none of another one."""
+    found = mapping_of(mapping_of(document).get("endpoints", document))
+    are_all = all(isinstance(mapping_of(each).get("parameters"), list) for each in found.values())
+    return found if are_all and "openapi" not in found else {}
+
+
+def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return endpoints as OpenAPI has them: each is asked by GET with its parameters in the query, unless it says more.
+
+    `base_url` beside `endpoints` is where they are; without it they can be found and not called.
+    """
+    paths: dict[str, Any] = {}
+    for name, each in endpoints.items():
+        parameters: list[dict[str, Any]] = []
+        for given in map(mapping_of, list_of(each["parameters"])):
+            kind = text_of(given.get("type")).lower()
+            kind = _TYPES.get(kind, kind)
+            place = "path" if f"{{{given.get('name')}}}" in name else "query"
+            schema = {"type": kind} if kind in _TYPES.values() else {}
+            parameters.append({"in": place, **given, "schema": schema})
+        operation = {"operationId": name, "description": each.get("description"), "parameters": parameters}
+        paths[f"/{name.lstrip('/')}"] = {text_of(each.get("method")).lower() or "get": operation}
+    return {"openapi": "3.1.0", "servers": [{"url": document.get("base_url")}], "paths": paths}
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -40,7 +40,7 @@ ASKED: dict[str, Any] = {
 
 
 def _allowing(toolbox: Toolbox) -> Toolbox:
-    matts = toolbox.settings.matts.model_copy(update={"allowed_commands": COMMAND})
+    matts = toolbox.settings.matts.model_copy(update={"allowed_commands": (COMMAND,)})
     return replace(toolbox, settings=toolbox.settings.model_copy(update={"matts": matts}))
 
 

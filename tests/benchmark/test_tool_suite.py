@@ -1,5 +1,6 @@
 """The tool memory benchmark: its questions, its mock tools, who chooses, a run from begin to end."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     ChatChooser,
     GuidanceReader,
     best_tool,
-    own_questions,
+    questions_of,
     search,
 )
 from swarm_memory.tools.toolbox import Toolbox
@@ -40,7 +41,7 @@ Last 20: success 60% [40%, 78%] (n=20); score 60% [40%, 78%] (n=20).
 
 
 def test_the_own_questions_are_120_different_ones() -> None:
-    found = own_questions()
+    _, *found = questions_of()
     assert len({each.text.lower() for part in found for each in part}) == 120
     assert {sum(each.level == level for each in part) for part in found for level in LEVELS} == {20}
 
@@ -154,6 +155,41 @@ async def test_a_run_reports_every_scenario_and_what_the_agent_was_shown(
     guidance: Any = run.results.details["guidance"]
     assert "## `SearchTool" in guidance[0]["markdown"]
     assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
+
+
+QUERIES = {
+    part: {level: [f"{part}, {level}: {word}?" for word in ("who", "what", "how")] for level in LEVELS}
+    for part in ("train", "test")
+}
+
+
+async def test_questions_of_a_file_in_remes_form_are_asked_in_place_of_our_own(
+    toolbox: Toolbox, root: Path, reports: Reports
+) -> None:
+    (root / "query.json").write_text(json.dumps(QUERIES), encoding="utf-8")
+    options = {"epochs": 1, "path": "query.json"}
+    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
+    data = run.results.dataset
+    assert data is not None
+    assert (data.name, data.items, data.questions) == ("query.json", 9, 9)
+    assert reports.all[-1].total == 36
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "query.json: this is no JSON"),
+        ('["who?"]', "query.json: .*dictionary"),
+        (json.dumps({"train": QUERIES["train"]}), "train and test must each have texts in the lists simple, mod"),
+        (json.dumps(QUERIES | {"test": {"simple": ["who?"], "moderate": "who?"}}), r"query.json.test.moderate"),
+    ],
+)
+async def test_a_file_of_questions_in_another_form_is_refused(
+    text: str, complaint: str, toolbox: Toolbox, root: Path, reports: Reports
+) -> None:
+    (root / "query.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint):
+        await _run(toolbox, root, reports, path="query.json")
 
 
 async def test_what_was_trained_makes_the_choice_for_a_question_better(

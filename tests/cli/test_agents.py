@@ -1,7 +1,9 @@
 """`install` and `uninstall` for several agents, and `import --all` over the sessions of all of them."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shell import Shell
@@ -53,6 +55,35 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` takes that out" in left
     assert swarm("uninstall", "--agent", "codex").code == 0
     assert list(codex.glob("*")) == []
+
+
+def test_what_takes_the_place_of_a_documents_hooks_is_said_once_each_time(
+    swarm: Shell, project: Path, codex: Path
+) -> None:
+    settings = project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"preTaskHook": {"command": "npx"}, "onSave": {"command": "make"}}}))
+    for words in (("install", "--yes"), ("install", "--project"), ("uninstall",), ("uninstall", "--project")):
+        done = swarm(*words)
+        assert done.code == 0, done.err
+        assert done.out.count("preTaskHook in") == done.out.count("onSave in") == 1
+        assert "the hook UserPromptSubmit that `install` writes shows what fits a task" in done.out
+    assert "preTaskHook" in swarm("doctor").out
+
+
+def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[str, Any]) -> None:
+    task = ("--task-id", "T-1")
+    assert swarm("hooks", "pre-task", "--retrieve-reasoningbank", "true", *task, "--query", FIRST).code == 0
+    judged = ("hooks", "post-task", *task, "--judge-and-distill")
+    alone = swarm(*judged, "false", "--trajectory", "-", "--outcome", "success", "--json", stdin=json.dumps(fixed))
+    assert alone.json["status"] == "nothing_injected"
+    assert swarm(*judged, "false", "--trajectory", "-", stdin=json.dumps(fixed)).code == 2
+    learned = swarm(*judged, "true", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
+    assert (learned["verdict"], bool(learned["stored"])) == ("Success", True)
+    swarm("remember", "Run the migration before the tests of the shop")
+    shown = ("pre-task", "--task-id", "T-2", "--query", fixed["task"], "--retrieve-reasoningbank")
+    assert "migration" in swarm(*shown, "true").out
+    assert swarm(*shown, "false") == (0, "", "")
 
 
 def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_into(

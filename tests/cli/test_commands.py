@@ -461,6 +461,8 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
     ran = swarm("matts", fixed["task"], "--given", "one.json", "--given", "two.json", "--json")
     assert ran.code == 0, ran.err
     assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
+    assert not [each for each in ran.json["rollouts"] if each.keys() & {"seed", "temperature", "duration_s"}]
+    assert "temperature" not in swarm("matts", "--run-id", ran.json["run_id"], fixed["task"], "--given", "one.json").out
     assert ran.json["stored"]
 
 

@@ -13,6 +13,7 @@ from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.files import writer_lock
 
 HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
+SCRIPT = "swarm_memory.server.console_script"
 VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 
@@ -67,6 +68,35 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
     assert len(answer["additionalContext"]) < 9000
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
     assert learned.hook("session-start").stdout == ""
+
+
+def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_of_a_turns_end(
+    learned: HookProject,
+) -> None:
+    code = f"import sys; sys.argv[1:1] = ['hooks']\nfrom {SCRIPT} import main\nmain()"
+    shown = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s4")
+    assert learned.run("-c", code, "pre-task", "--retrieve-reasoningbank", "false", given=shown).stdout == ""
+    assert NOTE in learned.run("-c", code, "pre-task", "--retrieve-reasoningbank", "true", given=shown).stdout
+    turn = learned.event(hook_event_name="Stop", session_id="s4", stop_hook_active=False)
+    ended = learned.run("-c", code, "post-task", "--judge-and-distill", "true", given=turn)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert [job["status"] for job in learning(learned)] == ["queued"]
+
+
+def test_without_injection_a_session_is_shown_nothing_and_is_learned_from_as_ever(learned: HookProject) -> None:
+    (learned.bank / "config.yaml").write_text("hooks: {inject: false}\n", encoding="utf-8")
+    assert learned.hook("session-start", learned.event(source="startup")).stdout == ""
+    assert learned.prompt() == ""
+    call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest tests -x"}}
+    assert learned.hook("before-tool", learned.event(hook_event_name="PreToolUse", **call)).stdout == ""
+    error = "E   shop.settings.SettingsError: config/test.toml not found"
+    failed = learned.event(hook_event_name="PostToolUseFailure", error=error, **call)
+    assert learned.hook("tool-failure", failed).stdout == ""
+    assert learned.hook("stop").stdout == ""
+    assert [job["status"] for job in learning(learned)] == ["queued"]
+    (learned.bank / "config.yaml").unlink()
+    assert SAID in learned.hook("session-start", learned.event(source="startup")).stdout
+    assert NOTE in learned.hook("tool-failure", failed).stdout
 
 
 def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:

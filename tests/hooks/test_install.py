@@ -297,6 +297,33 @@ def test_settings_that_cannot_be_kept_are_refused_and_left_alone(tmp_path: Path,
     assert not (tmp_path / ".mcp.json").exists()
 
 
+DOCUMENT = """{
+  "hooks": {
+    "preTaskHook": {
+      "command": "npx",
+      "args": ["claude-flow", "hooks", "pre-task", "--retrieve-reasoningbank", "true"],
+      "alwaysRun": true
+    },
+    "postTaskHook": {"command": "npx", "args": ["claude-flow", "hooks", "post-task"], "alwaysRun": true}
+  }
+}
+"""
+"""Keys that ReasoningBank's document gives for the settings of a project; Claude Code has no such hooks."""
+
+
+def test_keys_of_another_program_among_the_hooks_stay_where_they_are(tmp_path: Path) -> None:
+    path = written(tmp_path / ".claude" / "settings.json", DOCUMENT)
+    apply(plan_install("local", tmp_path))
+    assert path.read_text(encoding="utf-8") == DOCUMENT
+    apply(plan_install("project", tmp_path))
+    assert read(path)["hooks"] == json.loads(DOCUMENT)["hooks"] | hook_entries(PORTABLE_HOOKS)
+    assert installed_scopes(tmp_path) == ["local", "project"]
+    apply(plan_uninstall("local", tmp_path))
+    apply(plan_uninstall("project", tmp_path))
+    assert path.read_text(encoding="utf-8") == DOCUMENT
+    assert installed_scopes(tmp_path) == []
+
+
 def test_planning_writes_nothing_and_shows_a_diff(tmp_path: Path) -> None:
     written(tmp_path / ".claude" / "settings.json", '{\n  "model": "opus"\n}\n')
     servers, settings = plan_install("project", tmp_path)

@@ -225,7 +225,7 @@ async def test_the_agent_finds_seed_and_temperature_and_none_of_our_settings(
 
 
 def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
-    settings = MattsSettings(allowed_commands="claude -p\nmy-agent --fast ;; other")
+    settings = MattsSettings(allowed_commands=("claude -p", "my-agent --fast", "other"))
     assert allowed_commands(settings) == (("claude", "-p"), ("my-agent", "--fast"), ("other",))
 
     def made(command: str, check: str | None = None) -> CommandRunner:

@@ -31,7 +31,7 @@ class Desk:
     def __init__(self, tmp_path: Path, names: tuple[ToolName, ...] = ALL, allowed: str = "") -> None:
         self.agent = Agent(tmp_path, "", notes="first", plan="second")
         (self.agent.folder / "out").symlink_to(tmp_path)
-        settings, environ = MattsSettings(allowed_commands=allowed), {"PATH": "/usr/bin:/bin"}
+        settings, environ = MattsSettings(allowed_commands=(allowed,)), {"PATH": "/usr/bin:/bin"}
         self.workplace = Workplace(self.agent.folder, tmp_path / "scratch", settings, environ)
         self.bench = ModelRunner(ScriptedChatModel([]), self.workplace, names)
         self.request = self.agent.request()
@@ -99,7 +99,7 @@ async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path
     ])  # fmt: skip
     agent = Agent(tmp_path, "")
     (agent.folder / "test_it.py").write_text("def test_it():\n    assert 'IT = 1' in open('it.py').read()\n")
-    settings = matts(allowed_commands=check, max_concurrency=1)
+    settings = matts(allowed_commands=[check], max_concurrency=1)
     spec = RunnerSpec(kind="model", folder="work", tools=ALL)
     async with opened(tmp_path, settings) as tools:
         runner = make_runner(spec, replace(tools, chat=chat), tmp_path, agent.scratch)

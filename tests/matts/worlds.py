@@ -117,7 +117,7 @@ class Agent:
         self.command = f"{sys.executable} -I {script}"
 
     def runner(self, settings: MattsSettings | None = None, check: str | None = None) -> CommandRunner:
-        allowed = "\n".join(filter(None, (self.command, check)))
+        allowed = tuple(filter(None, (self.command, check)))
         chosen = (settings or MattsSettings()).model_copy(update={"allowed_commands": allowed})
         return CommandRunner(self.command, Workplace(self.folder, self.scratch, chosen), check)
 

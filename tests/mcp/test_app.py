@@ -246,7 +246,9 @@ async def test_the_evidence_or_the_agent_judges_with_reasons_and_steps(connected
     assert json.loads(content.text)["verdict"]["judge"] == "agent"
 
 
-async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(connected: Connected, fixed: Task) -> None:
+async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
+    connected: Connected, fixed: Task, toolbox: Toolbox
+) -> None:
     async with connected() as caller:
         looked = await caller.call("judge_trajectory", **fixed, store=False)
         assert "trajectory_id" not in looked
@@ -254,6 +256,9 @@ async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(conn
         first = await caller.call("judge_trajectory", **fixed, agent_id="reviewer")
         second = await caller.call("judge_trajectory", **fixed, verdict="Failure", confidence=0.6)
         assert first["trajectory_id"] == second["trajectory_id"]
+        noted = await toolbox.store.events_of_kind(toolbox.scope, "judged", 9)
+        assert {each.subject_id for each in noted} == {first["trajectory_id"]}
+        assert [(each.data["task_id"], each.data["judge"]) for each in noted] == [("fix-1", "evidence")] * 2
         (task,) = (await caller.call("learn_from_trajectory", **fixed, agent_id="reviewer"))["tasks"]
         shown = await caller.call("manage_memories", action="get", ids=task["stored"])
     assert task["status"] == "learned"

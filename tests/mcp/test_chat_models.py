@@ -15,13 +15,15 @@ import pytest
 from forked import CLI, run
 from patience import STATIC
 from scripted_server import ScriptedServer, Turn, completion, error
+from served import fixed_task
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatMeter
+from swarm_memory.server.hosts.input import Given, read_one
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import opened_toolbox
-from swarm_memory.tools.judge.judge import AUDITED
+from swarm_memory.tools.judge.judge import AUDITED, judge_given
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
 from swarm_memory.tools.ports.records import Event
@@ -124,6 +126,21 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
 class _Yesterday:
     def now(self) -> datetime:
         return datetime.now(UTC) - timedelta(days=1)
+
+
+async def test_a_verdict_that_is_asked_for_is_audited_as_one_that_is_learned_from(
+    place: Location, settings: Settings
+) -> None:
+    task = fixed_task(id="fix-1")
+    (place.root / "task.json").write_text(json.dumps(task))
+    trajectory = await read_one(Given(str(place.root / "task.json")))
+    async with ScriptedServer(script()[:1] * 2) as server, bank(place, settings, [provider(server)]) as opened:
+        *_, looked_at = await judge_given(opened, trajectory, None, store=False)
+        assert (looked_at, await opened.store.events_of_kind(opened.scope, AUDITED, 9)) == (None, [])
+        *_, kept = await judge_given(opened, trajectory, None, store=True)
+        (audit,) = await opened.store.events_of_kind(opened.scope, AUDITED, 9)
+    assert audit.subject_id == kept
+    assert audit.data == {"model": "Success", "evidence": "Success", "combined": "Success", "judge": "openai:m"}
 
 
 async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(

@@ -38,7 +38,7 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
     root.mkdir()
     script = root / "agent.py"
     script.write_text(AGENT.format(root=str(root)))
-    allowed = f"sleep 60\n{sys.executable} -I {script}"
+    allowed = ("sleep 60", f"{sys.executable} -I {script}")
     return settings.model_copy(update={"matts": MattsSettings(allowed_commands=allowed, max_concurrency=1)})
 
 
@@ -142,7 +142,7 @@ async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollou
     ran, gate = place.root / "ran.txt", place.root / "gate"
     async with connected() as caller:
         begun = await caller.call(
-            "run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands.splitlines()[1], k=2
+            "run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands[1], k=2
         )
         with anyio.fail_after(HANG_S):
             while not (ran.exists() and len(ran.read_text()) == 2):

@@ -235,7 +235,7 @@ def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> No
         ('[{"provider":"claude_cli","model":["sk-pasted"]}]', r"chat\.providers\[0\]\.model in .*valid string"),
         ('["sk-pasted"]', r"chat\.providers\[0\] in .*valid dictionary"),
         ("sk-pasted", "must be a list of mappings.*as JSON"),
-        ('{"provider":"claude_cli"}', r"chat\.providers in .*valid tuple"),
+        ('{"provider":"claude_cli"}', "must be a list of mappings.*as JSON"),
     ],
 )
 def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(
@@ -252,6 +252,38 @@ def test_a_wrong_address_is_named_and_what_it_holds_is_not_repeated(key: str, tm
     with pytest.raises(ConfigError, match=rf"{key} in environment") as raised:
         resolve_settings(tmp_path, environ={variable(key): "htp://ada:hunter2@host/v1"})
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '["acme/*", "me/notes"]',
+        "\n    - acme/*\n    - me/notes",
+        '"acme/*;; me/notes"',
+        "|\n    acme/*\n\n    me/notes",
+    ],
+)
+def test_a_list_is_a_list_and_a_text_its_lines(given: str, own: Write, tmp_path: Path) -> None:
+    own(f"sources:\n  allow_github: {given}\n")
+    assert resolve_settings(tmp_path, environ={}).settings.sources.allow_github == ("acme/*", "me/notes")
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("sources: {allow_github: {acme: shop}}", r"sources\.allow_github in .* must be a list of texts"),
+        ("sources: {allow_github: [acme/*, 3]}", r"sources\.allow_github in .* must be a list of texts"),
+        ("matts: {allowed_commands: 3}", r"must be a list of texts, such as \[\"one\", \"two\"\] \(it is '3'\)"),
+        ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
+        ("retrieve: {k: [3]}", r"retrieve\.k in .* valid integer"),
+        ("storage: {db: [a]}", r"storage\.db in .* valid string"),
+        ("storage: [a]", r"storage in .* must be a mapping"),
+    ],
+)
+def test_the_error_says_which_form_is_wanted(given: str, complaint: str, own: Write, tmp_path: Path) -> None:
+    own(given)
+    with pytest.raises(ConfigError, match=complaint):
+        resolve_settings(tmp_path, environ={})
 
 
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:

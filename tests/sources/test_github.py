@@ -248,7 +248,7 @@ async def test_an_agent_reads_only_repositories_that_the_user_allowed(toolbox: T
     with pytest.raises(ConfigError, match=r"sources\.allow_github"):
         await index(toolbox, asked, Path("/nowhere"))
     assert api.requests == []
-    for allowed in ("acme/shop", "x/y;;acme/*", "*"):
+    for allowed in (("acme/shop",), ("x/y", "acme/*"), ("*",)):
         sources = toolbox.settings.sources.model_copy(update={"allow_github": allowed})
         settings = toolbox.settings.model_copy(update={"sources": sources})
         await check(replace(toolbox, settings=settings), asked, Path("/nowhere"))

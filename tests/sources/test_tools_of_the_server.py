@@ -104,7 +104,7 @@ async def test_a_path_that_leads_out_is_refused_also_through_a_link(place: Locat
         found = structure(await call("search_sources", query="password of the vault"))
     assert "does not exist" in said(missing)
     assert all("password" not in hit["text"] for hit in found["hits"])
-    async with connected(place, sources={"allowed_folders": f"/none;;{outside}"}) as call:
+    async with connected(place, sources={"allowed_folders": ("/none", str(outside))}) as call:
         done = structure(await call("index_sources", kind="document", path=str(outside)))
     assert done["result"]["location"] == str(outside)
 
@@ -130,7 +130,7 @@ async def test_servers_of_a_project_are_started_only_where_the_user_allows_it(pl
     assert refused.is_error
     assert "sources.allow_mcp_servers" in said(refused)
     assert not started.exists()
-    async with connected(place, sources={"allow_mcp_servers": str(place.root)}) as call:
+    async with connected(place, sources={"allow_mcp_servers": (str(place.root),)}) as call:
         done = structure(await call("index_sources", kind="tool"))
         found = structure(await call("search_sources", query="the sum of two numbers", kind="tool"))
     assert started.exists()

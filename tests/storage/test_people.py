@@ -112,7 +112,12 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
             assert {who for row, who in written.items() if row in ("o", ours.id)} == {None}
         events = await rows(store, "SELECT type, subject_id, person_id FROM events")
     by_ada = {(kind, subject) for kind, subject, who in events if who == ada.id}
-    assert by_ada == {("reasoning_memory.created", theirs.id), ("noted", "t"), ("reasoning_memory.retrieved", "rt_t")}
+    assert by_ada == {
+        ("judged", "tr_t"),
+        ("noted", "t"),
+        ("reasoning_memory.created", theirs.id),
+        ("reasoning_memory.retrieved", "rt_t"),
+    }
     assert len(events) == 2 * len(by_ada) + 2  # and what was archived, by nobody
 
 

@@ -43,6 +43,10 @@ class SuiteContext:
     keep: Callable[[SuiteResults], None]
     """Takes what has been measured so far: it is what is left of a run that is interrupted."""
 
+    def named(self, path: str) -> Path:
+        """Return the file or folder that an option names."""
+        return self.root / Path(path).expanduser()
+
 
 class SuiteOptions(Model):
     """What every suite takes."""

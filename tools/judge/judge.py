@@ -139,15 +139,19 @@ async def judge_given(
 ) -> tuple[Trajectory, Verdict, str | None]:
     """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id where both were stored.
 
-    It is for those who look before anything is learned: nothing counts as learned from what is stored. Raises as
+    It is for those who look before anything is learned: nothing counts as learned from what is stored. The events are
+    those of learning: that it was judged, and how a model's verdict stands beside the evidence's. Raises as
     `judge_in_full`, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    verdict = (await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)).verdict
+    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
     if not store:
-        return kept, verdict, None
+        return kept, judged.verdict, None
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
-    return kept, verdict, await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
+    trajectory_id = await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, judged.verdict)
+    if (audit := audit_event(trajectory_id, judged, toolbox.clock.now())) is not None:
+        await toolbox.store.add_event(toolbox.scope, audit)
+    return kept, judged.verdict, trajectory_id
 
 
 def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdict:

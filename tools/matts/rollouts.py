@@ -37,7 +37,6 @@ LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 0.2, 1.0  # parallel rollouts are spre
 NOTE = "NOTE:"
 _MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
-
 Former: TypeAlias = tuple[Trajectory, Verdict | None]
 """The attempt that a rollout refines, as it was judged."""
 
@@ -119,12 +118,13 @@ async def do_rollout(
     answer = RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
     with anyio.move_on_after(request.timeout_s + OVERDUE_S):
         answer = await runner.run(request)
+    is_done_now = runner.takes_notes
     rollout = Rollout(
         number=number,
         status=answer.status,
-        seed=request.seed,
-        temperature=request.temperature,
-        duration_s=round(time.monotonic() - began, 3),
+        seed=request.seed if is_done_now else None,
+        temperature=request.temperature if is_done_now else None,
+        duration_s=round(time.monotonic() - began, 3) if is_done_now else 0.0,
         error=one_line(redact(clean(answer.error)).text, _MAX_ERROR_CHARS) if answer.error else None,
     )
     if answer.trajectory is None:

@@ -26,7 +26,6 @@ FORMATS = (
     "standard input."
 )
 
-
 MONTH = timedelta(days=30.5)
 
 
@@ -131,6 +130,7 @@ async def post_task(
     outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
     reasons: Annotated[tuple[str, ...], "With --outcome: why; repeatable.", "--reason"] = (),
+    learns: Annotated[Literal["true", "false"], "false: --outcome alone counts.", "--judge-and-distill"] = "true",
 ) -> Row:
     """For agents without hooks: record what was done on a task and learn from it.
 
@@ -144,9 +144,9 @@ async def post_task(
     """
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
-    if file is None:
+    if file is None or learns == "false":
         if outcome is None:
-            raise click.UsageError("give --trajectory, --outcome, or both")
+            raise click.UsageError("give --trajectory, --outcome, or both; without judging --outcome is needed")
         return await operations.record_outcome(site, task_id, outcome, list(used), list(reasons))
     if used:
         raise click.UsageError("--used goes without --trajectory, which shows what was used")

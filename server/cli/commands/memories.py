@@ -4,7 +4,7 @@ into files that agents read.
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 from pydantic import Field
@@ -45,6 +45,7 @@ async def pre_task(
     task_id: Annotated[str, "Your id of the task; give it to post-task again."],
     query: Annotated[str, "The task, in its own words."],
     k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
+    wanted: Annotated[Literal["true", "false"], "false: print nothing.", "--retrieve-reasoningbank"] = "true",
 ) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
 
@@ -54,6 +55,8 @@ async def pre_task(
     Example:
       swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
     """
+    if wanted == "false":
+        raise click.exceptions.Exit(0)
     return await operations.retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, configuration, examined, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, left_alone, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
@@ -75,6 +75,7 @@ def install(
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
+        from swarm_memory.server.cli.agents import configuration
         from swarm_memory.server.hosts.settings import server_command
 
         where, text = configuration(client, server_command(), invocation.root)
@@ -142,6 +143,7 @@ def uninstall(
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
+    say_findings(finding for agent in agents for finding in left_alone(agent, root))
     for agent in all_agents():
         for left in agent.installed_scopes(root):
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.host import Said
@@ -37,7 +37,6 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 """What an output without any of it is no failed command's. Its hooks do not learn how a command ended."""
-
 
 _TABLE = f"mcp_servers.{SERVER_NAME}"
 _PASSED_ON = ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWARM_MEMORY_DB", "SWARM_MEMORY_DISABLED")
@@ -105,7 +104,7 @@ class CodexCLI(InstalledHost):
         for path in (self.places(scope, root).hooks for scope in self.scopes):
             for event, groups in object_at(object_of(path), "hooks").items():
                 snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-                for number, group in enumerate(groups):
+                for number, group in enumerate(cast(list[Any], groups) if isinstance(groups, list) else ()):
                     # It follows the links of a folder that CODEX_HOME names.
                     keys = tuple(f"{each}:{snake}:{number}:" for each in (path, real_path(path)))
                     count += count_ours([group]) > 0 and not any(key.startswith(keys) for key in known)

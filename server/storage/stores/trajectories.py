@@ -112,7 +112,9 @@ class Trajectories(Journal):
         scope_id = make_scope(connection, scope)
         before = _SQL.row(connection, "judged_before", scope_id, trajectory.task_id, trajectory.content_digest)
         kept_id = trajectory_id if before is None else str(before[0])
-        add_trajectory(connection, scope_id, kept_id, trajectory, verdict, datetime.now(UTC))
+        now, said = datetime.now(UTC), verdict.model_dump(mode="json", include={"label", "confidence", "judge"})
+        add_trajectory(connection, scope_id, kept_id, trajectory, verdict, now)
+        log_event(connection, scope_id, "judged", kept_id, {"task_id": trajectory.task_id} | said, now)
         return kept_id
 
     @reads

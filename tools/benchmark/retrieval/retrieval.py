@@ -264,7 +264,8 @@ class RetrievalRun:
 async def measure(context: SuiteContext, options: RetrievalOptions, others: Others = lambda stack: ()) -> SuiteResults:
     """Measure the systems on the dataset. Raises `InputError`, `ConfigError`, `StorageError`."""
     skipped: list[str] = []
-    whole = await anyio.to_thread.run_sync(_load, context, options, skipped)
+    path = None if options.path is None else context.named(options.path)
+    whole = await anyio.to_thread.run_sync(load, options.dataset, path, skipped)
     dataset = cut(whole, split=options.split, limit=options.limit)
     if options.foreign is not None:
         dataset = with_foreign(dataset, await anyio.to_thread.run_sync(_foreign, context, options.foreign))
@@ -279,18 +280,13 @@ async def measure(context: SuiteContext, options: RetrievalOptions, others: Othe
     raise failed
 
 
-def _load(context: SuiteContext, options: RetrievalOptions, skipped: list[str]) -> Dataset:
-    path = None if options.path is None else context.root / Path(options.path).expanduser()
-    return load(options.dataset, path, skipped)
-
-
 def _foreign(context: SuiteContext, named: str) -> Sequence[str] | None:
     if named == "others":
         return None
     if named == "shipped":
         shipped = files("swarm_memory.tools.benchmark").joinpath("data", "foreign_queries.txt")
         return shipped.read_text(encoding="utf-8").splitlines()
-    lines = read_text(context.root / Path(named).expanduser()).splitlines()
+    lines = read_text(context.named(named)).splitlines()
     return [line for line in lines if line.strip()]
 
 

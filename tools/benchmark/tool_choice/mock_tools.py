@@ -7,17 +7,22 @@ look like those of a search and never speak of quality.
 """
 
 import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import DatasetInfo
-from swarm_memory.schema.errors import ModelAnswerInvalid
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
+from swarm_memory.tools.benchmark.retrieval.datasets import parsed
+from swarm_memory.tools.benchmark.retrieval.retrieval import read_text
+from swarm_memory.tools.benchmark.suite import checked
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
@@ -67,24 +72,33 @@ class Asked(NamedTuple):
 class QuestionSet(NamedTuple):
     """The questions of a run: those that are trained on, and those that are tested on."""
 
+    name: str
     train: tuple[Asked, ...]
     test: tuple[Asked, ...]
 
     @property
     def info(self) -> DatasetInfo:
         """What the run says of its data."""
-        hashed = digest([[list(each) for each in part] for part in self])
-        return DatasetInfo(name="own questions", hash=hashed, items=len(self.train), questions=len(self.test))
+        hashed = digest([[list(each) for each in part] for part in (self.train, self.test)])
+        return DatasetInfo(name=self.name, hash=hashed, items=len(self.train), questions=len(self.test))
 
 
-def own_questions(per_level: int | None = None) -> QuestionSet:
-    """Return the questions that ship, at most `per_level` of each level."""
-    text = files("swarm_memory.tools.benchmark").joinpath("data", "tool_questions.json").read_text(encoding="utf-8")
-    parts: dict[str, dict[Level, list[str]]] = json.loads(text)
-    return QuestionSet(*(
-        tuple(Asked(each, level) for level in LEVELS for each in parts[part][level][:per_level])
-        for part in QuestionSet._fields
-    ))  # fmt: skip
+_FILE = TypeAdapter(dict[str, dict[str, tuple[str, ...]]])
+
+
+def questions_of(path: Path | None = None, per_level: int | None = None) -> QuestionSet:
+    """Return the questions of a file, at most `per_level` of each level; None: those that ship. Raises `InputError`.
+
+    The file is like ReMe's `query.json`: `{train, test}`, each `{simple, moderate, complex}` with a list of texts.
+    """
+    shipped = files("swarm_memory.tools.benchmark").joinpath("data", "tool_questions.json")
+    name, text = ("own questions", shipped.read_text("utf-8")) if path is None else (path.name, read_text(path))
+    given = checked(_FILE, parsed(text, name), name)
+    parts = [{level: given.get(part, {}).get(level, ()) for level in LEVELS} for part in ("train", "test")]
+    if not all(found for part in parts for found in part.values()):
+        raise InputError(f"{name}: train and test must each have texts in the lists {', '.join(LEVELS)}")
+    train, test = (tuple(Asked(each, level) for level in LEVELS for each in part[level][:per_level]) for part in parts)
+    return QuestionSet(name, train, test)
 
 
 BUSY = "Error: Service busy, please try again later"
@@ -212,19 +226,11 @@ class ChatChooser:
     async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
         """Return the name of a tool. Raises `ModelError`."""
         listed = "\n".join(f"- {tool}: {DESCRIPTION}" for tool in tools)
-        answer, _ = await ask(
-            self._model,
-            render(
-                load_prompt(PROMPT),
-                given={"tools": listed},
-                untrusted={"guidance": guidance or "(none)", "question": question},
-            ),
-            _Choice,
-            purpose=PROMPT,
-            effort=Effort(
-                timeout_s=self._timeout_s, seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1
-            ),
-        )
+        untrusted = {"guidance": guidance or "(none)", "question": question}
+        prompt = render(load_prompt(PROMPT), given={"tools": listed}, untrusted=untrusted)
+        number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1
+        effort = Effort(timeout_s=self._timeout_s, seed=number)
+        answer, _ = await ask(self._model, prompt, _Choice, purpose=PROMPT, effort=effort)
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(answer.reason)
         if answer.tool.strip() not in tools:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import anyio
+import anyio.to_thread
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
@@ -31,7 +31,7 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     GuidanceReader,
     QuestionSet,
     SearchAnswer,
-    own_questions,
+    questions_of,
     search,
 )
 from swarm_memory.tools.text.tokens import count_tokens
@@ -49,6 +49,7 @@ class ToolSuiteOptions(SuiteOptions):
 
     epochs: int = Field(default=3, ge=1, le=100, description="Each draws its calls again; what was trained stays")
     per_level: int | None = Field(default=None, ge=1, description="Questions of each level at most; default: all")
+    path: str | None = Field(default=None, description="Questions as in ReMe's query.json; default: those that ship")
     chooser: Literal["auto", "model", "reader"] = Field(
         default="auto",
         description="model: the chat model; reader: a reader of the guidance's text; auto: the model if there is one",
@@ -213,7 +214,8 @@ def _logged(call_id: str, asked: Asked, tool: str, answer: SearchAnswer) -> Logg
 
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
-    questions = own_questions(options.per_level)
+    file = None if options.path is None else bench.named(options.path)
+    questions = await anyio.to_thread.run_sync(questions_of, file, options.per_level)
     bank = bench.toolbox
     if options.chooser == "model" and bank.chat is None:
         raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")

@@ -1,0 +1,226 @@
+"""Operations of an API that is indexed, called by name against a local server: what is sent, and what is refused."""
+
+import json
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Asked, Loopback, Reply
+from shell import Shell, project, swarm
+
+from swarm_memory.schema.errors import InputError, NotFoundError, SourceUnavailable
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources import api_calls
+from swarm_memory.server.sources.api_calls import ApiToolbox, request_of
+from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
+from swarm_memory.server.sources.openapi import parse_api
+from swarm_memory.tools.toolbox import Toolbox
+
+__all__ = ["project", "swarm"]
+
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
+
+Json = dict[str, Any]
+
+ENDPOINTS: dict[str, Any] = {
+    "search/products": {
+        "description": "Find products within a budget",
+        "parameters": [
+            {"name": "q", "type": "str", "description": "Words", "required": True},
+            {"name": "max_price", "type": "float"},
+            {"name": "in_stock", "type": "BOOLEAN"},
+        ],
+    },
+    "product/{sku}": {"description": "One product", "parameters": [{"name": "sku", "type": "str"}]},
+}
+"""The shape of AutoAgent's chapter on RapidAPI."""
+
+
+class Shop(Loopback):
+    """An API that answers what it was asked, or what a test says of a path."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.replies: dict[str, Reply] = {}
+        self.gate = threading.Event()
+        self.listen()
+
+    def reply(self, asked: Asked) -> Reply:
+        self.asked.append(asked)
+        body = {"method": asked.method, "path": asked.path, "body": asked.body.decode()}
+        return self.replies.get(asked.path, Reply(200, json.dumps(body).encode()))
+
+    def answer(self, to: BaseHTTPRequestHandler, asked: Asked) -> None:
+        if asked.path.endswith("/slow"):
+            self.gate.wait(30)
+        super().answer(to, asked)
+
+
+@pytest.fixture
+def shop() -> Generator[Shop]:
+    with Shop() as running:
+        yield running
+        running.gate.set()
+
+
+def openapi(url: str) -> str:
+    """Return a description in OpenAPI: reading by id, making, and a path that is slow."""
+    item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    tags = {"name": "tag", "in": "query", "schema": {"type": "array", "items": {"type": "string"}}}
+    trace = {"name": "X-Trace", "in": "header", "schema": {"type": "string", "maxLength": 9}}
+    made = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    body = {"required": True, "content": {"application/json": {"schema": made}}}
+    paths: Json = {
+        "/items/{id}": {"get": {"operationId": "getItem", "parameters": [item, tags, trace]}},
+        "/items": {"post": {"operationId": "addItem", "requestBody": body}},
+        "/slow": {"get": {}},
+    }
+    return json.dumps({"openapi": "3.1.0", "info": {"title": "Shop"}, "servers": [{"url": url}], "paths": paths})
+
+
+async def indexed(toolbox: Toolbox, folder: Path, text: str) -> ApiToolbox:
+    (folder / "api.json").write_text(text, encoding="utf-8")
+    done = await index(toolbox, IndexRequest(kind="api", path="api.json"), folder, Leave(any_folder=True))
+    assert done.faults == ()
+    return ApiToolbox(toolbox, {"authorization": "Bearer key"}, "127.0.0.1")
+
+
+async def test_an_operation_is_called_with_its_arguments_where_they_belong(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop
+) -> None:
+    api = await indexed(toolbox, tmp_path, openapi(f"{shop.url}/v1/"))
+    got = await api.call("getItem", {"id": "../a b/%2e?x#y", "tag": ["red", "b&w"], "X-Trace": "t1"})
+    assert (got.status, got.content_type) == (200, "application/json")
+    assert json.loads(got.text)["path"] == "/v1/items/..%2Fa%20b%2F%252e%3Fx%23y?tag=red&tag=b%26w"
+    assert (shop.asked[0].headers["x-trace"], shop.asked[0].headers["authorization"]) == ("t1", "Bearer key")
+    made = json.loads((await api.call("addItem", {"body": {"name": "lamp"}})).text)
+    assert (made["method"], json.loads(made["body"])) == ("POST", {"name": "lamp"})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaint"),
+    [
+        ("getItem", {}, "'id' is a required property"),
+        ("getItem", {"id": 3}, "id: 3 is not of type 'string'"),
+        ("getItem", {"id": ".."}, r"id is '..' and goes into the path"),
+        ("getItem", {"id": "1", "tag": "red"}, "is not of type 'array'"),
+        ("getItem", {"id": "1", "X-Trace": "a" * 10}, "too long"),
+        ("getItem", {"id": "1", "X-Trace": "a\r\nb: c"}, "gave no answer that can be read"),
+        ("getItem", {"id": "1", "limit": 3}, "it takes no limit: id, tag, X-Trace"),
+        ("addItem", {"body": {"title": "lamp"}}, "body: 'name' is a required property"),
+        ("dropItems", {}, "no operation is called 'dropItems'"),
+    ],
+)
+async def test_arguments_that_the_schema_refuses_are_not_sent(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, name: str, arguments: Json, complaint: str
+) -> None:
+    api = await indexed(toolbox, tmp_path, openapi(shop.url))
+    with pytest.raises((InputError, NotFoundError, SourceUnavailable), match=complaint):
+        await api.call(name, arguments)
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "/v1", "file:///etc/passwd", "ftp://x.example", "//x.example", "https://user@x.example", "https://{host}/v1"],
+)
+def test_an_address_that_is_none_is_asked_for(url: str) -> None:
+    (_, operation, _) = parse_api("api.json", openapi(url).encode())
+    with pytest.raises(InputError, match="has no address that can be asked"):
+        request_of(operation, {"body": {"name": "lamp"}}, {})
+
+
+@pytest.mark.parametrize(
+    "path", ["@evil.example/x", "//evil.example/x", "https://evil.example/x", "/a/../../x", "/a?b", "\\x"]
+)
+def test_a_path_leads_to_no_other_host(path: str) -> None:
+    data: Json = {"method": "GET", "path": path, "servers": ["https://api.example/v1"]}
+    operation = Passage(kind="api", group="api.json", position=0, title="x", data=data)
+    try:
+        request = request_of(operation, {}, {})
+    except InputError:
+        return
+    assert (request.url.host, request.url.scheme) == ("api.example", "https")
+    assert request.url.path.startswith("/v1/")
+
+
+def test_a_schema_of_a_description_fetches_nothing_and_takes_no_time() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"q": {"in": "query", "pattern": "^(a+)+$", "$ref": "http://x.example/s"}},
+    }
+    data: Json = {"method": "GET", "path": "/", "servers": ["https://api.example"], "input_schema": schema}
+    operation = Passage(kind="api", group="api.json", position=0, title="x", data=data)
+    assert request_of(operation, {"q": "a" * 60 + "!"}, {}).url.query.startswith(b"q=aaa")
+    wrong = operation.model_copy(update={"data": data | {"input_schema": {"type": "nothing"}}})
+    with pytest.raises(InputError, match="holds no JSON schema"):
+        request_of(wrong, {}, {})
+
+
+async def test_an_answer_is_bounded_and_a_redirection_is_one(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = await indexed(toolbox, tmp_path, openapi(shop.url))
+    shop.replies["/items/1"] = Reply(302, b"", {"location": "http://127.0.0.1:1/elsewhere"})
+    assert (await api.call("getItem", {"id": "1"})).status == 302
+    shop.replies["/items/2"] = Reply(200, b"word " * 400_000, {})
+    long = await api.call("getItem", {"id": "2"})
+    assert len(long.text) < 4 * toolbox.settings.output.max_tokens + 100
+    assert "characters left out" in long.text
+    assert long.text.endswith("[cut off after 1,000,000 bytes]")
+    shop.replies["/items/3"] = Reply(500, b"\0\1\2", {})
+    broken = await api.call("getItem", {"id": "3"})
+    assert (broken.status, broken.text) == (500, "(3 bytes that are no text)")
+    monkeypatch.setattr(api_calls, "TIMEOUT_S", 0.05)
+    with pytest.raises(SourceUnavailable, match="gave no answer"):
+        await api.call("GET /slow", {})
+
+
+def test_endpoints_in_rapidapis_shape_are_indexed_found_and_called(
+    swarm: Shell, project: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "shop.json").write_text(json.dumps({"base_url": f"{shop.url}/api", "endpoints": ENDPOINTS}))
+    (project / "bare.json").write_text(json.dumps(ENDPOINTS))
+    assert swarm("sources", "index", "shop.json", "--json").json["kind"] == "api"
+    (hit, *_) = swarm("sources", "search", "what can I buy for my budget", "--json").json["hits"]
+    assert (hit["title"], hit["kind"], hit["use"]["method"]) == ("search/products", "api", "GET")
+    assert hit["use"]["input_schema"]["properties"]["in_stock"]["type"] == "boolean"
+    call = ("sources", "call", "search/products", "--header", "X-RapidAPI-Key=SHOP_KEY", "--arguments")
+    assert swarm(*call, '{"q": "lamp"}').err.endswith("X-RapidAPI-Key: the variable behind = is not set\n")
+    monkeypatch.setenv("SHOP_KEY", "k-1")
+    for elsewhere in ((), ("--host", "shop.example")):
+        refused = swarm(*call, '{"q": "lamp"}', *elsewhere)
+        assert (refused.code, "search/products is at 127.0.0.1" in refused.err) == (2, True)
+    assert shop.asked == []
+    call = (*call[:3], "--host", "127.0.0.1", *call[3:])
+    called = swarm(*call, '{"q": "lamp", "max_price": 9.5, "in_stock": true}', "--json")
+    assert json.loads(called.json["text"])["path"] == "/api/search/products?q=lamp&max_price=9.5&in_stock=true"
+    assert shop.asked[0].headers["x-rapidapi-key"] == "k-1"
+    assert "k-1" not in called.out
+    one = swarm("sources", "call", "product/{sku}", "--arguments", '{"sku": "a/b"}', "--json").json
+    assert one["url"] == f"{shop.url}/api/product/a%2Fb"
+    assert swarm(*call, '{"max_price": 3}').code == 2
+    assert swarm(*call, "[]").code == 2
+    (project / "again").mkdir()
+    (project / "again" / "shop.json").write_bytes((project / "shop.json").read_bytes())
+    swarm("sources", "index", "again")
+    assert swarm(*call, '{"q": "lamp"}').code == 0, "the same description twice is one"
+    swarm("sources", "index", "bare.json")
+    assert "several operations are called" in swarm(*call, '{"q": "lamp"}').err
+    for location in ("shop.json", "again"):
+        swarm("sources", "list", "--remove", location)
+    assert "has no address that can be asked" in swarm(*call, '{"q": "lamp"}').err
+
+
+def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(swarm: Shell, project: Path) -> None:
+    half = {**ENDPOINTS, "product/details": {"description": "without parameters"}}
+    (project / "half.json").write_text(json.dumps(half))
+    (project / "paths.yaml").write_text("paths:\n  /items:\n    get: {summary: Items}\n")
+    (project / "notes.json").write_text('{"title": "Notes"}')
+    for name, is_named in (("half.json", True), ("paths.yaml", True), ("notes.json", False)):
+        done = swarm("sources", "index", name, "--json").json
+        assert done["kind"] == "document"
+        assert any(f"{name} looks like a description of an API" in notice for notice in done["notices"]) == is_named
