@@ -25,7 +25,7 @@ from swarm_memory.tools.tool_memory.log import (
     asked_of,
     input_tokens,
     is_looking,
-    opening_token,
+    opening_tokens,
     show_value,
     similarity,
 )
@@ -187,10 +187,10 @@ async def spaced(
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
     """Return the tokens by which a call is found: of its task and its arguments, never of what it returned.
 
-    The first one says what the request begins with, as `opening_token` does.
+    The first ones say what the request begins with, as `opening_tokens` does.
     """
     asked = asked_of(arguments_of(kept.call.input)) or kept.call.task or ""
-    both = (*opening_token(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
+    both = (*opening_tokens(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
     return tuple(dict.fromkeys(both))[:MAX_INDEXED]
 
 
