@@ -154,8 +154,9 @@ async def test_free_text_of_an_argument_is_never_shown(toolbox: Toolbox) -> None
         return made(tool="deploy", input=given, session_id=f"s{number}", create_time=at(10 * number + ok))
 
     calls = [described("Ship", "fast", n, ok=False) for n in range(6)]
-    calls += [described("Ship once more please", "safe", n, ok=True) for n in range(6)]
+    calls += [described("Try it again with other settings", "safe", n, ok=True) for n in range(6)]
     (error,) = (await guidelines_of(toolbox, *calls)).errors
+    assert "description" not in error
     assert error.endswith('6 of 6 times the call with `mode` = "safe" instead of "fast" went through')
 
 

@@ -274,9 +274,8 @@ def _tool(memory: ToolMemory, budget: int) -> str:
     new = f" Not in this summary yet: {counted(memory.new_calls, 'newer call')}." if memory.new_calls else ""
     summary = memory.summary
     body = _guidelines("", summary.guidelines) or "These calls taught nothing that can be said."
-    parts = [f"success {_rate(summary.success_rate)}"]
-    if summary.score is not None:
-        parts.append(f"score {_rate(summary.score)}")
+    rates = (("success", summary.success_rate), ("score", summary.score))
+    parts = [f"{name} {_rate(measure)}" for name, measure in rates if measure is not None]
     for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
         if measure is not None:
             parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")

@@ -73,14 +73,10 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
         return [kept_call(each, scope, toolbox.settings, now) for each in portion]
 
-    ids = [_ids(each) for each in logged]
-    asked = [(session_id or "", call_id) for session_id, call_id in ids if call_id is not None]
+    ids = [(session_id or "", call_id) for session_id, call_id in map(_ids, logged)]
+    asked = [(session_id, call_id) for session_id, call_id in ids if call_id is not None]
     known = await store.known_calls(scope, asked) if asked else set[tuple[str, str]]()
-    new = [
-        each
-        for each, (session_id, call_id) in zip(logged, ids, strict=True)
-        if (session_id or "", call_id) not in known
-    ]
+    new = [each for each, its in zip(logged, ids, strict=True) if its not in known]
     kept: list[ToolCall] = []
     for start in range(0, len(new), PORTION):
         kept += await asyncio.to_thread(keep, new[start : start + PORTION])
@@ -244,7 +240,6 @@ _ASKING = frozenset({
     "text", "pattern",
 })  # fmt: skip
 COMMANDS = frozenset({"command", "cmd", "script", "shell"})
-MIN_PROSE_WORDS = 3
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _MAX_OPENING = 20
@@ -276,16 +271,22 @@ def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
     return bool(asked_of(arguments)) or LOOKING_TOOL.search(tool_name.rpartition("__")[2]) is not None
 
 
-def input_tokens(text: str) -> tuple[str, ...]:
-    """Return the distinct tokens of the values of a call's input; names of arguments say nothing of the task."""
-    return query_tokens(" ".join(_strings(arguments_of(text))))
+def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:
+    """Return the distinct tokens of the values of a call's input, with or without free text beside what it asks for;
+    names of arguments say nothing of the task.
+    """
+    given = arguments_of(text).items()
+    values = [each for name, each in given if with_prose or name.lower() in _ASKING or not is_prose(name, each)]
+    return query_tokens(" ".join(_strings(values)))
 
 
 def similarity(text: str, other: str) -> float:
-    """Return how alike two inputs are: shared tokens over all (Jaccard); 1 for equal ones, whatever their ids."""
+    """Return how alike two inputs are: shared tokens over all (Jaccard), those of descriptions and other free text left
+    out; 1 for equal ones, whatever their ids.
+    """
     if signature(text) == signature(other):
         return 1.0
-    own, others = set(input_tokens(text)), set(input_tokens(other))
+    own, others = (set(input_tokens(each, with_prose=False)) for each in (text, other))
     return len(own & others) / len(own | others) if own | others else 0.0
 
 
@@ -327,8 +328,8 @@ def show_value(name: str, value: JsonValue) -> str:
 
 
 def is_prose(name: str, value: JsonValue) -> bool:
-    """Return whether an argument holds free text, of which no other call can learn: three words, and no command."""
-    return isinstance(value, str) and name.lower() not in COMMANDS and len(value.split()) >= MIN_PROSE_WORDS
+    """Return whether an argument holds free text, of which no other call can learn: three words or more, no command."""
+    return isinstance(value, str) and name.lower() not in COMMANDS and len(value.split()) > 2
 
 
 def difference(before: str, after: str, without: Collection[str] = ()) -> str:
