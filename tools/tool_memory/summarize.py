@@ -282,9 +282,8 @@ async def summarize_tool_memory(
             on_progress(len(outcomes), len(memories))
 
     due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
-    for memory in memories:
-        if memory not in due:
-            outcomes[memory.totals.tool_name] = ToolOutcome(memory.totals.tool_name, "skipped")
+    skipped = known - {memory.totals.tool_name for memory in due}
+    outcomes |= {name: ToolOutcome(name, "skipped") for name in skipped}
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     count = Counter(each.status for each in tools)
