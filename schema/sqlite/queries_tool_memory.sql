@@ -162,7 +162,7 @@ SELECT doc FROM tool_call_terms WHERE term = ?;
 
 -- name: similar_calls
 -- Give evaluated calls that share words with a query, the best match first.
-SELECT c.tool_name, e.score, f.tokens
+SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
 FROM (SELECT rowid, tokens FROM tool_call_fts WHERE tool_call_fts MATCH :expression ORDER BY rank LIMIT :limit) AS f
 CROSS JOIN tool_calls AS c ON c.seq = f.rowid
 CROSS JOIN tool_call_evaluations AS e ON e.seq = f.rowid
@@ -170,7 +170,7 @@ WHERE e.score IS NOT NULL AND c.scope_id = :scope_id;
 
 -- name: evaluated_calls
 -- Give the evaluated calls of tools, or of all.
-SELECT c.tool_name, e.score, f.tokens
+SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
 FROM tool_calls AS c
 CROSS JOIN tool_call_evaluations AS e ON e.seq = c.seq
 CROSS JOIN tool_call_fts AS f ON f.rowid = c.seq

@@ -57,8 +57,8 @@ async def answer(client: Client, tool: str, **arguments: Any) -> CallToolResult:
 
 async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
-        logged = await answer(client, "log_tool_call", calls=[call(), failed()])
-        assert logged.structured_content == {"logged": 2, "known": 0, "tools": ["search"]}
+        logged = await answer(client, "log_tool_call", calls=[*[call()] * 4, failed()])
+        assert logged.structured_content == {"logged": 5, "known": 0, "tools": ["search"]}
         given = (await answer(client, "summarize_tool_memory")).structured_content
         assert given is not None
         assert given["status"] == "completed"
@@ -69,12 +69,12 @@ async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path
         assert "## `search`" in found["markdown"]
         ranked = (await answer(client, "retrieve_tool_memory", task="weather in Rome")).structured_content
         assert ranked is not None
-        assert ranked["ranked"][0]["tool_name"] == "search"
+        assert (ranked["ranked"][0]["tool_name"], ranked["ranked"][0]["similar_calls"]) == ("search", 5)
         faulty = await answer(client, "log_tool_call", calls=[{"tool_name": "x"}])
         assert faulty.is_error
         status = (await answer(client, "memory_status")).structured_content
         assert status is not None
-        assert status["tools"].startswith("1 tool, 2 calls (2 kept, 0 not evaluated)")
+        assert status["tools"].startswith("1 tool, 5 calls (5 kept, 0 not evaluated)")
 
 
 def test_the_command_line_logs_shows_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,12 +85,12 @@ def test_the_command_line_logs_shows_and_forgets(tmp_path: Path, monkeypatch: py
         assert done.exit_code == 0, done.output
         return done.output
 
-    lines = "\n".join(json.dumps(each) for each in (call(), failed()))
-    assert json.loads(run("log", "--json", given=lines)) == {"logged": 2, "known": 0, "tools": ["search"]}
+    lines = "\n".join(json.dumps(each) for each in (*[call()] * 4, failed()))
+    assert json.loads(run("log", "--json", given=lines)) == {"logged": 5, "known": 0, "tools": ["search"]}
     assert "Successfully processed 1 tool memories: 1 summarized, 0 skipped" in run("list", "--summarize")
     assert "## `search`" in run("show", "search")
     assert "1. `search`" in run("show", "--task", "weather in Rome")
-    assert json.loads(run("list", "--json"))["tools"][0]["calls"] == 2
+    assert json.loads(run("list", "--json"))["tools"][0]["calls"] == 5
     assert json.loads(run("forget", "--tool", "*", "--yes", "--json", of="memories")) == {"forgotten": 1}
     assert run("list").startswith("tools: none")
 

@@ -17,11 +17,11 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: int, n: int) -> Interval:
-    """Return a rate with its score interval (Wilson 1927). `n` must be positive."""
-    rate, z2 = successes / n, Z * Z
+def wilson(successes: int, n: int, z: float = Z) -> Interval:
+    """Return a rate with its score interval (Wilson 1927), of `z` deviations. `n` must be positive."""
+    rate, z2 = successes / n, z * z
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    half = z * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return Interval(rate, max(0.0, centre - half), min(1.0, centre + half))
 
 
@@ -49,6 +49,6 @@ def difference(first: Interval, other: Interval) -> Interval:
     return Interval(value, value - below, value + above)
 
 
-def rate_difference(successes: int, n: int, other_successes: int, other_n: int) -> Interval:
+def rate_difference(successes: int, n: int, other_successes: int, other_n: int, z: float = Z) -> Interval:
     """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
-    return difference(wilson(successes, n), wilson(other_successes, other_n))
+    return difference(wilson(successes, n, z), wilson(other_successes, other_n, z))

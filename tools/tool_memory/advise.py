@@ -16,8 +16,8 @@ from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.tool_memory.evaluate import as_read
-from swarm_memory.tools.tool_memory.log import OPENING, opening_token, read_names
-from swarm_memory.tools.tool_memory.summarize import Counts, news_of
+from swarm_memory.tools.tool_memory.log import OPENING, opening_tokens, read_names
+from swarm_memory.tools.tool_memory.summarize import MIN_CALLS, MIN_SESSIONS, Counts, news_of, screened
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import Signature
 
@@ -39,9 +39,6 @@ COVERAGE_SHARE = 0.8
 PRIOR_STRENGTH = 2.0
 """How many similar calls the tool's own rate weighs."""
 
-NAMED_REACH = 0.2
-"""The least reach of a tool that was named: who names it means it for the task."""
-
 GUIDANCE_TOKENS = 1500
 """Of what is retrieved at once."""
 
@@ -62,13 +59,13 @@ class Experience(NamedTuple):
 
     tool_name: str
     rank: float
-    """Expected success times how near its nearest calls are: 1 for near enough, 0 for nothing alike."""
+    """Expected success; where no tools were named, times how near the nearest calls are: 1 for near enough."""
     expected_success: float
     """Posterior mean for the task."""
     similar: Counts
     """Calls that fit the task."""
     begin_alike: Counts
-    """Calls whose request begins with the same word as the task."""
+    """Calls whose request begins with the same two words as the task; where there are none, with the same word."""
     overall: Counts
 
 
@@ -84,7 +81,7 @@ class ToolGuidance(NamedTuple):
     experience: tuple[Experience, ...] = ()
     """For a task: the tools, best first; empty where no call was similar."""
     unlikely: tuple[str, ...] = ()
-    """For a task: tools that were called for other things alone, those first that did well."""
+    """For a task: tools that were called for other things, or too seldom; those first that did well."""
 
 
 async def retrieve_tool_memory(
@@ -100,10 +97,8 @@ async def retrieve_tool_memory(
         raise InputError("name tools, or give a task to find the tool for, or both")
     if task and task.strip():
         return await _for_task(toolbox, clean(task[:MAX_TASK_CHARS]), names)
-    memories = [
-        memory.model_copy(update={"new_calls": await news_of(toolbox, memory)})
-        for memory in await toolbox.store.tool_memory.memories(toolbox.scope, names)
-    ]
+    found = await _memories(toolbox, names)
+    memories = [each.model_copy(update={"new_calls": await news_of(toolbox, each)}) for each in found]
     known = {memory.totals.tool_name for memory in memories}
     unknown = tuple(name for name in names or () if name not in known)
     text = of_tools(memories, unknown, GUIDANCE_TOKENS)
@@ -111,10 +106,16 @@ async def retrieve_tool_memory(
     return ToolGuidance(text, tuple(memories), unknown, reason)
 
 
+async def _memories(toolbox: Toolbox, names: Sequence[str] | None) -> list[ToolMemory]:
+    """Return what is known of tools, without what would not stand as a memory, whichever version summarized it."""
+    found = await toolbox.store.tool_memory.memories(toolbox.scope, names)
+    return await asyncio.to_thread(lambda: [each.model_copy(update={"summary": screened(each)}) for each in found])
+
+
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
-    tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_token(task))
+    tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_tokens(task))
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
+    memories = await _memories(toolbox, names)
     overall = {memory.totals.tool_name: Counts(memory.totals.good, memory.totals.evaluated) for memory in memories}
     ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
     unknown = tuple(name for name in names or () if name not in overall)
@@ -131,7 +132,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
             text += f" What is known of these tools otherwise:\n\n{of_tools(shown, unknown, GUIDANCE_TOKENS - 20)}"
     if others:
         listed = "; ".join(f"{name_of(tool)} ({overall[tool]} went well)" for tool in others)
-        text += f"\n\nUnlikely to fit, for they were called for other things: {listed}."
+        text += f"\n\nCalled for other things, or too seldom to say: {listed}."
     return ToolGuidance(text, shown, unknown, reason, tuple(ranked), tuple(others))
 
 
@@ -146,23 +147,27 @@ def rank_tools(
         K(s) = exp(-(1 - s)² / 2h²)          s: likeness of call and task, h = 0.35
         a = c·r + sum K(s_i)·y_i,   b = c·(1 - r) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
 
-    with r the tool's smoothed overall rate and c = 2. Reach is the mean likeness of its three nearest fitting calls
-    over 0.5, at most 1. A tool with no call that fits is not ranked: of that there is no experience. Of tools that are
-    `named` as fit for the task, r is the rate of the calls that begin with the same word, with c calls at the overall
-    rate beside them; one with such a call is ranked too, and none has less than a fifth of the reach.
+    with r the tool's smoothed overall rate and c = 2. Rank is that mean times the reach: the mean likeness of the three
+    nearest fitting calls over 0.5, at most 1. A tool with no call that fits is not ranked, nor one of fewer than five
+    evaluated calls or two sessions. Tools that are `named` can all do the task, so rank is the mean alone, and one with
+    a call that begins as the task does is ranked too. Their r is the rate of the calls that begin with the same two
+    words, beside c calls at the rate of those that begin with the same word, and these beside c at the overall rate:
+    "how many" and "how does" ask for different things, and a word says something where no pair does.
     """
-    opening = next((token for token in tokens if token.startswith(OPENING)), "")
+    openings = [token for token in tokens if token.startswith(OPENING)]
     weights = _idf([token for token in tokens if not token.startswith(OPENING)], past)
     by_tool: dict[str, list[_Past]] = {}
     for call in past.calls:
         own = call.tokens.split()
         words = [token for token in own if not token.startswith(OPENING)]
-        found = _Past(likeness(weights, words), bool(opening) and opening in own, call.score)
-        by_tool.setdefault(call.tool_name, []).append(found)
+        made = _Past(likeness(weights, words), sum(token in own for token in openings), call.score, call.session)
+        by_tool.setdefault(call.tool_name, []).append(made)
     ranked = [
-        _experience(tool, found, overall.get(tool, Counts(0, 0)), named=named)
+        _experience(tool, found, overall[tool], named=named)
         for tool, found in by_tool.items()
-        if any(each.alike >= MIN_FIT or (named and each.begins_alike) for each in found)
+        if tool in overall and overall[tool].calls >= MIN_CALLS
+        if len({each.session for each in found}) >= MIN_SESSIONS
+        if any(each.alike >= MIN_FIT or (named and each.alike_words) for each in found)
     ]
     return sorted(ranked, key=lambda each: (-each.rank, -each.expected_success, each.tool_name))
 
@@ -171,8 +176,10 @@ class _Past(NamedTuple):
     """A past call beside the task."""
 
     alike: float
-    begins_alike: bool
+    alike_words: int
+    """How many of the first two words are the task's: 2 only where both are."""
     score: float
+    session: str
 
 
 def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
@@ -204,18 +211,18 @@ def _idf(tokens: Sequence[str], past: "PastCalls") -> dict[str, float]:
 
 
 def _experience(tool: str, found: Sequence[_Past], overall: Counts, *, named: bool) -> Experience:
-    begin_alike = [each.score for each in found if each.begins_alike]
-    rate = overall.rate
-    if named:
-        rate = (PRIOR_STRENGTH * rate + sum(begin_alike)) / (PRIOR_STRENGTH + len(begin_alike))
-    good, calls = PRIOR_STRENGTH * rate, PRIOR_STRENGTH
+    begin_alike, rate = list[float](), overall.rate
+    for words in (1, 2):
+        if scores := [each.score for each in found if each.alike_words >= words]:
+            begin_alike = scores
+            rate = (PRIOR_STRENGTH * rate + sum(scores)) / (PRIOR_STRENGTH + len(scores))
+    good, calls = PRIOR_STRENGTH * (rate if named else overall.rate), PRIOR_STRENGTH
     for each in found:
         weight = math.exp(-((1 - each.alike) ** 2) / (2 * BANDWIDTH**2))
         good, calls = good + weight * each.score, calls + weight
     fitting = sorted((each for each in found if each.alike >= MIN_FIT), reverse=True)
     nearest = [each.alike for each in fitting[:NEAREST]]
-    near = min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH) if nearest else 0.0
-    reach = NAMED_REACH + (1 - NAMED_REACH) * near if named else near
+    reach = 1.0 if named else min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH)
     return Experience(
         tool,
         round(reach * good / calls, 6),
@@ -267,9 +274,8 @@ def _tool(memory: ToolMemory, budget: int) -> str:
     new = f" Not in this summary yet: {counted(memory.new_calls, 'newer call')}." if memory.new_calls else ""
     summary = memory.summary
     body = _guidelines("", summary.guidelines) or "These calls taught nothing that can be said."
-    parts = [f"success {_rate(summary.success_rate)}"]
-    if summary.score is not None:
-        parts.append(f"score {_rate(summary.score)}")
+    rates = (("success", summary.success_rate), ("score", summary.score))
+    parts = [f"{name} {_rate(measure)}" for name, measure in rates if measure is not None]
     for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
         if measure is not None:
             parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")
@@ -298,16 +304,11 @@ def _unknown(names: Sequence[str]) -> str:
 
 def _within(text: str, budget: int) -> str:
     """Return the whole lines that fit the budget, and how many were left out."""
-    if count_tokens(text) <= budget:
-        return text
-    kept: list[str] = []
-    room = budget - 12
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
+    lines, room = text.split("\n"), budget - 12
+    for number, line in enumerate(lines if count_tokens(text) > budget else ()):
         room -= count_tokens(line) + 1
         if room < 0:
-            return "\n".join([*kept, f"… [{len(lines) - number} lines left out]"])
-        kept.append(line)
+            return "\n".join([*lines[:number], f"… [{len(lines) - number} lines left out]"])
     return text
 
 
@@ -350,7 +351,7 @@ class SeenError(NamedTuple):
 
 async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
     """Return every tool that was called, the most used first, or the one named. Raises `NotFoundError` for no such."""
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
+    memories = await _memories(toolbox, None if name is None else [name])
     if name is not None and not memories:
         raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
     used: list[Use] = []

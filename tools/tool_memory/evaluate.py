@@ -25,7 +25,7 @@ from swarm_memory.tools.tool_memory.log import (
     asked_of,
     input_tokens,
     is_looking,
-    opening_token,
+    opening_tokens,
     show_value,
     similarity,
 )
@@ -101,26 +101,20 @@ async def evaluate_tool_calls(
     With `settled` only those that are older than a minute, so that what followed them is known. A call
     whose evaluation fails stays as it is and is tried again later. Raises `StorageError`.
     """
-    now = toolbox.clock.now()
+    store, now = toolbox.store.tool_memory, toolbox.clock.now()
     until = now - timedelta(seconds=SETTLE_S) if settled else now + timedelta(days=1)
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
-    schemas = {each.totals.tool_name: each.tool_schema for each in memories}
+    schemas = {each.totals.tool_name: each.tool_schema for each in await store.memories(toolbox.scope, None)}
     after = total = failures = 0
     methods, reasons = Counter[str](), dict[str, None]()
-    while total + failures < limit:
-        pending = await toolbox.store.tool_memory.pending_calls(
-            toolbox.scope,
-            now=now,
-            until=until,
-            tools=tool_names,
-            after=after,
-            limit=min(BATCH, limit - total - failures),
+    while (left := limit - total - failures) > 0:
+        pending = await store.pending_calls(
+            toolbox.scope, now=now, until=until, tools=tool_names, after=after, limit=min(BATCH, left)
         )
         if not pending.calls:
             break
         after = pending.calls[-1].seq
         done, failed, stop = await _evaluate_all(toolbox, pending, schemas)
-        total += await toolbox.store.tool_memory.save_evaluations(
+        total += await store.save_evaluations(
             toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=RETRY_AFTER_S
         )
         failures += len(failed)
@@ -128,7 +122,7 @@ async def evaluate_tool_calls(
         reasons.update(dict.fromkeys(failed.values()))
         if stop:
             break
-    waiting = (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated
+    waiting = (await store.counts(toolbox.scope)).not_evaluated
     return EvaluateResult(total, failures, waiting, methods, tuple(reasons)[:5])
 
 
@@ -187,10 +181,10 @@ async def spaced(
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
     """Return the tokens by which a call is found: of its task and its arguments, never of what it returned.
 
-    The first one says what the request begins with, as `opening_token` does.
+    The first ones say what the request begins with, as `opening_tokens` does.
     """
     asked = asked_of(arguments_of(kept.call.input)) or kept.call.task or ""
-    both = (*opening_token(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
+    both = (*opening_tokens(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
     return tuple(dict.fromkeys(both))[:MAX_INDEXED]
 
 

@@ -8,8 +8,9 @@ instruction.
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
@@ -72,14 +73,10 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
         return [kept_call(each, scope, toolbox.settings, now) for each in portion]
 
-    ids = [_ids(each) for each in logged]
-    asked = [(session_id or "", call_id) for session_id, call_id in ids if call_id is not None]
+    ids = [(session_id or "", call_id) for session_id, call_id in map(_ids, logged)]
+    asked = [(session_id, call_id) for session_id, call_id in ids if call_id is not None]
     known = await store.known_calls(scope, asked) if asked else set[tuple[str, str]]()
-    new = [
-        each
-        for each, (session_id, call_id) in zip(logged, ids, strict=True)
-        if (session_id or "", call_id) not in known
-    ]
+    new = [each for each, its in zip(logged, ids, strict=True) if its not in known]
     kept: list[ToolCall] = []
     for start in range(0, len(new), PORTION):
         kept += await asyncio.to_thread(keep, new[start : start + PORTION])
@@ -248,7 +245,7 @@ _LETTERS = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _MAX_OPENING = 20
 
 OPENING = "beginswith"
-"""Begins the token that says how a request begins; no word of a request does."""
+"""Stands before each word of a token that says how a request begins; no word of a request has it."""
 _NO_ARGUMENT = "input"
 
 
@@ -274,16 +271,22 @@ def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
     return bool(asked_of(arguments)) or LOOKING_TOOL.search(tool_name.rpartition("__")[2]) is not None
 
 
-def input_tokens(text: str) -> tuple[str, ...]:
-    """Return the distinct tokens of the values of a call's input; names of arguments say nothing of the task."""
-    return query_tokens(" ".join(_strings(arguments_of(text))))
+def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:
+    """Return the distinct tokens of the values of a call's input, with or without free text beside what it asks for;
+    names of arguments say nothing of the task.
+    """
+    given = arguments_of(text).items()
+    values = [each for name, each in given if with_prose or name.lower() in _ASKING or not is_prose(name, each)]
+    return query_tokens(" ".join(_strings(values)))
 
 
 def similarity(text: str, other: str) -> float:
-    """Return how alike two inputs are: shared tokens over all (Jaccard); 1 for equal ones, whatever their ids."""
+    """Return how alike two inputs are: shared tokens over all (Jaccard), those of descriptions and other free text left
+    out; 1 for equal ones, whatever their ids.
+    """
     if signature(text) == signature(other):
         return 1.0
-    own, others = set(input_tokens(text)), set(input_tokens(other))
+    own, others = (set(input_tokens(each, with_prose=False)) for each in (text, other))
     return len(own & others) / len(own | others) if own | others else 0.0
 
 
@@ -292,26 +295,29 @@ def signature(text: str) -> str:
     return " ".join(generalize(json.dumps(arguments_of(text), sort_keys=True, ensure_ascii=False)).split())
 
 
-def opening_of(text: str) -> str:
-    """Return the word that a request begins with, in lower case; of a script without spaces the first two characters.
+def openings_of(text: str) -> tuple[str, ...]:
+    """Return what a request begins with: its first word, then its first two, in lower case; of a script without spaces
+    the first two and four characters.
 
-    It says best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
+    They say best what kind of thing is asked for: "how many" wants a number, "how does" an explanation. Empty where
+    there is none, or where the first is no plain word.
     """
     words = words_as_written(text[: _MAX_OPENING * 4])
     is_unspaced = len(words) > 1 and len(words[0]) == len(words[1]) == 1 and not words[0].isascii()
-    first = "".join(words[: 2 if is_unspaced else 1])
-    return first if len(first) <= _MAX_OPENING and _LETTERS.fullmatch(first) else ""
+    step, between = (2, "") if is_unspaced else (1, " ")
+    parts = ("".join(words[at : at + step]) for at in (0, step))
+    plain = takewhile(lambda part: len(part) <= _MAX_OPENING and _LETTERS.fullmatch(part), parts)
+    return tuple(accumulate(plain, lambda first, second: f"{first}{between}{second}"))
 
 
-def opening_token(text: str) -> tuple[str, ...]:
-    """Return the token by which calls that begin as a request does are known; none where it has no opening."""
-    opening = opening_of(text)
-    return (f"{OPENING}{opening}",) if opening else ()
+def opening_tokens(text: str) -> tuple[str, ...]:
+    """Return the tokens by which calls that begin as a request does are known, the shorter opening first."""
+    return tuple(OPENING + opening.replace(" ", OPENING) for opening in openings_of(text))
 
 
 def topics_of(request: str) -> set[str]:
     """Return the words that a request is about but the one it begins with, as they were written, in lower case."""
-    return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {opening_of(request)}
+    return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {*openings_of(request)[:1]}
 
 
 def show_value(name: str, value: JsonValue) -> str:
@@ -321,11 +327,18 @@ def show_value(name: str, value: JsonValue) -> str:
     return show_symptom(json.dumps(value, ensure_ascii=False), limit=MAX_VALUE)
 
 
-def difference(before: str, after: str) -> str:
-    """Return in words how the arguments of a call differ from those of an earlier one; empty where they do not."""
+def is_prose(name: str, value: JsonValue) -> bool:
+    """Return whether an argument holds free text, of which no other call can learn: three words or more, no command."""
+    return isinstance(value, str) and name.lower() not in COMMANDS and len(value.split()) > 2
+
+
+def difference(before: str, after: str, without: Collection[str] = ()) -> str:
+    """Return in words how the arguments of a call, but those of some names, differ from those of an earlier one; empty
+    where they do not.
+    """
     old, new = arguments_of(before), arguments_of(after)
     parts: list[str] = []
-    for name in sorted(new.keys() | old.keys()):
+    for name in sorted((new.keys() | old.keys()).difference(without)):
         shown = f"`{safe_name(name) or '?'}`"
         if name not in new:
             parts.append(f"without {shown}")

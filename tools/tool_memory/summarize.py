@@ -1,21 +1,22 @@
 """The summary of a tool from its newest calls: figures with intervals, and guidelines by the model or from the calls.
 
 Without a model guidelines are sentences with their counts, and none that chance explains. Requests are compared by
-the word that they begin with and the words that they are about, commands by their program, errors by what went
-through after them. Of other arguments only a model says something.
+the words that they begin with and those that they are about, commands by their program, errors by what went through
+after them. Of other arguments only a model says something. No sentence is kept that would be held back as a memory.
 """
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from statistics import fmean
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from statistics import NormalDist, fmean
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory, ToolSummary
-from swarm_memory.tools.credit.intervals import rate_difference, wilson
+from swarm_memory.tools.credit.intervals import LEVEL, rate_difference, wilson
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
@@ -34,7 +35,8 @@ from swarm_memory.tools.tool_memory.log import (
     arguments_of,
     asked_of,
     difference,
-    opening_of,
+    is_prose,
+    openings_of,
     read_names,
     safe_name,
     topics_of,
@@ -45,16 +47,16 @@ from swarm_memory.tools.trajectory.shell import parse_command
 
 MAX_EACH = 5
 _MAX_NAMED = 6
-"""Words that one sentence names."""
+"""Kinds of requests that one sentence names."""
+
+MIN_CALLS, MIN_SESSIONS = 5, 2
+"""From fewer calls, or sessions, nothing is said: not of a tool, nor of a kind of request, a program or an error."""
 
 _MIN_GAP = 0.1
-"""An opening counts for or against a tool when its smoothed rate is so far from that of all."""
+"""A kind of request stands out when its smoothed rate is so far from that of all."""
 
-_MIN_GROUP = 3
-"""Calls that a sentence rests on, at least."""
-
-_MIN_TOPIC = 4
-"""Calls that speak of a word, before it is called a topic."""
+_FOLDS = 4
+"""Parts of the sessions, each of which is predicted from the others."""
 
 
 class Counts(NamedTuple):
@@ -71,26 +73,50 @@ class Counts(NamedTuple):
     def __str__(self) -> str:
         return f"{self.good} of {self.calls}"
 
-    def differs_in(self, total: "Counts", *, best: bool) -> bool:
+    def differs_in(self, total: "Counts", *, best: bool, among: int = 1) -> bool:
         """Return whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
-        difference leaves out 0.
+        difference leaves out 0, for all of the `among` that are compared together (Bonferroni).
         """
-        good, calls = total.good - self.good, total.calls - self.calls
-        if not calls or not self.calls:
+        others, z = self.others_of(total), NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / among)
+        if not others.calls or not self.calls:
             return False
-        found = rate_difference(self.good, self.calls, good, calls)
+        found = rate_difference(*self, *others, z)
         return found.low > 0 if best else found.high < 0
+
+    def others_of(self, total: "Counts") -> "Counts":
+        return Counts(total.good - self.good, total.calls - self.calls)
+
+
+def _session(kept: KeptCall) -> str:
+    return kept.call.session_id or f"call {kept.seq}"
+
+
+def enough(calls: Sequence[KeptCall]) -> bool:
+    """Return whether so many calls, of so many sessions, may be spoken of; one without a session is its own."""
+    return len(calls) >= MIN_CALLS and len(set(map(_session, calls))) >= MIN_SESSIONS
 
 
 def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     """Return what the evaluated ones of these calls of one tool teach; `calls` in any order."""
     known = sorted((each for each in calls if each.evaluation is not None), key=lambda each: each.seq)
+    asked = [(each, text) for each in known if (text := asked_of(arguments_of(each.call.input)))]
+    kinds = (("that begin with", _openings(asked)), ("about", _topics(asked)))
+    best, worst = ([_of_kinds(how, calls, best=best) for how, calls in kinds] for best in (True, False))
     return Guidelines(
-        best_for=(*_openings(known, best=True), *_topics(known, best=True)),
-        worst_for=(*_openings(known, best=False), *_topics(known, best=False)),
+        best_for=tuple(filter(None, best)),
+        worst_for=tuple(filter(None, worst)),
         errors=tuple(_errors(known))[:MAX_EACH],
         recommendations=tuple(_programs(known))[:MAX_EACH],
     )
+
+
+def screened(memory: ToolMemory) -> ToolSummary | None:
+    """Return a tool's summary without the sentences that screening finds anything in."""
+    if (summary := memory.summary) is None:
+        return None
+    said = summary.guidelines.model_dump().items()
+    sound = {field: tuple(each for each in sentences if not screen(each)) for field, sentences in said}
+    return summary.model_copy(update={"guidelines": Guidelines(**sound)})
 
 
 def _counts(calls: Iterable[KeptCall]) -> Counts:
@@ -98,56 +124,69 @@ def _counts(calls: Iterable[KeptCall]) -> Counts:
     return Counts(sum(outcomes), len(outcomes))
 
 
-def _by(calls: Iterable[KeptCall], key: Callable[[KeptCall], Iterable[str]]) -> dict[str, list[KeptCall]]:
-    """Return the calls with each thing that has a name, and that at least two have."""
+_Kinds = list[tuple[KeptCall, Collection[str]]]
+"""Calls, each with the kinds that it is of."""
+
+
+def _by(calls: _Kinds) -> dict[str, list[KeptCall]]:
     groups: dict[str, list[KeptCall]] = defaultdict(list)
-    for each in calls:
-        for thing in key(each):
-            groups[thing].append(each)
-    return {thing: found for thing, found in groups.items() if thing and len(found) >= 2}
+    for each, kinds in calls:
+        for kind in filter(None, kinds):
+            groups[kind].append(each)
+    return groups
 
 
-def _request(kept: KeptCall) -> str:
-    return asked_of(arguments_of(kept.call.input))
+def _openings(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
+    """Return each request by the word that it begins with; by the first two ("how many"), all that begin with a word
+    of which one such pair is frequent enough to be spoken of.
+    """
+    found = [(each, openings_of(text)) for each, text in asked]
+    often = Counter(openings for _, openings in found if openings[1:])
+    split = {openings[0] for openings, times in often.items() if times >= MIN_CALLS}
+    return [(each, openings[1:] if not split.isdisjoint(openings) else openings[:1]) for each, openings in found]
 
 
-def _openings(known: Sequence[KeptCall], *, best: bool) -> Iterator[str]:
-    """Yield what is said of requests by the word that they begin with: all words whose calls did better, or worse."""
-    asked, sign = list(filter(_request, known)), 1 if best else -1
-    total = _counts(asked)
-    found = {word: _counts(made) for word, made in _by(asked, lambda each: [opening_of(_request(each))]).items()}
-    named = [word for word, counts in found.items() if sign * (counts.rate - total.rate) >= _MIN_GAP]
-    named = sorted(named, key=lambda word: (-sign * found[word].rate, -found[word].calls, word))[:_MAX_NAMED]
-    group = Counts(sum(found[word].good for word in named), sum(found[word].calls for word in named))
-    if group.calls >= _MIN_GROUP and group.differs_in(total, best=best):
-        yield f"requests that begin with {_listed(named)}: {group} good here"
+def _topics(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
+    """Return each request by the words that it is about, those that enough others are about too."""
+    found = [(each, topics_of(text)) for each, text in asked]
+    often = Counter(word for _, words in found for word in words)
+    return [(each, [word for word in words if often[word] >= MIN_CALLS]) for each, words in found]
 
 
-def _topics(known: Sequence[KeptCall], *, best: bool) -> Iterator[str]:
-    """Yield what is said of requests by the words that they are about, each of which sets them apart by itself."""
-    asked = list(filter(_request, known))
-    total, found = _counts(asked), _by(asked, lambda each: topics_of(_request(each)))
-    sure = [
-        word for word, made in found.items() if len(made) >= _MIN_TOPIC and _counts(made).differs_in(total, best=best)
-    ]
-    if named := sorted(sorted(sure, key=lambda word: (-len(found[word]), word))[:_MAX_NAMED]):
-        about = _counts({each.seq: each for word in named for each in found[word]}.values())
-        others = Counts(total.good - about.good, total.calls - about.calls)
-        yield f"requests about {_listed(named)}: {about} good here, others {others}"
+def _of_kinds(how: str, asked: _Kinds, *, best: bool) -> str:
+    """Return which kinds of requests did better, or worse, than the others; empty where chance says as much.
+
+    What is chosen for its outcome looks good by that outcome. So it is tried where it was not chosen: the kinds that
+    stand out in three quarters of the sessions on the calls of the fourth, in turn (cross-validation). Those calls
+    must differ from all others by a 95 % interval that leaves out 0.
+    """
+    part = {session: at % _FOLDS for at, session in enumerate(dict.fromkeys(_session(each) for each, _ in asked))}
+    foretold: list[KeptCall] = []
+    for fold in range(_FOLDS):
+        named = _standing_out([each for each in asked if part[_session(each[0])] != fold], best=best)
+        foretold += [each for each, kinds in asked if part[_session(each)] == fold and not named.isdisjoint(kinds)]
+    total, named = _counts(each for each, _ in asked), _standing_out(asked, best=best)
+    group = [each for each, kinds in asked if not named.isdisjoint(kinds)]
+    if not (enough(group) and enough(foretold) and _counts(foretold).differs_in(total, best=best)):
+        return ""
+    counts, listed = _counts(group), " or ".join(f'"{kind}"' for kind in sorted(named))
+    return f"requests {how} {listed}: {counts} good here, others {counts.others_of(total)}"
 
 
-def _listed(words: Sequence[str]) -> str:
-    quoted = [f'"{word}"' for word in words]
-    return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
+def _standing_out(asked: _Kinds, *, best: bool) -> set[str]:
+    usual, sign = _counts(each for each, _ in asked).rate, 1 if best else -1
+    found = [(kind, _counts(made)) for kind, made in _by(asked).items()]
+    found.sort(key=lambda each: (-sign * each[1].rate, -each[1].calls, each[0]))
+    return {kind for kind, counts in found[:_MAX_NAMED] if sign * (counts.rate - usual) >= _MIN_GAP}
 
 
 def _programs(known: Sequence[KeptCall]) -> Iterator[str]:
     """Yield the programs that fail here, of a tool that runs commands, and the one that went through instead."""
     total = _counts(known)
-    groups = _by(known, lambda each: [program_of(each)])
+    groups = _by([(each, [program_of(each)]) for each in known])
     for program in sorted(groups, key=lambda each: (_counts(groups[each]).rate, each)):
         made, counts = groups[program], _counts(groups[program])
-        if counts.calls < _MIN_GROUP or not counts.differs_in(total, best=False):
+        if not (enough(made) and counts.differs_in(total, best=False, among=len(groups))):
             continue
         ends = (resolving_call(each, known) for each in made if not each.is_good)
         others = Counter(name for good in ends if good and (name := program_of(good)) and name != program)
@@ -165,35 +204,25 @@ def program_of(kept: KeptCall) -> str:
 
 
 def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
-    """Yield the errors that came again or were ended, with what went through after them, the most frequent first."""
+    """Yield the errors that came again, with what went through after them, the most frequent first.
+
+    What the next good call did otherwise is said where two sessions saw it; the same call again is no advice.
+    """
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
         if as_read(each.call).failed and (line := symptom_of(each.call)):
             groups[line].append(each)
-    for line in sorted(groups, key=lambda each: (-len(groups[each]), each)):
+    prose = {name for each in known for name, value in arguments_of(each.call.input).items() if is_prose(name, value)}
+    for line in sorted((each for each in groups if enough(groups[each])), key=lambda each: (-len(groups[each]), each)):
         failed = groups[line]
-        fixes = Counter(fix for each in failed if (fix := _resolution(each, known)))
-        times = f" ({len(failed)} times)" if len(failed) > 1 else ""
-        if fixes:
-            fix, count = fixes.most_common(1)[0]
-            yield f'"{line}"{times}: {count} of {len(failed)} times {fix}'
-        elif len(failed) > 1:
+        ends = [(each, good) for each in failed if (good := resolving_call(each, known))]
+        fixes = _by([(each, [difference(each.call.input, good.call.input, prose)]) for each, good in ends])
+        sure = [fix for fix, made in fixes.items() if len(set(map(_session, made))) >= MIN_SESSIONS]
+        if fix := max(sure, key=lambda each: len(fixes[each]), default=""):
+            count = f"{len(fixes[fix])} of {len(failed)}"
+            yield f'"{line}" ({len(failed)} times): {count} times the call {fix} went through'
+        else:
             yield f'"{line}": {len(failed)} of {len(known)} calls'
-
-
-def _resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
-    """Return what the next good call like a failed one was; empty when there was none.
-
-    `calls` are those of the same tool, by arrival. The same call counts only where no other call of any tool arrived
-    between the two: else something was changed, and nobody knows what of it helped.
-    """
-    good = resolving_call(failed, calls)
-    if good is None:
-        return ""
-    changed = difference(failed.call.input, good.call.input)
-    if changed:
-        return f"the call {changed} went through"
-    return "the same call went through right after it" if good.seq == failed.seq + 1 else ""
 
 
 PROMPT = "summarize_tool_memory"
@@ -248,14 +277,13 @@ async def summarize_tool_memory(
     outcomes = {name: ToolOutcome(name, "unknown") for name in names or () if name not in known}
 
     async def one(memory: ToolMemory) -> None:
-        outcomes[memory.totals.tool_name] = await _summarize(toolbox, memory, min_new)
+        outcomes[memory.totals.tool_name] = await _summarize(toolbox, memory)
         if on_progress is not None:
             on_progress(len(outcomes), len(memories))
 
     due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
-    for memory in memories:
-        if memory not in due:
-            outcomes[memory.totals.tool_name] = ToolOutcome(memory.totals.tool_name, "skipped")
+    skipped = known - {memory.totals.tool_name for memory in due}
+    outcomes |= {name: ToolOutcome(name, "skipped") for name in skipped}
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     count = Counter(each.status for each in tools)
@@ -268,23 +296,21 @@ async def summarize_tool_memory(
     return SummarizeResult(message + (f"; never called: {unknown}" if unknown else ""), tools, evaluation)
 
 
-async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> ToolOutcome:
+async def _summarize(toolbox: Toolbox, memory: ToolMemory) -> ToolOutcome:
     name, store = memory.totals.tool_name, toolbox.store.tool_memory
     model = None if toolbox.settings.tool_memory.evaluator == "evidence" else toolbox.chat
     try:
         kept = await store.recent_calls(toolbox.scope, name, LEARNED_FROM)
-        calls = kept[:RECENT]
         try:
             summary = await summarize_calls(kept, model, toolbox.settings, memory.tool_schema)
         except ModelError as error:
             reason = redact(f"the model gave no guidelines: {error}").text
             if memory.summary is None:
                 # Better than nothing, but its calls stay unmarked: the model is asked again next time.
-                extracted = await summarize_calls(kept, None, toolbox.settings, None)
-                noted = extracted.model_copy(update={"note": reason})
+                noted = (await summarize_calls(kept, None, toolbox.settings, None)).model_copy(update={"note": reason})
                 await store.save_summary(toolbox.scope, name, noted, (), toolbox.clock.now())
             return ToolOutcome(name, "failed", reason=reason)
-        seen = [each.seq for each in calls if each.evaluation is not None]
+        seen = [each.seq for each in kept[:RECENT] if each.evaluation is not None]
         await store.save_summary(toolbox.scope, name, summary, seen, toolbox.clock.now())
     except SwarmMemoryError as error:
         return ToolOutcome(name, "failed", reason=redact(str(error)).text)
@@ -314,21 +340,21 @@ async def summarize_calls(
     The model is shown those too; without one all of `kept` are read. Figures of scores rest on the evaluated
     calls. Raises `ModelError` when a model is given and gives no guidelines.
     """
-    calls, name = kept[:RECENT], None
+    calls, name, guidelines = kept[:RECENT], None, Guidelines()
+    rated = [each for each in calls if each.evaluation is not None]
     if model is None:
         guidelines = await asyncio.to_thread(extract_guidelines, kept)
-    else:
-        guidelines, name = await _written(calls, model, settings, tool_schema)
-    evaluated = sum(each.evaluation is not None for each in calls)
+    elif enough(rated):
+        guidelines, name = await _written(rated, model, settings, tool_schema)
     return ToolSummary(
         recent=len(calls),
-        evaluated=evaluated,
+        evaluated=len(rated),
         success_rate=_rate(sum(each.call.success for each in calls), len(calls)),
-        score=_rate(sum(each.is_good for each in calls), evaluated) if evaluated else None,
+        score=_rate(sum(each.is_good for each in rated), len(rated)) if rated else None,
         time_cost_s=_mean([each.call.time_cost_s for each in calls if each.call.time_cost_s is not None]),
         token_cost=_mean([float(each.call.token_cost) for each in calls if each.call.token_cost is not None]),
         guidelines=guidelines,
-        method="extractive" if model is None else "model",
+        method="extractive" if name is None else "model",
         model=name,
     )
 
@@ -343,17 +369,15 @@ def _mean(values: Sequence[float]) -> Measure | None:
 
 
 async def _written(
-    calls: Sequence[KeptCall], model: ChatModel, settings: Settings, tool_schema: str | None
+    rated: Sequence[KeptCall], model: ChatModel, settings: Settings, tool_schema: str | None
 ) -> tuple[Guidelines, str]:
-    rated = [each for each in reversed(calls) if each.evaluation is not None]
-    name = calls[0].call.tool_name
-    good = sum(each.is_good for each in rated)
+    name, good = rated[0].call.tool_name, sum(each.is_good for each in rated)
     prompt = render(
         load_prompt(PROMPT),
         given={"figures": f"{len(rated)} rated calls, {good} of them good."},
         untrusted={
             "tool": f"{name}\n{tool_schema or '(no description is known)'}",
-            "calls": "\n\n".join(_shown(number, each) for number, each in enumerate(rated, start=1)),
+            "calls": "\n\n".join(_shown(number, each) for number, each in enumerate(reversed(rated), start=1)),
         },
     )
     answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))

@@ -39,6 +39,8 @@ class PastCall(NamedTuple):
     score: float
     tokens: str
     """Joined by spaces, each once."""
+    session: str
+    """The call itself where its caller named none."""
 
 
 class PastCalls(NamedTuple):
@@ -197,7 +199,7 @@ class ToolCalls(Part):
             values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
             rows = _SQL.rows(connection, "similar_calls", **values) if searched else []
         prefix = in_scope(scope_id, "")
-        calls = tuple(PastCall(tool, score, words.replace(prefix, "")) for tool, score, words in rows)
+        calls = tuple(PastCall(tool, score, words.replace(prefix, ""), by) for tool, score, words, by in rows)
         return PastCalls(calls, documents, frequency)
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:

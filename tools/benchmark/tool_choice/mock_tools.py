@@ -163,7 +163,7 @@ class GuidanceReader:
     """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
 
     It reads names in backticks, percentages after "success" and "score", and lines with a count ("9 of 11") that quote
-    words. It knows no other wording. Without any of that it takes one at random.
+    words in a row of the question. It knows no other wording. Without any of that it takes one at random.
     """
 
     name = "reader of the guidance"
@@ -183,7 +183,7 @@ def read_guidance(text: str, question: str) -> dict[str, float]:
     It is what the text expects for this question; else the tool's own rate, with the calls that it counts for words of
     the question.
     """
-    words = words_as_written(question)
+    asked = f" {' '.join(words_as_written(question))} "
     expected: dict[str, float] = {}
     rates: dict[str, float] = {}
     counts: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -200,7 +200,7 @@ def read_guidance(text: str, question: str) -> dict[str, float]:
         elif said:
             rates.setdefault(subject, said["score"] if "score" in said else said["success"])
         quoted = [word.lower() for word in _QUOTED.findall(line)] if line.startswith("- ") else []
-        if any(word in words or (not word.isascii() and word in question) for word in quoted) and (
+        if any(f" {word} " in asked or (not word.isascii() and word in question) for word in quoted) and (
             count := _COUNTED.search(line)
         ):
             counts[subject].append((int(count["good"]), int(count["calls"])))
