@@ -120,9 +120,6 @@ bank of a few hundred items every token is searched.
 """
 
 
-_ONE_OF_SEVERAL = "SELECT * FROM ({query}\n)"
-
-
 class Passing(NamedTuple):
     """The items of one partition that pass a filter."""
 
@@ -209,7 +206,7 @@ def matches(
         one.replace(":expression", f":expression_{number}").replace(":among", f":among_{number}")
         for number in expressions
     )
-    query = " UNION ALL ".join(_ONE_OF_SEVERAL.replace("{query}", sql) for sql in each)
+    query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
     values |= {f"among_{number}": passing.seqs for number, passing in (narrowed.among or {}).items()}
     values["limit"] = pool + len(narrowed.left_out)
