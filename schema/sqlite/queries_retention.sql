@@ -12,11 +12,11 @@ WHERE t.scope_id = :scope_id AND t.created_at < :before AND t.query NOT IN (:rem
 LIMIT :limit;
 
 -- name: old_events
--- The oldest lines of the audit trail, but for what happened to a memory that is there and for outcomes.
+-- The oldest of the audit trail, read in its order (`+`), but for outcomes and what happened to a memory that is there.
 SELECT e.seq FROM events AS e
-WHERE e.scope_id = :scope_id AND e.created_at < :before AND e.type <> :outcome
+WHERE +e.scope_id = :scope_id AND e.created_at < :before AND e.type <> :outcome
   AND e.seq < coalesce((
-    SELECT seq FROM events WHERE scope_id = :scope_id AND created_at >= :before ORDER BY seq LIMIT 1
+    SELECT seq FROM events WHERE +scope_id = :scope_id AND created_at >= :before ORDER BY seq LIMIT 1
   ), 9223372036854775807)
   AND NOT EXISTS (SELECT 1 FROM patterns WHERE id = e.subject_id)
 ORDER BY e.seq LIMIT :limit;

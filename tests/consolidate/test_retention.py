@@ -9,6 +9,7 @@ from made_tasks import done, ran, said, saw
 
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetentionSettings, Settings
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.handlers import long_handlers
@@ -171,3 +172,12 @@ async def test_what_happened_to_a_memory_stays_with_it_and_goes_once_it_is_forgo
     await kept.store.forget([SHOP], [memory])
     assert (await remove_old(kept.toolbox))["events"] >= 2
     assert memory not in everything(kept)
+
+
+async def test_a_young_audit_trail_is_not_read_to_its_end(kept: Kept) -> None:
+    values = {"scope_id": 1, "before": "2026-01-01", "outcome": "task.outcome", "limit": 1}
+    query = f"EXPLAIN QUERY PLAN {queries('retention')['old_events']}"
+    plan = await kept.store.read(lambda bank: bank.execute(query, values).fetchall())
+    looks = [line.split(maxsplit=1)[1] for *_, line in plan if line.startswith(("SEARCH", "SCAN"))]
+    assert looks[:2] == ["e USING INTEGER PRIMARY KEY (rowid<?)", "events"]
+    assert not any("ORDER BY" in line for *_, line in plan)

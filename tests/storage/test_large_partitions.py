@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.search import index, vectors
+from swarm_memory.server.storage.search import index, vectors, words
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
@@ -117,6 +117,28 @@ async def test_a_filter_narrows_the_search_of_a_large_bank(
         found = await store.search(query)
     assert len(found.candidates) == 4
     assert {each.id for each in found.candidates} <= rare
+
+
+async def test_the_count_of_a_common_word_is_kept_until_much_of_the_bank_has_changed(
+    open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "COMMON", 10)
+    monkeypatch.setattr(words, "MOVED", 2.5 / MANY)
+
+    def more(count: int) -> Any:
+        contents = ("Rarest." if number == 0 else "Nothing else." for number in range(count))
+        return [stored(made_item("Common", content=content), NUMBERS) for content in contents]
+
+    counts: list[dict[str, int]] = []
+    async with open_bank() as store, open_bank() as other:
+        await store.add_memories(more(MANY), NUMBERS.name)
+        query = SearchQuery((HERE,), NUMBERS.name, None, ("common", "rarest", "nowher"), 10)
+        for added in (0, 2, 1):
+            await other.add_memories(more(added), NUMBERS.name)
+            counts.append(dict((await store.search(query)).document_frequency))
+    assert counts[0] == {"common": MANY, "rarest": 1, "nowher": 0}
+    assert counts[1] == {"common": MANY, "rarest": 2, "nowher": 0}, "what is rare is counted each time"
+    assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
 
 
 async def test_words_are_counted_again_after_another_process_edited_a_memory(open_bank: Any) -> None:

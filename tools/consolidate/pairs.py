@@ -275,9 +275,9 @@ def is_same(one: Gist, other: Gist) -> bool:
         one.outcome == other.outcome
         and one.names == other.names
         and one.negated == other.negated
-        and not is_turned(one.title, other.title)
         and not (one.numbers and other.numbers and one.numbers.isdisjoint(other.numbers))
         and shared >= MIN_SHARED_WORDS
+        and not is_turned(one.title, other.title)
         and opposition(one.text, other.text) < CONTRADICTS
     )
 

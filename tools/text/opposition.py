@@ -9,7 +9,6 @@ at once.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -118,21 +117,19 @@ def clauses(text: str) -> tuple[Clause, ...]:
     """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
     found: list[Clause] = []
     for part in _CLAUSE_END.split(_CODE.sub("", text)):
-        sentence = _NUMBERING.sub("", part)
-        contrast = _CONTRAST.search(sentence)
-        refused = "" if contrast is None else sentence[contrast.end() :]
-        if contrast is not None:
-            sentence = sentence[: contrast.start()]
-        if _EXCEPTION.search(sentence):
+        sentence, *refused = _CONTRAST.split(_NUMBERING.sub("", part), maxsplit=1)
+        conditions = _CONDITION.findall(sentence)
+        condition = " ".join(conditions)
+        if _EXCEPTION.search(condition):
             continue
-        condition = " ".join(match[0] for match in _CONDITION.finditer(sentence))
-        advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
-        stems = [*tokenize(_NEGATION.sub(" ", advice))]
+        advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence) if conditions else sentence)
+        affirmed, negations = _NEGATION.subn(" ", advice)
+        stems = [*tokenize(affirmed)]
         if re.search(r"\b(?:turn|switch)", advice.lower()):  # these antonyms are no words for the index
             stems += re.findall(r"\b(?:on|off)\b", advice.lower())
-        sides = [side for stem in stems for side in _sides_of(stem)]
-        axes = Counter(axis for axis, _ in set(sides))
-        turns = {axis: side for axis, side in sides if axes[axis] == 1}
+        sides = {side for stem in stems for side in _sides_of(stem)}
+        axes = [axis for axis, _ in sides]
+        turns = {axis: side for axis, side in sides if axes.count(axis) == 1}
         words = frozenset(stem for stem in stems if not _sides_of(stem) and stem not in LIGHT)
         if len(words) + bool(sides) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
             words |= frozenset(tokenize(condition)) - LIGHT
@@ -141,9 +138,9 @@ def clauses(text: str) -> tuple[Clause, ...]:
             clause = Clause(
                 words=words,
                 turns=turns,
-                negated=len(_NEGATION.findall(advice)) % 2 == 1,
+                negated=negations % 2 == 1,
                 when=frozenset(tokenize(f"{condition} {order[1] if order else ''}")),
-                refused=frozenset(tokenize(refused)) - words - LIGHT,
+                refused=frozenset(tokenize("".join(refused))) - words - LIGHT,
             )
             found.append(clause)
     return tuple(found[:_MAX_CLAUSES])

@@ -58,7 +58,8 @@ _MODEL_PIECE = re.compile(
 _ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
 
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
-_PATH = re.compile(r"(?<![\w@/.:~$%*-])((?:(?:~|\.{0,2})/)?(?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
+_PATH = re.compile(r"(?<![\w@/.:~$%*-])(?=~|[\w@+-]*[./])((?:(?:~|\.{0,2})/)?(?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
+"""Looks ahead for a dot or a slash: most words have none."""
 _IS_PATH = re.compile(r"(?=.*[A-Za-z])(?!\w\.\w$)(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
 _MAX_PATH = 200
 _IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[a-z][a-z0-9]+[A-Z]\w*\b|(?<!\S)--[a-z][\w-]+")

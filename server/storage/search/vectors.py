@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import shake_128
 from itertools import groupby
-from operator import itemgetter, mul
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy
@@ -145,7 +145,7 @@ def check_vector(vector: "Vector", dims: int, model: str) -> None:
     """
     if len(vector) != dims:
         raise StorageError(f"a vector of {model} has {len(vector)} numbers, not {dims}: it was refused")
-    length = math.sqrt(sum(map(mul, vector, vector)))
+    length = math.hypot(*vector)
     if not abs(length - 1.0) <= _LENGTH_TOLERANCE:
         raise StorageError(f"a vector of {model} has length {length:.4g}, not 1: it was refused")
 

@@ -101,6 +101,9 @@ def says(data: str, text: str) -> bool:
 
 
 MAX_REMEMBERED = 20_000  # counts of words, in all partitions together
+COMMON, MOVED = 500, 0.01
+"""Counting the words that stand in so many items takes longest: those counts outlast writes, until that share of the
+partition's items came or went. An idf hardly moves by it."""
 
 SIDE_BY_SIDE = 0.1
 """What two words of a query add that stand side by side in an item too, of what both are worth at most."""
@@ -115,9 +118,6 @@ stand in 1,000 items together, at most 64.
 Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
 bank of a few hundred items every token is searched.
 """
-
-
-_ONE_OF_SEVERAL = "SELECT * FROM ({query}\n)"
 
 
 class Passing(NamedTuple):
@@ -153,23 +153,25 @@ class Partition(NamedTuple):
 
 
 class TermCounts:
-    """Counts tokens of one index over one connection: common words take long, and are counted once after a change."""
+    """Counts tokens of one index over one connection: common words take long, and are not counted at each change."""
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
-        self._known: dict[int, tuple[bytes, dict[str, int]]] = {}
+        self._known: dict[int, tuple[bytes, int, dict[str, int]]] = {}
 
     def count(
         self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
     ) -> list[tuple[int, int]]:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
-        is_full = sum(len(each) for _, each in self._known.values()) > MAX_REMEMBERED
+        is_full = sum(len(each) for *_, each in self._known.values()) > MAX_REMEMBERED
         if is_full or connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
-        state, known = self._known.get(partition.id, (b"", dict[str, int]()))
+        state, size, known = self._known.get(partition.id, (b"", 0, dict[str, int]()))
         if state != partition.state:
-            known = {}
-            self._known[partition.id] = partition.state, known
+            if abs(partition.items - size) > MOVED * size:
+                size, known = partition.items, {}
+            known = {token: items for token, items in known.items() if items >= COMMON}
+            self._known[partition.id] = partition.state, size, known
         others = [token for token in tokens if token not in known]
         if others:
             terms = json.dumps([in_scope(partition.id, token) for token in others], ensure_ascii=False)
@@ -204,7 +206,7 @@ def matches(
         one.replace(":expression", f":expression_{number}").replace(":among", f":among_{number}")
         for number in expressions
     )
-    query = " UNION ALL ".join(_ONE_OF_SEVERAL.replace("{query}", sql) for sql in each)
+    query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
     values |= {f"among_{number}": passing.seqs for number, passing in (narrowed.among or {}).items()}
     values["limit"] = pool + len(narrowed.left_out)

@@ -439,13 +439,32 @@ def answer_of(
     views = view_cosines(connection, search.index, search.query.views, seqs, space, read)
     scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
     quantization: Quantization = space.quantization if space else "float32"
-    candidates = tuple(
-        _candidate(item, cosine, score, (blob, quantization), views[seq])
-        for (seq, _, blob, *item), cosine, score in zip(rows, alike, scored, strict=True)
-    )
+
+    @cache  # each stage of a retrieval asks for some
+    def item_at(place: int) -> MemoryItem:
+        return item_of(rows[place][3:-1])
+
+    def candidate(place: int) -> Candidate:
+        seq, _, blob, *item, priority = rows[place]
+        return Candidate(
+            id=item[0],
+            project=item[2],
+            confidence=item[4],
+            usage_count=item[5],
+            created_at=to_moment(item[6]),
+            priority=priority,
+            cosine=alike[place],
+            keyword=scored[place][0],
+            words=scored[place][1],
+            is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
+            read_item=partial(item_at, place),
+            read_vector=lambda: None if blob is None else decode(blob, quantization),
+            views=views[seq],
+        )
+
     if near.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
         near = near._replace(unreachable=0)  # what was just stored has its vector in a moment
-    return search.answer(near, keywords, candidates, "memories")
+    return search.answer(near, keywords, tuple(map(candidate, range(len(rows)))), "memories")
 
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words.Partition]) -> words.Narrowed:
@@ -458,29 +477,3 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
     return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
-
-
-def _candidate(
-    row: Sequence[Any],
-    cosine: float | None,
-    scored: tuple[float | None, frozenset[str]],
-    vector: tuple[bytes | None, Quantization],
-    views: tuple[float | None, ...],
-) -> Candidate:
-    *item, priority = row
-    blob, quantization = vector
-    return Candidate(
-        id=item[0],
-        project=item[2],
-        confidence=item[4],
-        usage_count=item[5],
-        created_at=to_moment(item[6]),
-        priority=priority,
-        cosine=cosine,
-        keyword=scored[0],
-        words=scored[1],
-        is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
-        read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
-        read_vector=lambda: None if blob is None else decode(blob, quantization),
-        views=views,
-    )
