@@ -167,22 +167,10 @@ class ToolMemorySettings(Section):
 
 
 class HttpSettings(Section):
-    """A server that is reached over HTTP: what clients may take of it, and who besides its own people comes in."""
+    """A server that is reached over HTTP."""
 
     max_body_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
     """A larger request is refused with 413 before it is parsed."""
-    public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
-    """How the address begins at which clients reach the server, and which an issuer's tokens are for."""
-    oauth_issuer: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """The issuer of OAuth access tokens (JWT) that let people in besides tokens of our own; its keys check them."""
-    oauth_audience: str | None = Field(default=None, min_length=1)
-    """Whom its tokens must be for (`aud`); this server's own address at `/mcp` when not set."""
-    oauth_keys_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """Where its keys are (JWKS): the `jwks_uri` of its metadata."""
-    oauth_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = "RS256"
-    """How it signs; a token that is signed otherwise is none."""
-    oauth_role_claim: str | None = Field(default=None, min_length=1)
-    """The claim that names the role (read, write, review, admin): whoever has one need not be added before."""
 
 
 class RetrieveSettings(Section):

@@ -60,8 +60,8 @@ _OF_FORMER_RELEASES = {
     "embedding": "threads timeout_s",
     "guard": "disabled_rules",
     "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
-    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions requests_per_s "
-    "session_idle_s",
+    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
+    "oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url requests_per_s session_idle_s",
     "jobs": "long_timeout_s",
     "judge": "temperature",
     "learn": "max_step_chars max_steps",
@@ -84,7 +84,7 @@ _INSTEAD = {
     "guard.disabled_rules": "all rules of redaction and screening hold",
     "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
     "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
-    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "limits of clients are for a reverse proxy"),
+    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "that is for a reverse proxy"),
 }
 """Of those with something in their place: what."""
 

@@ -39,10 +39,19 @@ async def test_a_person_comes_in_by_their_token_until_they_are_revoked(place: Lo
         await revoke(team.toolbox, "ada")
         assert (await team.post(token, {})).status_code == 401
         renewed = (await renew_token(team.toolbox, "ada")).token
-        assert renewed is not None
         async with team.client(renewed) as client:
             structure(await client.call_tool("memory_status", {}))
         assert (await team.post(token, {})).status_code == 401
+
+
+async def test_whom_an_issuer_signed_in_before_comes_in_by_a_token_of_ours(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "read")
+        named = "UPDATE people SET token_hash = NULL, issuer = 'https://login.example.org', subject = 'ada-1'"
+        await team.toolbox.store.write(lambda connection: connection.execute(named))
+        assert (await team.post(token, {})).status_code == 401
+        renewed = (await renew_token(team.toolbox, "ada")).token
+        assert not (await team.call(renewed, "memory_status"))[0]
 
 
 async def test_a_role_counts_from_the_next_request_on(place: Location, settings: Settings) -> None:
