@@ -257,17 +257,15 @@ class MattsSettings(Section):
 class EmbeddingSettings(Section):
     """Which embedder fills the vector leg."""
 
-    provider: Literal["auto", "minilm", "static", "openai", "fastembed"] = "auto"
+    provider: Literal["auto", "minilm", "static", "openai"] = "auto"
     """`auto`: the shipped MiniLM where onnxruntime is installed, else the shipped static table."""
     model: str | None = None
-    """Model name for `openai` and `fastembed`."""
+    """Model name for `openai`."""
     base_url: str | None = None
     api_key: SecretStr | None = None
     dimensions: int | None = Field(default=None, ge=8, le=4096)
     query_prefix: str = ""
     document_prefix: str = ""
-    model_dir: str | None = None
-    """Folder of a local ONNX model for `fastembed`."""
 
 
 class StorageSettings(Section):

@@ -33,7 +33,7 @@ BUDGETS = {
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500
     "tools/promote": 592,  # aim 550
     "tools/ports tools/*.py": 990,  # aim 800
-    "schema": 2_303,  # aim 2,000
+    "schema": 2_301,  # aim 2,000
     "server/storage/stores": 3_373,  # aim 3,000
     "server/storage/search": 1_050,
     "server/storage/engine": 1_640,  # aim 1,300
@@ -47,7 +47,7 @@ BUDGETS = {
     "server/http server/access": 649,  # aim 700
     "server/viewer": 1_200,
     "server/chat": 663,  # aim 500
-    "server/embedding server/rerank": 841,  # aim 800
+    "server/embedding server/rerank": 761,  # aim 800
     "server/jobs": 983,  # aim 900
     "server/sources tools/sources": 2_940,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 898,  # aim 950

@@ -57,7 +57,7 @@ _OF_FORMER_RELEASES = {
     "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
     "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached",
     "distill": "failure_prior success_prior",
-    "embedding": "threads timeout_s",
+    "embedding": "model_dir threads timeout_s",
     "guard": "disabled_rules",
     "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
     "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
@@ -79,7 +79,12 @@ _OF_FORMER_RELEASES = {
 GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
 """Settings that are taken and ignored: a file may still hold them."""
 
+_FORMER_VALUES = {"embedding.provider": "fastembed"}
+"""A value of a setting that is taken as if the setting were not there."""
+
 _INSTEAD = {
+    "embedding.provider": "fastembed is no embedder here any more, and the one that ships takes its place. Run "
+    "`swarm-memory bank reembed`, or set openai and the base_url of a server that has your model",
     "credit.dropout": "`metrics --measure on` measures what memories are worth",
     "guard.disabled_rules": "all rules of redaction and screening hold",
     "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
@@ -145,6 +150,7 @@ def resolve_settings(
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file())
     gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
+    gone |= {key: merged.pop(key)[1] for key, former in _FORMER_VALUES.items() if merged.get(key, ("",))[0] == former}
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone)
 

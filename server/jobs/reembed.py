@@ -69,7 +69,7 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
     Raises `StorageError`.
     """
     store, embedder = toolbox.store, toolbox.embedder
-    if toolbox.settings.embedding.provider in ("openai", "fastembed"):
+    if toolbox.settings.embedding.provider == "openai":
         return
     waiting = [(await store.pending_upkeep(scope, embedder.name, 0)).not_embedded for scope in toolbox.scope.readable()]
     if any(waiting) or await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0):
