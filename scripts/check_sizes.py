@@ -43,7 +43,7 @@ BUDGETS = {
     "server/hooks": 1_019,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
     "server/cli": 2_984,  # aim 2,800
-    "server/mcp server/operations": 1_671,  # aim 1,400
+    "server/mcp server/operations": 1_660,  # aim 1,400
     "server/http server/access": 649,  # aim 700
     "server/viewer": 1_200,
     "server/chat": 663,  # aim 500
@@ -52,7 +52,7 @@ BUDGETS = {
     "server/sources tools/sources": 2_940,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 898,  # aim 950
     "server/benchmark tools/benchmark": 3_474,
-    "server/*.py": 1_504,  # aim 1,300
+    "server/*.py": 1_460,  # aim 1,300
 }
 """Lines of Python that rooms have at most; who adds says what leaves. A room above its aim only shrinks."""
 
