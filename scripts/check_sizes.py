@@ -42,13 +42,13 @@ BUDGETS = {
     "server/storage/*.py": 804,  # aim 800
     "server/hooks": 1_019,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
-    "server/cli": 2_984,  # aim 2,800
+    "server/cli": 2_981,  # aim 2,800
     "server/mcp server/operations": 1_660,  # aim 1,400
     "server/http server/access": 649,  # aim 700
     "server/viewer": 1_200,
     "server/chat": 663,  # aim 500
     "server/embedding server/rerank": 761,  # aim 800
-    "server/jobs": 983,  # aim 900
+    "server/jobs": 979,  # aim 900
     "server/sources tools/sources": 2_940,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 898,  # aim 950
     "server/benchmark tools/benchmark": 3_474,

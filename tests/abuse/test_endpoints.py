@@ -325,6 +325,7 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tm
     assert before
     assert compared == []
     assert (done["embedded"], left) == (3, 0)
+    assert [name.partition("-")[2].partition("-")[0] for name in done["dropped"]] == ["first"]
     assert after
     assert None not in after.values()
 

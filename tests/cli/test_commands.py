@@ -352,8 +352,8 @@ def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
 
 
 def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> None:
-    done = swarm("bank", "reembed", "--drop-others", "--indexes", "--json").json
-    assert (done["embedded"], done["skipped"]) == (0, 0)
+    done = swarm("bank", "reembed", "--indexes", "--json").json
+    assert (done["embedded"], done["skipped"], done["dropped"]) == (0, 0, [])
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["id"] == learned
 
 
