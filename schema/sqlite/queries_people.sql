@@ -29,14 +29,6 @@ UPDATE people SET token_hash = NULL, revoked_at = coalesce(revoked_at, ?) WHERE 
 INSERT INTO audit (tenant_id, at, person_id, action, subject_id, data)
 VALUES (:tenant_id, :at, :person_id, :action, :subject_id, :data);
 
--- name: counted_since
--- The line of the audit trail that counts an action since a moment.
-SELECT seq, data FROM audit WHERE tenant_id = ? AND action = ? AND at >= ? ORDER BY seq DESC LIMIT 1;
-
--- name: count_audit
--- Write what such a line counts.
-UPDATE audit SET data = ? WHERE seq = ?;
-
 -- name: audit
 -- The newest lines of the audit trail: what was done to people, and what people did to memories.
 SELECT t.at, t.action, t.person_id, p.name, t.subject_id, o.name, t.data

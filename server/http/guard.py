@@ -46,7 +46,6 @@ class Guard:
         if caller is not None:
             await self._app({**scope, SCOPE_KEY: caller}, receive, self._while_known(caller, scope, send))
         else:
-            self._admits.note_refused()
             await _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})(scope, receive, send)
 
     def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:

@@ -1,8 +1,6 @@
 """Knows who sends a request: by the server's own token, which is made here, or by a person's."""
 
-import asyncio
 import hmac
-import logging
 import os
 import secrets
 import stat
@@ -12,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.access.roles import OWNER, Caller
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import write_private
@@ -29,11 +27,6 @@ AGAIN = "Remove it, and the next start makes a new one"
 MAX_TOKEN_CHARS = 16_384
 """Of a token that somebody sends."""
 
-COUNTED_S = 60.0
-"""Requests without a valid token are written to the audit trail together, so often."""
-
-log = logging.getLogger(__name__)
-
 
 class Identity:
     """Whoever may come in, looked up again for each request: who was revoked a moment ago does not."""
@@ -42,8 +35,6 @@ class Identity:
         """`token` is the server's own: whoever has it is the bank's own user."""
         self._expected = token.encode()
         self.bank = bank
-        self._refused = 0
-        self._counting: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope) -> Caller | None:
         """Return who sends a request; None: nobody who may come in. Raises `SwarmMemoryError`."""
@@ -74,22 +65,6 @@ class Identity:
         found = await self.bank.people()
         person = None if found is None else await found[0].find(found[1], person_id=caller.person.id)
         return None if person is None or person.revoked_at is not None else Caller(person)
-
-    def note_refused(self) -> None:
-        """Count a request without a valid token; what was counted is written behind."""
-        self._refused += 1
-        if self._counting is None or self._counting.done():
-            self._counting = asyncio.get_running_loop().create_task(self._write_refused())
-
-    async def _write_refused(self) -> None:
-        while self._refused:
-            count, self._refused = self._refused, 0
-            try:
-                if (found := await self.bank.people()) is not None:
-                    await found[0].count_refused(found[1], count)
-            except SwarmMemoryError as error:
-                log.warning("%d requests without a valid token are not in the audit trail: %s", count, error)
-            await asyncio.sleep(COUNTED_S)
 
 
 def token_file(database: Path, user_folder: Path) -> Path:

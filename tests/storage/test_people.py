@@ -113,13 +113,6 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
     assert len(events) == 2 * len(by_ada) + 2  # and what was archived, by nobody
 
 
-async def test_refused_requests_of_an_hour_are_one_line_of_the_trail(open_store: Any) -> None:
-    async with open_store() as store:
-        for count in (3, 4):
-            await store.people.count_refused("default", count)
-        assert sum(int(each.data["count"]) for each in await store.people.audit("default", 9)) == 7
-
-
 async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(open_store: Any) -> None:
     ada, eve = person(), person("eve")
     async with open_store() as store:

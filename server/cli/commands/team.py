@@ -148,9 +148,7 @@ async def people(
         bool, "Give NAME a new token; the former holds no more, and a revoked one may come in again."
     ] = False,
     revoke: Annotated[bool, "Let NAME in no more, from their next request on. What they brought stays."] = False,
-    audit: Annotated[
-        bool, "Show who did what: tokens, roles, decisions, what was forgotten, refused requests."
-    ] = False,
+    audit: Annotated[bool, "Show who did what: tokens, roles, decisions, what was forgotten."] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
 ) -> object:
     """List who may come in, and who no longer may; or change what NAME may do.

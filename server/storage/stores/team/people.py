@@ -21,8 +21,6 @@ from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
 FORGOTTEN_PERSON = "person.forgotten"
-REFUSED = "sign_in.refused"
-"""Requests without a valid token, counted."""
 
 _SQL, _TEAM, _FORGETTING = Sql("people"), Sql("team"), Sql("forgetting")
 
@@ -88,16 +86,6 @@ class People(Part):
     ) -> None:
         """Write a line of the audit trail."""
         note(connection, tenant_id, action, subject_id, data)
-
-    @writes
-    def count_refused(self, connection: Connection, tenant_id: str, count: int) -> None:
-        """Add to the requests without a valid token of this hour, in one line of the audit trail."""
-        hour = f"{now_text()[:13]}:00:00.000000Z"
-        row = _SQL.row(connection, "counted_since", tenant_id, REFUSED, hour)
-        if row is None:
-            note(connection, tenant_id, REFUSED, None, {"count": count})
-        else:
-            _SQL.run(connection, "count_audit", {"count": count + json.loads(row[1])["count"]}, row[0])
 
     @reads
     def audit(
