@@ -336,8 +336,6 @@ class TeamSettings(Section):
     """The team's name of the project; host and path of the git remote `origin` when not set, else the folder's name."""
     token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
     """Name of the environment variable that holds your token, never the token."""
-    propose: Literal["asked", "proven"] = "asked"
-    """`asked`: only what you propose is sent. `proven`: what worked in two sessions and never failed, too."""
     every_minutes: float = Field(default=15.0, ge=1, le=10_080)
     """How often it is asked what is new while a server runs; at the end of a session too."""
 

@@ -72,7 +72,7 @@ _OF_FORMER_RELEASES = {
     "sources": "context_weight description_weight k rerank_timeout_s rerank_top server_timeout_s title_weight "
     "vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",
-    "team": "timeout_s",
+    "team": "propose timeout_s",
     "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
     "summarize_after summary_sleep_interval",
 }
@@ -83,11 +83,11 @@ _FORMER_VALUES = {"embedding.provider": "fastembed"}
 """A value of a setting that is taken as if the setting were not there."""
 
 _INSTEAD = {
-    "embedding.provider": "fastembed is no embedder here any more, and the one that ships takes its place. Run "
-    "`swarm-memory bank reembed`, or set openai and the base_url of a server that has your model",
+    "embedding.provider": "fastembed is gone: run `swarm-memory bank reembed`, or set openai and its base_url",
     "credit.dropout": "`metrics --measure on` measures what memories are worth",
     "guard.disabled_rules": "all rules of redaction and screening hold",
     "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
+    "team.propose": "only what you propose yourself is sent (`propose`)",
     "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
     **dict.fromkeys((key for key in GONE if key.startswith("http.")), "that is for a reverse proxy"),
 }

@@ -53,8 +53,8 @@ class Home:
         )
         return proposal
 
-    async def sync(self, **options: Any) -> Synced:
-        return await sync(self.toolbox, self.server, URL, PROJECT, **options)
+    async def sync(self) -> Synced:
+        return await sync(self.toolbox, self.server, URL, PROJECT)
 
     async def decide(self, proposal: Proposal, act: Any = "accept", **options: Any) -> Proposal:
         return await self.server.decide(proposal.id, Decided(act=act, **options))
