@@ -133,8 +133,6 @@ class SourceSettings(Section):
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
     """Who puts the best into their final order. auto: the endpoint, else for tools and APIs a chat model, as far as one
     is set. `experience`, of earlier versions, is `none`."""
-    rerank_chat: str | None = None
-    """Which of `chat.providers` alone puts tools in order, by `model` or `provider:model`; all when not set."""
     rerank_url: str | None = None
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None

@@ -165,7 +165,6 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
         environ=os.environ,
         meter=ChatMeter(store, scope, clock),
         judge=settings.judge.model,
-        reranker=settings.sources.rerank_chat,
     )
 
 
