@@ -144,8 +144,6 @@ class SourceSettings(Section):
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
     """Who puts the best into their final order. auto: the endpoint, else for tools and APIs a chat model, as far as one
     is set. `experience`, of earlier versions, is `none`."""
-    rerank_chat: str | None = None
-    """Which of `chat.providers` alone puts tools in order, by `model` or `provider:model`; all when not set."""
     rerank_url: str | None = None
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
@@ -180,22 +178,10 @@ class ToolMemorySettings(Section):
 
 
 class HttpSettings(Section):
-    """A server that is reached over HTTP: what clients may take of it, and who besides its own people comes in."""
+    """A server that is reached over HTTP."""
 
     max_body_bytes: int = Field(default=4 * 1024**2, ge=1024, le=64 * 1024**2)
     """A larger request is refused with 413 before it is parsed."""
-    public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
-    """How the address begins at which clients reach the server, and which an issuer's tokens are for."""
-    oauth_issuer: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """The issuer of OAuth access tokens (JWT) that let people in besides tokens of our own; its keys check them."""
-    oauth_audience: str | None = Field(default=None, min_length=1)
-    """Whom its tokens must be for (`aud`); this server's own address at `/mcp` when not set."""
-    oauth_keys_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """Where its keys are (JWKS): the `jwks_uri` of its metadata."""
-    oauth_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = "RS256"
-    """How it signs; a token that is signed otherwise is none."""
-    oauth_role_claim: str | None = Field(default=None, min_length=1)
-    """The claim that names the role (read, write, review, admin): whoever has one need not be added before."""
 
 
 class RetrieveSettings(Section):
@@ -285,17 +271,15 @@ class MattsSettings(Section):
 class EmbeddingSettings(Section):
     """Which embedder fills the vector leg."""
 
-    provider: Literal["auto", "minilm", "static", "openai", "fastembed"] = "auto"
+    provider: Literal["auto", "minilm", "static", "openai"] = "auto"
     """`auto`: the shipped MiniLM where onnxruntime is installed, else the shipped static table."""
     model: str | None = None
-    """Model name for `openai` and `fastembed`."""
+    """Model name for `openai`."""
     base_url: str | None = None
     api_key: SecretStr | None = None
     dimensions: int | None = Field(default=None, ge=8, le=4096)
     query_prefix: str = ""
     document_prefix: str = ""
-    model_dir: str | None = None
-    """Folder of a local ONNX model for `fastembed`."""
 
 
 class StorageSettings(Section):
@@ -366,8 +350,6 @@ class TeamSettings(Section):
     """The team's name of the project; host and path of the git remote `origin` when not set, else the folder's name."""
     token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
     """Name of the environment variable that holds your token, never the token."""
-    propose: Literal["asked", "proven"] = "asked"
-    """`asked`: only what you propose is sent. `proven`: what worked in two sessions and never failed, too."""
     every_minutes: float = Field(default=15.0, ge=1, le=10_080)
     """How often it is asked what is new while a server runs; at the end of a session too."""
 

@@ -55,11 +55,11 @@ _OF_FORMER_RELEASES = {
     "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
     "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached",
     "distill": "failure_prior success_prior",
-    "embedding": "threads timeout_s",
+    "embedding": "model_dir threads timeout_s",
     "guard": "disabled_rules",
     "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
-    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions requests_per_s "
-    "session_idle_s",
+    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
+    "oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url requests_per_s session_idle_s",
     "jobs": "long_timeout_s",
     "judge": "temperature",
     "learn": "max_step_chars max_steps",
@@ -67,22 +67,27 @@ _OF_FORMER_RELEASES = {
     "promote": "max_per_skill",
     "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
     "recency_half_life_days rerank_timeout_s rerank_top rrf_k time_boost user_preference",
-    "sources": "context_weight description_weight k rerank_timeout_s rerank_top server_timeout_s title_weight "
-    "vector_weight",
+    "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
+    "title_weight vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",
-    "team": "timeout_s",
+    "team": "propose timeout_s",
     "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
     "summarize_after summary_sleep_interval",
 }
 GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
 """Settings that are taken and ignored: a file may still hold them."""
 
+_FORMER_VALUES = {"embedding.provider": "fastembed"}
+"""A value of a setting that is taken as if the setting were not there."""
+
 _INSTEAD = {
+    "embedding.provider": "fastembed is gone: run `swarm-memory bank reembed`, or set openai and its base_url",
     "credit.dropout": "`metrics --measure on` measures what memories are worth",
     "guard.disabled_rules": "all rules of redaction and screening hold",
     "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
+    "team.propose": "only what you propose yourself is sent (`propose`)",
     "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
-    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "limits of clients are for a reverse proxy"),
+    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "that is for a reverse proxy"),
 }
 """Of those with something in their place: what."""
 
@@ -143,6 +148,7 @@ def resolve_settings(
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file())
     gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
+    gone |= {key: merged.pop(key)[1] for key, former in _FORMER_VALUES.items() if merged.get(key, ("",))[0] == former}
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone)
 

@@ -1,8 +1,8 @@
 """Reads JSON-RPC messages of clients: each is one that the SDK answers, or is refused with the error that is due."""
 
+import json
 import logging
 import mmap
-import re
 from typing import Any, NamedTuple, cast
 
 from mcp.types import (
@@ -17,25 +17,13 @@ from mcp.types import (
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-MAX_MEMORY_BYTES = 768 * 1024 * 1024
-"""What one message may take to read: two million empty lists in 8 MB of JSON would take gigabytes."""
+MAX_VALUES = 500_000
+"""Commas and brackets of a message, in texts too: a list of so many values that a tool refuses one by one takes 700 MiB
+and ten seconds."""
 
-_BYTE_COST, _VALUE_COST = 13, 800
-"""Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes."""
-
-_SMALL_COST, _LOOKED_AT_COST = 1024 * 1024, 64 * 1024 * 1024
-"""Below the one no room is looked for; above the other values are counted one by one."""
-
-_STRING_OR_VALUE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([,\[{])', re.S)
-
-_ESCAPES = re.compile(
-    rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u([dD][c-fC-F]..)|(.))", re.S
-)
-_SCALARS = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
-_ID = rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,200}")'
-_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _SCALARS + rb"\s*,\s*)*" + _ID + rb"\s*[,}]")
-_ID_LAST = re.compile(rb",\s*" + _ID + rb"(?:\s*,\s*" + _SCALARS + rb")*\s*\}\s*\Z")
-_TAIL = 1000
+_BYTE_COST, _VALUE_COST, _SMALL_COST = 26, 1600, 1024 * 1024
+"""Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes; and
+for how few no room is looked for."""
 
 MAX_EXACT = 2**53
 """Up to here a number that is written with a point or an exponent is one integer and no other."""
@@ -62,22 +50,28 @@ def read_message(text: bytes) -> Message | Refusal | None:
     An id is a string or an integer (MCP; JSON-RPC 2.0 §4). One that is whole but written as 1e2 or 1.0 is that integer;
     what has any other is refused: taken as a notification, which has no id, it would never be answered.
     """
-    if (fault := _too_dear(text)) is not None:
-        return refused(text, text[-_TAIL:], fault)
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    if values > MAX_VALUES:
+        return refused(f"it holds more than {MAX_VALUES:,} values")
+    if (cost := _BYTE_COST * len(text) + _VALUE_COST * values) > _SMALL_COST:
+        try:  # parsers in native code abort where they get no memory
+            mmap.mmap(-1, cost).close()
+        except OSError:
+            return refused("there is not enough memory to read it; send less at a time")
     try:
         try:
             decoded: Any = from_json(text)
-        except ValueError:
-            text = without_lone_surrogates(text.decode(errors="replace").encode())
+        except ValueError:  # half of a surrogate pair, as where an emoji was cut in two, is read by the other parser
+            text = json.dumps(json.loads(text.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
             decoded = from_json(text)
-    except ValueError as error:
-        return refused(text, text[-_TAIL:], f"it is no JSON: {error}", PARSE_ERROR)
+    except (ValueError, RecursionError) as error:
+        return refused(f"it is no JSON: {error}", code=PARSE_ERROR)
     return _checked(text, decoded)
 
 
 def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
     if not isinstance(decoded, dict):
-        return _refusal(None, "a message is one JSON object; batches are not part of MCP")
+        return refused("a message is one JSON object; batches are not part of MCP")
     sent = cast(dict[str, Any], decoded)
     given = sent.get("id")
     if isinstance(given, float) and given.is_integer() and abs(given) <= MAX_EXACT:
@@ -88,56 +82,18 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
     if "id" in sent and not is_id and not is_response:
         shown = to_json(given, inf_nan_mode="constants").decode()
         shown = shown if len(shown) <= 80 else f"{shown[:80]} …"
-        return _refusal(None, f"its id must be a string or an integer, not {shown}")
+        return refused(f"its id must be a string or an integer, not {shown}")
     try:
         return Message(jsonrpc_message_adapter.validate_python(sent, by_name=False), text)
     except ValidationError:
         if is_response:
             log.warning("a response that is no JSON-RPC was left out")
             return None
-        return _refusal(
-            cast(RequestId, given) if is_id else None,
-            'it needs "jsonrpc": "2.0", a method, and its params as an object',
-        )
+        known = cast(RequestId, given) if is_id else None
+        return refused('it needs "jsonrpc": "2.0", a method, and its params as an object', known)
 
 
-def refused(head: bytes, tail: bytes, reason: str, code: int = INVALID_REQUEST) -> Refusal:
-    """Return the error for a message that was not read, with the id that its beginning or its end shows."""
-    found = _ID_FIRST.match(head) or _ID_LAST.search(tail)
-    return _refusal(None if found is None else from_json(found[1]), reason, code)
-
-
-def _refusal(of: RequestId | None, reason: str, code: int = INVALID_REQUEST) -> Refusal:
+def refused(reason: str, of: RequestId | None = None, code: int = INVALID_REQUEST) -> Refusal:
+    """Return the error for a message that is not taken; its id is None where it is not known (JSON-RPC 2.0 §5)."""
     said = ErrorData(code=code, message=f"the message cannot be taken: {reason}")
     return Refusal(JSONRPCError(jsonrpc="2.0", id=of, error=said))
-
-
-def without_lone_surrogates(text: bytes) -> bytes:
-    """Return JSON in which every escaped surrogate without its other half is U+FFFD."""
-
-    def mend(match: re.Match[bytes]) -> bytes:
-        high, low, alone, _ = match.groups()
-        return rb"\ufffd" if alone or (high and not low) else match[0]
-
-    return _ESCAPES.sub(mend, text)
-
-
-def memory_to_read(text: bytes) -> int:
-    """Return how many bytes of memory it takes at most to read a message; exact counts are for the dear ones."""
-    values = sum(text.count(sign) for sign in (b",", b"[", b"{"))
-    if _BYTE_COST * len(text) + _VALUE_COST * values > _LOOKED_AT_COST:
-        values = sum(match.lastindex is not None for match in _STRING_OR_VALUE.finditer(text))
-    return _BYTE_COST * len(text) + _VALUE_COST * values
-
-
-def _too_dear(text: bytes) -> str | None:
-    """Return why a message must not be read: here and in the SDK, which may read it once more."""
-    cost = memory_to_read(text)
-    if cost > MAX_MEMORY_BYTES:
-        return "it holds too many values"
-    if cost > _SMALL_COST:
-        try:  # parsers in native code abort where they get no memory
-            mmap.mmap(-1, 2 * cost).close()
-        except OSError:
-            return "there is not enough memory to read it; send less at a time"
-    return None

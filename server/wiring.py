@@ -167,7 +167,6 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
         environ=os.environ,
         meter=ChatMeter(store, scope, clock),
         judge=settings.judge.model,
-        reranker=settings.sources.rerank_chat,
     )
 
 
@@ -253,13 +252,9 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
 
             return StaticEmbedder()
         case "openai":
-            from swarm_memory.server.embedding.neural import OpenAIEmbedder
+            from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 
             return OpenAIEmbedder(settings, api_key_of(settings))
-        case "fastembed":
-            from swarm_memory.server.embedding.neural import FastEmbedEmbedder
-
-            return FastEmbedEmbedder(settings)
 
 
 def without_minilm(settings: EmbeddingSettings) -> str | None:

@@ -6,9 +6,9 @@
 
 Arms on the same tasks and random streams: no memory; notes at the prompt, what ended an error beside its failure,
 and notes of another task (which must not help), by rules alone and with an agent that teaches. Figures and every result
-go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads and compares; `--html` writes
-one page with the learning curves. `--planted` instead says how soon harmful
-memories are withdrawn and what good ones suffer, by simulation; it writes no file.
+go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads; `--html` writes one
+page with the learning curves. `--planted` instead says how soon harmful memories are withdrawn and what good ones
+suffer, by simulation; it writes no file.
 """
 
 import argparse

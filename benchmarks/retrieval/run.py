@@ -2,7 +2,7 @@
 
     python benchmarks/retrieval/run.py --config outside.json -o dataset=locomo -o path=locomo10.json
 
-It takes what `swarm-memory benchmark run` takes, and `benchmark report` reads and compares its runs.
+It takes what `swarm-memory benchmark run` takes, and `benchmark report` reads its runs.
 docs/BENCHMARKS.md says what each system is.
 """
 

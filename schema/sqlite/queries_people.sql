@@ -1,18 +1,16 @@
 -- name: add_person
--- Write a new person; nothing where the name or the subject is taken.
-INSERT INTO people (id, tenant_id, name, role, token_hash, issuer, subject, created_at)
-VALUES (:id, :tenant_id, :name, :role, :token_hash, :issuer, :subject, :created_at) ON CONFLICT DO NOTHING;
+-- Write a new person; nothing where the name is taken.
+INSERT INTO people (id, tenant_id, name, role, token_hash, created_at)
+VALUES (:id, :tenant_id, :name, :role, :token_hash, :created_at) ON CONFLICT DO NOTHING;
 
 -- name: find_person
--- Who has an id, a token, a name, or whom an issuer calls so: NULL is nobody's.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE tenant_id = :tenant_id AND (
-  id = :id OR name = :name OR (token_hash = :token_hash AND revoked_at IS NULL)
-  OR (issuer = :issuer AND subject = :subject));
+-- Who has an id, a token or a name: NULL is nobody's.
+SELECT id, tenant_id, name, role, created_at, revoked_at FROM people
+WHERE tenant_id = :tenant_id AND (id = :id OR name = :name OR (token_hash = :token_hash AND revoked_at IS NULL));
 
 -- name: list_people
 -- All people of a tenant, by name.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
+SELECT id, tenant_id, name, role, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
 
 -- name: set_role
 -- Let a person do more, or less.
@@ -30,14 +28,6 @@ UPDATE people SET token_hash = NULL, revoked_at = coalesce(revoked_at, ?) WHERE 
 -- Write a line of the audit trail.
 INSERT INTO audit (tenant_id, at, person_id, action, subject_id, data)
 VALUES (:tenant_id, :at, :person_id, :action, :subject_id, :data);
-
--- name: counted_since
--- The line of the audit trail that counts an action since a moment.
-SELECT seq, data FROM audit WHERE tenant_id = ? AND action = ? AND at >= ? ORDER BY seq DESC LIMIT 1;
-
--- name: count_audit
--- Write what such a line counts.
-UPDATE audit SET data = ? WHERE seq = ?;
 
 -- name: audit
 -- The newest lines of the audit trail: what was done to people, and what people did to memories.

@@ -32,10 +32,6 @@ class Person(Model):
     tenant_id: str
     name: str = Field(min_length=1, max_length=MAX_NAME_CHARS)
     role: Role
-    issuer: str | None = None
-    """Who vouches for the subject."""
-    subject: str | None = None
-    """Who it is to the issuer; None: known by a token of ours alone."""
     created_at: Timestamp
     revoked_at: Timestamp | None = None
 

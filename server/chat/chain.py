@@ -136,13 +136,11 @@ def build_chat_model(
     environ: Mapping[str, str],
     meter: ChatMeter,
     judge: str | None = None,
-    reranker: str | None = None,
 ) -> ChatModel | None:
     """Return the models of the settings as one, within their limits; None when there are none.
 
-    Those that `judge` names (`model` or `provider:model`) are asked first to judge, those that `reranker` names alone
-    to rerank; where one names none, all keep their order. Keys are read from `environ` now and stay in memory. Nothing
-    is imported or reached before the first call.
+    Those that `judge` names (`model` or `provider:model`) are asked first to judge. Keys are read from `environ` now
+    and stay in memory. Nothing is imported or reached before the first call.
     """
     if not settings.providers:
         return None
@@ -155,10 +153,9 @@ def build_chat_model(
         return OpenAIChatModel(provider, key, meter, retries=RETRIES)
 
     models = {provider: model(provider) for provider in settings.providers}
-    orders = {"judge": settings.judging(judge), "rerank": settings.named(reranker)}
     return ChainChatModel(
         [models[provider] for provider in settings.providers],
         settings,
         meter,
-        orders={purpose: [models[provider] for provider in order] for purpose, order in orders.items()},
+        orders={"judge": [models[provider] for provider in settings.judging(judge)]},
     )

@@ -61,7 +61,7 @@ COMMANDS = {
     "tools": ("More", "tools_and_sources", "What each tool is good for, from the calls that were made"),
     "sources": ("More", "tools_and_sources", "Index and search tools, documents, code and API descriptions"),
     "matts": ("More", "work", "Do a task several times and learn from the comparison"),
-    "benchmark": ("More", "work", "Measure the memory; report and compare runs"),
+    "benchmark": ("More", "work", "Measure the memory; report runs"),
     "bank": ("More", "bank", "Back the bank up, restore it, take one over, embed it again"),
     "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),

@@ -4,6 +4,8 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 `scripts/embedder/onnx_model.py`.
 """
 
+import importlib
+import os
 import threading
 from array import array
 from collections.abc import Sequence
@@ -11,13 +13,12 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.server.embedding.neural import load_runtime, runtime_errors
 from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, verify
 
 if TYPE_CHECKING:
@@ -127,13 +128,31 @@ def _names(texts: Sequence[str]) -> list[str]:
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
 
 
+_SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
+"""From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
+
+
+def _load_runtime() -> Any:
+    """Import onnxruntime, which then writes nothing of its own and reports nothing. Raises `ImportError`."""
+    os.environ.update(dict.fromkeys(_SILENT, "1"))
+    runtime: Any = importlib.import_module("onnxruntime")
+    runtime.disable_telemetry_events()  # on Windows the system would gather them
+    return runtime
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Return onnxruntime's exceptions, which have no base of their own."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
 class _Model:
     """The model as it is loaded, with its tokenizer."""
 
     def __init__(self, path: Path, threads: int) -> None:
         verify(path)
         try:
-            runtime = load_runtime()
+            runtime = _load_runtime()
         except ImportError as error:
             raise ModelUnavailable(
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."
@@ -141,7 +160,7 @@ class _Model:
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 4  # none: they go to stderr
-        self._failures = runtime_errors()
+        self._failures = _runtime_errors()
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except self._failures as error:

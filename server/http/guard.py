@@ -25,11 +25,9 @@ class Guard:
     """An ASGI application that passes on only what may come in."""
 
     def __init__(self, app: ASGIApp, admits: Identity) -> None:
-        """`admits` knows who sends a request; strangers learn which issuer signs people in, where there is one."""
+        """`admits` knows who sends a request."""
         self._app = app
         self._admits = admits
-        self._challenge = "Bearer" if admits.issuer is None else admits.issuer.challenge
-        self._open_paths = {route.path for route in admits.issuer.routes} if admits.issuer else set[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -47,12 +45,8 @@ class Guard:
             return
         if caller is not None:
             await self._app({**scope, SCOPE_KEY: caller}, receive, self._while_known(caller, scope, send))
-        elif scope["method"] == "GET" and scope["path"] in self._open_paths:
-            await self._app(scope, receive, send)
         else:
-            self._admits.note_refused()
-            headers = {"www-authenticate": self._challenge}
-            await _refused(401, "A bearer token is needed", headers)(scope, receive, send)
+            await _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})(scope, receive, send)
 
     def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:
         """Return what ends an answer that lasts when its caller was revoked, or may do less than when it began."""

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.guard import Guard, Messages
-from swarm_memory.server.http.identity import Identity, Issuer
+from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
@@ -73,16 +73,6 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def issuer_of(limits: HttpSettings, address: Address) -> Issuer | None:
-    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
-    if limits.oauth_issuer is None:
-        return None
-    host, port = address.host, address.port
-    if limits.public_url is None and (port == 0 or not is_loopback(host)):
-        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
-    return Issuer(limits, f"{limits.public_url or origin_of(host, port)}{PATH}")
-
-
 def origin_of(host: str, port: int) -> str:
     """Return how an address of this server begins."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -114,8 +104,6 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
         max_request_body_size=limits.max_body_bytes,
     )
     application.routes.extend(team_routes(identity.bank))
-    if identity.issuer is not None:
-        application.routes.extend(identity.issuer.routes)
     limited = RequestBodyLimitMiddleware(Messages(application, PATH), limits.max_body_bytes)
     return Guard(limited, identity)
 

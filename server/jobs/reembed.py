@@ -24,21 +24,19 @@ class Reembedded:
     skipped: int = 0
     """Memories and passages without a text that can be embedded; keywords find them."""
     dropped: tuple[str, ...] = ()
-    """Embedders whose vectors were deleted."""
+    """Embedders whose vectors were deleted, where that was asked for."""
 
 
 async def reembed(
     store: "Bank",
     embedder: Embedder,
     *,
-    drop_others: bool = False,
     on_progress: Callable[[int], None] = lambda _: None,
     give_way: GiveWay = at_once,
 ) -> Reembedded:
     """Embed what has no vector yet; `on_progress` is given how many are done. No model is called in a transaction.
 
-    With `drop_others` the vectors of other embedders are deleted, once every memory has its own. Raises `ModelError`:
-    what was embedded until then is kept.
+    Raises `ModelError`: what was embedded until then is kept.
     """
     done = Reembedded(embedder.name)
 
@@ -58,8 +56,6 @@ async def reembed(
     done.embedded = await fill(store.vectors, embedder)
     if isinstance(embedder, Accompanied):
         await fill(store.vectors, embedder.light)
-    if drop_others:
-        done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
 
 
@@ -69,7 +65,7 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
     Raises `StorageError`.
     """
     store, embedder = toolbox.store, toolbox.embedder
-    if toolbox.settings.embedding.provider in ("openai", "fastembed"):
+    if toolbox.settings.embedding.provider == "openai":
         return
     waiting = [(await store.pending_upkeep(scope, embedder.name, 0)).not_embedded for scope in toolbox.scope.readable()]
     if any(waiting) or await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0):

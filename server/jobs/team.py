@@ -57,9 +57,7 @@ async def sync_team(
     result: dict[str, JsonValue]
     try:
         with anyio.fail_after(LIMIT_S):
-            done = await sync(
-                toolbox, connect(settings), settings.url, project, propose_proven=settings.propose == "proven"
-            )
+            done = await sync(toolbox, connect(settings), settings.url, project)
         result = asdict(done)
     except StorageError:
         raise

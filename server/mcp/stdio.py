@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import select
 import signal
 import sys
 from collections.abc import AsyncIterable, Callable
@@ -19,21 +18,15 @@ from swarm_memory.server.jsonrpc import Message, Refusal, read_message, refused
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 _CHUNK = 64 * 1024
-_TAIL = 1000
 
 
 def next_message(source: IO[bytes]) -> JSONRPCMessage | Refusal | None:
     """Read the next message, in lines of at most `MAX_MESSAGE_BYTES`; None at the end of the input."""
     while line := source.readline(MAX_MESSAGE_BYTES):
         if len(line) == MAX_MESSAGE_BYTES and not line.endswith(b"\n"):
-            # It is read to its end, and no more of it is kept than where its id may stand.
-            head, tail = line[:_TAIL], line[-_TAIL:]
-            del line
-            while piece := source.readline(_CHUNK):
-                tail = (tail + piece)[-_TAIL:]
-                if piece.endswith(b"\n"):
-                    break
-            return refused(head, tail, f"it is larger than {MAX_MESSAGE_BYTES} bytes")
+            while line and not line.endswith(b"\n"):  # it is read to its end, and nothing of it is kept
+                line = source.readline(_CHUNK)
+            return refused(f"it is larger than {MAX_MESSAGE_BYTES} bytes")
         if line.strip() and (found := read_message(line)) is not None:
             return found.value if isinstance(found, Message) else found
     return None
@@ -85,14 +78,10 @@ def _private_stdin() -> IO[bytes]:
 
 
 async def _write(messages: AsyncIterable[SessionMessage], descriptor: int) -> None:
-    """Write on the loop what a ready pipe takes without blocking: handing over to a thread takes longer."""
     async for each in messages:
         line = each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         while line:
-            if sys.platform != "win32" and select.select((), (descriptor,), (), 0)[1]:
-                line = line[os.write(descriptor, line[: select.PIPE_BUF]) :]
-            else:
-                line = line[await anyio.to_thread.run_sync(os.write, descriptor, line) :]
+            line = line[await anyio.to_thread.run_sync(os.write, descriptor, line) :]
 
 
 CLOSE_TIMEOUT_S = 2.0

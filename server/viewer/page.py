@@ -92,8 +92,6 @@ class Access:
         """
         caller = None if self.known is None else await self.known.by_token(token.strip())
         if caller is None:
-            if self.known is not None:
-                self.known.note_refused()
             return None
         caller.require("review", "looking at the pages")
         return self._let_in(caller)

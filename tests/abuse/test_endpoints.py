@@ -21,7 +21,7 @@ from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, env
 
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.chat import chain
-from swarm_memory.server.embedding.neural import MAX_FAILURES
+from swarm_memory.server.embedding.endpoint import MAX_FAILURES
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.abuse.banks import Abused, abused, settings_of
@@ -37,7 +37,7 @@ SLACK_S = 0.5
 def in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder is waited for a moment only; the client, which takes half a second to import, is there."""
     importlib.import_module("openai")
-    monkeypatch.setattr("swarm_memory.server.embedding.neural.TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr("swarm_memory.server.embedding.endpoint.TIMEOUT_S", DEADLINE_S)
     monkeypatch.setenv("TEST_KEY", KEY)
 
 
@@ -325,6 +325,7 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tm
     assert before
     assert compared == []
     assert (done["embedded"], left) == (3, 0)
+    assert [name.partition("-")[2].partition("-")[0] for name in done["dropped"]] == ["first"]
     assert after
     assert None not in after.values()
 
@@ -345,7 +346,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
     tmp_path: Path, by_itself: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by_itself:
-        monkeypatch.setattr("swarm_memory.server.embedding.neural.REST_S", 0.0)
+        monkeypatch.setattr("swarm_memory.server.embedding.endpoint.REST_S", 0.0)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
     with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}

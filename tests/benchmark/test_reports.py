@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.schema.benchmark import BenchmarkRun, Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.compare import compare
+from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Resampling, measures, percentile
 from swarm_memory.tools.benchmark.report import can_plot, markdown, page, plain, png
 
@@ -77,57 +76,6 @@ def test_words_in_a_table_begin_at_the_left_and_figures_end_at_the_right() -> No
     shown = page([_run(SuiteResults(tables=(Table(title="t", headings=("#", "what", "ms"), rows=rows),)))])
     assert re.findall(r"<t[hd]( class=\"text\")?>([^<]+)", shown)[1:3] == [(' class="text"', "what"), ("", "ms")]
     assert '<td class="text">Insertion</td><td>1.5</td>' in shown
-
-
-def _scored(values: list[float], *, hash_: str = "h", better: Any = "higher") -> SuiteResults:
-    mean = sum(values) / len(values)
-    figure = Figure(subject="hybrid", measure="mrr@10", value=mean, low=mean - 0.03, high=mean + 0.03, better=better)
-    return SuiteResults(
-        dataset=INFO.model_copy(update={"hash": hash_}),
-        figures=(figure, Figure(subject="hybrid", measure="p50_ms", value=1.0, better="lower")),
-        case_ids=tuple(map(str, range(len(values)))),
-        cases=(Cases(subject="hybrid", measure="mrr@10", values=tuple(values)),),
-    )
-
-
-def _noise() -> list[float]:
-    chance = random.Random(1)
-    return [chance.random() for _ in range(200)]
-
-
-def test_a_small_change_of_every_case_is_seen_in_pairs_and_not_without() -> None:
-    base = _noise()
-    raised = [value + 0.02 for value in base]
-    (change, speed) = compare(_run(_scored(base)), _run(_scored(raised))).changes
-    assert (change.method, change.verdict) == ("paired", "better")
-    assert change.difference is not None
-    assert change.difference.value == pytest.approx(0.02)
-    assert speed.verdict == "no interval"
-    unpaired = compare(_run(_scored(base)), _run(_scored(raised, hash_="other")))
-    assert (unpaired.changes[0].method, unpaired.changes[0].verdict) == ("unpaired", "within noise")
-    assert any("different data" in note for note in unpaired.notes)
-
-
-def test_what_is_better_when_lower_is_worse_when_it_rises() -> None:
-    base = _noise()
-    raised = [value + 0.02 for value in base]
-    results = (_scored(values, better="lower") for values in (base, raised))
-    before, after = (_run(each) for each in results)
-    assert compare(before, after).changes[0].verdict == "worse"
-
-
-def test_a_run_compared_with_itself_changed_nothing() -> None:
-    run = _run(_scored(_noise()))
-    done = compare(run, run)
-    assert done.changes[0].verdict == "within noise"
-    assert done.table().rows == ()
-    assert done.notes == ()
-
-
-def test_a_comparison_says_which_settings_differ() -> None:
-    results = _scored(_noise())
-    notes = compare(_run(results), _run(results, options={"limit": 5}, machine={"system": "Darwin"})).notes
-    assert notes == ("options that differ: limit (not set → 5)", "machine that differ: system (Linux → Darwin)")
 
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)

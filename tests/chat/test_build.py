@@ -46,19 +46,6 @@ async def test_a_key_that_is_not_set_is_named_and_nothing_is_sent() -> None:
         await model.complete(REQUEST)
 
 
-async def test_only_the_model_that_is_named_for_it_reranks_and_the_others_do_all_else() -> None:
-    chosen = settings(
-        *({"provider": "openai", "model": name, "api_key_env": name.upper()} for name in ("big", "small"))
-    )
-    model = build_chat_model(chosen, environ={}, meter=InMemoryMeter(), reranker="small")
-    assert model is not None
-    with pytest.raises(ModelUnavailable) as raised:
-        await model.complete(REQUEST.model_copy(update={"purpose": "rerank"}))
-    assert ("SMALL" in str(raised.value), "BIG" in str(raised.value)) == (True, False)
-    with pytest.raises(ModelUnavailable, match=r"BIG.*SMALL"):
-        await model.complete(REQUEST)
-
-
 async def test_a_child_of_claude_cli_never_calls_claude_again() -> None:
     environ = {"SWARM_MEMORY_CHILD": "1", "PATH": ""}
     model = build_chat_model(settings({"provider": "claude_cli"}), environ=environ, meter=InMemoryMeter())

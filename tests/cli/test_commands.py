@@ -352,8 +352,8 @@ def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
 
 
 def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> None:
-    done = swarm("bank", "reembed", "--drop-others", "--indexes", "--json").json
-    assert (done["embedded"], done["skipped"]) == (0, 0)
+    done = swarm("bank", "reembed", "--indexes", "--json").json
+    assert (done["embedded"], done["skipped"], done["dropped"]) == (0, 0, [])
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["id"] == learned
 
 
@@ -402,16 +402,12 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     assert (token in added.err, "ada may come in as write" in added.err) == (False, True)
     again = swarm("team", "add", "ada")
     assert (again.code, "swarm-memory team" in again.err) == (2, True)
-    assert swarm("team", "add", "eve", "--subject", "s-1").code == 2, "no issuer is set"
-    issuer = ("--set", "http.oauth_issuer=https://login.example.org")
-    signed = json.loads(swarm(*issuer, "team", "add", "eve", "--subject", "s-1", "--json").out)
-    assert (signed["person"]["issuer"], signed["token"]) == ("https://login.example.org", None)
+    assert json.loads(swarm("team", "add", "eve", "--json").out)["person"]["role"] == "read"
     renewed = json.loads(swarm("team", "people", "ada", "--new-token", "--json").out)["token"]
     assert renewed != token
     assert json.loads(swarm("team", "people", "ada", "--role", "review", "--json").out)["role"] == "review"
     assert "revoked_at" in json.loads(swarm("team", "people", "ada", "--revoke", "--json").out)
-    people = swarm("team", "people").out
-    assert ("revoked at" in people, "https://login.example.org" in people) == (True, True)
+    assert "revoked at" in swarm("team", "people").out
     assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
     assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
     assert "person: eve\nforgotten: 0" in swarm("memories", "forget", "--person", "eve", "--yes").out

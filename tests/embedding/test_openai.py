@@ -11,7 +11,7 @@ from loopback import JSON, Asked, Loopback, Reply
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import EmbeddingSettings
-from swarm_memory.server.embedding.neural import OpenAIEmbedder
+from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.tools.ports.models import Embedder
 
 pytestmark = pytest.mark.enable_socket
@@ -144,7 +144,7 @@ async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endp
 
 
 async def test_all_tries_together_keep_the_time_limit(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.embedding.neural.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("swarm_memory.server.embedding.endpoint.TIMEOUT_S", 0.2)
     endpoint.answers = [endpoint.hang]
     assert "within 0.2 s" in await error_of(embedder(endpoint), ModelUnavailable)
 

@@ -161,7 +161,7 @@ async def test_indexes_that_are_lost_or_out_of_step_are_rebuilt_from_the_rows(da
     await _is_noticed(database)
     await asyncio.to_thread(repair, database, choose(), 5.0)
     async with opened(database) as store:
-        await reembed(store, StaticEmbedder(), drop_others=False, on_progress=lambda _: None)
+        await reembed(store, StaticEmbedder())
     found = await inspected(database)
     after = await searched(database)
     assert found.sound, found

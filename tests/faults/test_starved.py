@@ -43,9 +43,10 @@ def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], s
     """Return what a tool answered, empty where it refused, and what the refusal said."""
     number = server.request("tools/call", {"name": name, "arguments": arguments})
     answer = server.read()
-    assert answer["id"] == number
     if "result" not in answer:
+        assert answer["id"] in (number, None), "of what is not read no id is known"
         return {}, str(answer.get("error", {}).get("message"))
+    assert answer["id"] == number
     result = answer["result"]
     return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 

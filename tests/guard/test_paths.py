@@ -32,7 +32,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.embedding.neural import OpenAIEmbedder
+from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from anyio import lowlevel
 from served import place, settings
 from team_server import OWN_TOKEN, serving_team, structure
 
@@ -15,10 +14,9 @@ from swarm_memory.server.access.roles import PROMPTS, RESOURCES, TOOLS, role_of_
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.storage.stores.team.people import REFUSED
 from swarm_memory.server.viewer.viewer import PAGES as VIEWED
 from swarm_memory.tools.memories.transfer import export_memories
-from swarm_memory.tools.team.people import audit_trail, change_role, renew_token, revoke
+from swarm_memory.tools.team.people import change_role, renew_token, revoke
 
 __all__ = ["place", "settings"]
 
@@ -39,10 +37,19 @@ async def test_a_person_comes_in_by_their_token_until_they_are_revoked(place: Lo
         await revoke(team.toolbox, "ada")
         assert (await team.post(token, {})).status_code == 401
         renewed = (await renew_token(team.toolbox, "ada")).token
-        assert renewed is not None
         async with team.client(renewed) as client:
             structure(await client.call_tool("memory_status", {}))
         assert (await team.post(token, {})).status_code == 401
+
+
+async def test_whom_an_issuer_signed_in_before_comes_in_by_a_token_of_ours(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "read")
+        named = "UPDATE people SET token_hash = NULL, issuer = 'https://login.example.org', subject = 'ada-1'"
+        await team.toolbox.store.write(lambda connection: connection.execute(named))
+        assert (await team.post(token, {})).status_code == 401
+        renewed = (await renew_token(team.toolbox, "ada")).token
+        assert not (await team.call(renewed, "memory_status"))[0]
 
 
 async def test_a_role_counts_from_the_next_request_on(place: Location, settings: Settings) -> None:
@@ -124,14 +131,3 @@ async def test_what_a_person_brings_names_them_and_what_the_server_brings_nobody
         }
         ids = [each.id for each in found]
         assert '"person":"ada"' in (await team.call(token, "manage_memories", action="get", ids=ids))[1]
-
-
-async def test_requests_without_a_valid_token_are_counted_in_the_trail(place: Location, settings: Settings) -> None:
-    async with serving_team(place, settings) as team:
-        await team.add("ada", "read")
-        for token in (None, "swm_guess", "a.b.c"):
-            assert (await team.post(token, {})).status_code == 401
-        while not (counted := [each for each in await audit_trail(team.toolbox) if each.action == REFUSED]):
-            await lowlevel.checkpoint()
-        assert len(counted) == 1
-        assert int(str(counted[0].data["count"])) >= 1

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from indexed_items import Numbers
 from postgres_server import lent_database
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
-from swarm_memory.server.embedding.neural import FastEmbedEmbedder, OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.alone import answer_alone
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.wiring import (
     api_key_of,
     empty_toolbox,
@@ -35,7 +38,6 @@ def test_the_shipped_embedder_is_used_unless_another_is_named() -> None:
     assert isinstance(make_embedder(EmbeddingSettings()), MiniLMEmbedder)
     assert isinstance(make_embedder(EmbeddingSettings(), in_haste=True), StaticEmbedder)
     assert isinstance(make_embedder(EmbeddingSettings(provider="static")), StaticEmbedder)
-    assert isinstance(make_embedder(EmbeddingSettings(provider="fastembed")), FastEmbedEmbedder)
     endpoint = EmbeddingSettings(provider="openai", model="m", dimensions=64, base_url="http://127.0.0.1:9")
     embedder = make_embedder(endpoint)
     assert isinstance(embedder, OpenAIEmbedder)
@@ -54,6 +56,28 @@ async def test_without_onnxruntime_the_static_table_embeds_and_the_status_says_s
     assert status.storage.path == str(tmp_path / "deep" / "bank.db")
     assert status.embedder == StaticEmbedder().name
     assert any("onnxruntime is not installed" in notice for notice in status.notices)
+
+
+async def test_a_bank_that_fastembed_embedded_opens_finds_by_words_and_says_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, said = place_of(tmp_path, Settings()), "Always use pnpm in this repository"
+    former = Numbers("fastembed-BAAI/bge-small-en-v1.5-384", 384, "float32")
+    with monkeypatch.context() as before:
+        before.setattr("swarm_memory.server.wiring.make_embedder", lambda *_, **__: former)  # pyright: ignore
+        async with opened_toolbox(place, Settings()) as toolbox:
+            await remember(toolbox, said, "convention", by_hand=True)
+            await reembed(toolbox.store, former)
+    resolved = resolve_settings(tmp_path, environ={"SWARM_MEMORY_EMBEDDING__PROVIDER": "fastembed"})
+    (notice,) = resolved.notices
+    assert "swarm-memory bank reembed" in notice
+    async with opened_toolbox(place, resolved.settings) as toolbox:
+        (found,) = (await retrieve(toolbox, said)).memories
+        assert (found.parts.cosine, said in found.item.content) == (None, True)
+        assert any("swarm-memory bank reembed" in each for each in (await memory_status(toolbox)).notices)
+        assert (await reembed(toolbox.store, toolbox.embedder)).embedded == 1
+        assert (await retrieve(toolbox, said)).memories[0].parts.cosine is not None
+        assert (await memory_status(toolbox)).notices == ()
 
 
 @pytest.fixture

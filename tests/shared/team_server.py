@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.identity import Identity, Issuer
+from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.serve import Address, guarded
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
@@ -40,9 +40,7 @@ class TeamServer:
 
     async def add(self, name: str, role: Role) -> str:
         """Add somebody; return their token."""
-        token = (await add_person(self.toolbox, name, role)).token
-        assert token is not None
-        return token
+        return (await add_person(self.toolbox, name, role)).token
 
     def http(self, token: str | None) -> httpx2.AsyncClient:
         """Return a client that sends a token."""
@@ -83,15 +81,13 @@ class TeamServer:
 
 
 @asynccontextmanager
-async def serving_team(
-    place: Location, settings: Settings, issuer: Issuer | None = None, **limits: Any
-) -> AsyncGenerator[TeamServer]:
+async def serving_team(place: Location, settings: Settings, **limits: Any) -> AsyncGenerator[TeamServer]:
     """Serve a bank over HTTP without a socket."""
     if not place.is_remote:
         laid(place.database)
     bank = Bank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)
     server = build_server(bank)
-    identity = Identity(OWN_TOKEN, bank, issuer)
+    identity = Identity(OWN_TOKEN, bank)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
     guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():

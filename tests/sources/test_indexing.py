@@ -12,7 +12,7 @@ from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
-from swarm_memory.schema.settings import ChatSettings, Settings
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.server.jobs.worker import Reported
@@ -311,20 +311,6 @@ async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> 
     (request,) = chat.requests
     assert "what lies in this folder?" in request.user
     assert "what lies in this folder?" not in request.system
-
-
-async def test_where_the_settings_name_a_model_for_it_that_one_is_named(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("read_file", 0.2), ("list_files", 0.9))], name="big:m → small:m")
-    providers = [{"provider": "openai", "model": name} for name in ("big", "small")]
-    settings = tools.settings.model_copy(
-        update={
-            "chat": ChatSettings.model_validate({"providers": providers}),
-            "sources": tools.settings.sources.model_copy(update={"rerank_chat": "small"}),
-        }
-    )
-    found = await search_sources(dataclasses.replace(tools, chat=chat, settings=settings), "a folder", kind="tool")
-    assert found.reranker == "openai:small"
-    assert chat.requests[0].purpose == "rerank"
 
 
 async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:

@@ -53,8 +53,8 @@ class Home:
         )
         return proposal
 
-    async def sync(self, **options: Any) -> Synced:
-        return await sync(self.toolbox, self.server, URL, PROJECT, **options)
+    async def sync(self) -> Synced:
+        return await sync(self.toolbox, self.server, URL, PROJECT)
 
     async def decide(self, proposal: Proposal, act: Any = "accept", **options: Any) -> Proposal:
         return await self.server.decide(proposal.id, Decided(act=act, **options))
@@ -81,7 +81,7 @@ async def home(tmp_path: Path, server: Toolbox) -> AsyncIterator[NewHome]:
             path = tmp_path / name / "memory.db"
             toolbox = await opened.enter_async_context(opened_bank(path, settings=settings, clock=SetClock()))
             person = Person(id=new_id("pe"), tenant_id="default", name=name, role=role, created_at=NOW)
-            await server.store.people.add(person, None)
+            await server.store.people.add(person, person.id)
             toolbox = replace(toolbox, team=team_scopes("default", PROJECT))
             return Home(toolbox, TeamBank(server.by(person), person))
 

@@ -6,7 +6,7 @@ import pytest
 from postgres_server import BOTH_ENGINES
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import MemoryDraft, Provenance
+from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories
@@ -143,24 +143,6 @@ async def test_a_declined_proposal_says_why_and_comes_back_only_with_other_words
     assert (await ann.propose(own)).status == "waiting"
     with pytest.raises(InputError, match="not waiting"):
         await rob.decide(proposal, "undo")
-
-
-async def test_only_what_is_proven_is_proposed_by_itself_and_never_what_the_user_said(home: NewHome) -> None:
-    ann, rob = await home("ann"), await home("rob", "review")
-    learned = Provenance(judge="evidence")
-    proven, failed = (
-        await ann.learn(*LOGIN, provenance=learned),
-        await ann.learn("Clear the cache", "1. rm it", provenance=learned),
-    )
-    said = await ann.learn("Answer in Dutch", "1. Always.", provenance=Provenance(distiller="user"))
-    for memory_id in (proven, failed, said):
-        await ann.tried(memory_id, "s1", worked=True)
-        await ann.tried(memory_id, "s2", worked=memory_id != failed)
-    assert (await ann.sync()).proposed == 0, "nothing leaves without being asked for"
-    assert (await ann.sync(propose_proven=True)).proposed == 1
-    (waiting,) = await rob.server.proposals()
-    assert waiting.origin_id == proven
-    assert (await ann.sync(propose_proven=True)).proposed == 0
 
 
 async def test_a_cache_is_changed_on_the_server_alone(home: NewHome) -> None:

@@ -87,7 +87,7 @@ TITLE = "Start the database before the tests"
 async def propose(browser: Browsing, name: str, title: str = TITLE, word: str = "") -> Proposal:
     toolbox = await browser.toolbox()
     person = Person(id=new_id(PERSON), tenant_id="default", name=name, role="write", created_at=toolbox.clock.now())
-    await toolbox.store.people.add(person, None)
+    await toolbox.store.people.add(person, person.id)
     given = Proposed(
         draft=MemoryDraft(title=title, content="1. Run `make db`.\n2. Run the tests."),
         origin_id=new_id(MEMORY),

@@ -82,10 +82,9 @@ async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: Ban
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
         notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
     notices += toolbox.notices
-    judge, rerank = toolbox.settings.judge.model, toolbox.settings.sources.rerank_chat
-    for name, wanted in (("judge.model", judge), ("sources.rerank_chat", rerank)):
-        if wanted is not None and not toolbox.settings.chat.named(wanted):
-            notices.append(f"{name} is {wanted!r}, which is none of chat.providers: it is as if it were not set")
+    judge = toolbox.settings.judge.model
+    if judge is not None and not toolbox.settings.chat.named(judge):
+        notices.append(f"judge.model is {judge!r}, which is none of chat.providers: it is as if it were not set")
     return notices
 
 

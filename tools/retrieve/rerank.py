@@ -94,8 +94,7 @@ async def reordered(
     elif way == "endpoint":
         return Order(notices=(f"{name} is endpoint, and sources.rerank_url is not set",))
     elif way in ("auto", "chat") and toolbox.chat is not None and may_chat:
-        named = " → ".join(each.name for each in toolbox.settings.chat.named(toolbox.settings.sources.rerank_chat))
-        reranker = ChatReranker(toolbox.chat, form, timeout_s, named)
+        reranker = ChatReranker(toolbox.chat, form, timeout_s)
     else:
         lacking = f"{name} is chat, and no chat model is set"
         return Order(notices=(lacking,) if way == "chat" and toolbox.chat is None else ())
@@ -133,9 +132,8 @@ def _candidates(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
 class ChatReranker:
     """Asks a chat model how well each candidate fits."""
 
-    def __init__(self, chat: ChatModel, form: Form, timeout_s: float, name: str = "") -> None:
-        """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
-        self.name = name or chat.name
+    def __init__(self, chat: ChatModel, form: Form, timeout_s: float) -> None:
+        self.name = chat.name
         self._chat = chat
         self._form = form
         self._timeout_s = timeout_s

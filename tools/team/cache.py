@@ -30,7 +30,6 @@ from swarm_memory.schema.team.sharing import (
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same, outcome_of
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.memories.edit import checked_texts, get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.team import Cache, Sent, Team
@@ -38,10 +37,6 @@ from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
-PROVEN_SESSIONS = 2
-"""In so many sessions a memory must have worked, and in none failed, before it is proposed by itself."""
-
-_LOOKED_AT = 200
 _OF_A_TASK = " Met in a task such as: "
 """What follows, in memories of an earlier version, are words of the task that gave them: these stay on this machine."""
 
@@ -62,7 +57,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
         if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
             raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
-    proven = await toolbox.store.team_cache.own_evidence([item.id for item in items])
+    evidence = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
     return [
         Proposed(
@@ -71,7 +66,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             confidence=item.confidence,
             distiller=item.provenance.distiller,
             signatures=(await toolbox.store.team_cache.signatures(item.id))[:MAX_SIGNATURES],
-            evidence=proven[item.id].evidence,
+            evidence=evidence[item.id],
             origin_id=item.id,
             project=project,
             word=said,
@@ -113,33 +108,6 @@ async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digest
     await toolbox.store.team_cache.note_sent(toolbox.scope, url, known, toolbox.clock.now())
 
 
-async def proven(toolbox: Toolbox, url: str) -> list[str]:
-    """Return the ids of memories of the project that are proven and were not proposed yet.
-
-    Proven is what rests on hard evidence, worked in two sessions and never failed. What the user said is not sent by
-    itself: it is said to this machine.
-    """
-    sent = await toolbox.store.team_cache.sent(toolbox.scope, url)
-    items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=_LOOKED_AT))
-    asked = [
-        item.id
-        for item in items
-        if item.id not in sent and not item.provenance.is_users_word and rests_on_evidence(item)
-    ]
-    links = [each for each in await toolbox.store.memory_links((toolbox.scope,), asked) if each.src_id in asked]
-    shared = await toolbox.store.team.sharing([each.dst_id for each in links if each.relation == "duplicate_of"])
-    active = {
-        each.id for each in await toolbox.store.get_memories(toolbox.team, list(shared)) if each.status == "active"
-    }
-    same = {each.src_id for each in links if each.dst_id in active}
-    found = await toolbox.store.team_cache.own_evidence([each for each in asked if each not in same])
-    return [
-        memory_id
-        for memory_id, known in found.items()
-        if known.sessions >= PROVEN_SESSIONS and known.evidence.worked == known.evidence.tried
-    ][:MAX_SENT]
-
-
 MAX_CACHED = 5_000
 """So many memories of a project are kept; a team that shares more is asked to tidy."""
 
@@ -158,16 +126,15 @@ class Synced:
     pulled: int = 0
     """New, or with other words or counts."""
     withdrawn: int = 0
-    proposed: int = 0
     refused: list[str] = field(default_factory=list[str])
     """Why something that was sent was not taken in."""
 
 
-async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_proven: bool = False) -> Synced:
+async def sync(toolbox: Toolbox, team: Team, url: str, project: str) -> Synced:
     """Pull what changed, send what came of it here, and look what became of one's own proposals.
 
-    Only evidence about what the team shares is sent, and with `propose_proven` what is proven. Raises `TeamUnavailable`
-    and what the server refuses; what was done until then stays.
+    Only evidence about what the team shares is sent. Raises `TeamUnavailable` and what the server refuses; what was
+    done until then stays.
     """
     store, projects = toolbox.store.team_cache, (project, GLOBAL_PROJECT)
     await store.keep_caches(toolbox.scope, url, projects)
@@ -183,11 +150,6 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
     if sent:
         mine = await team.proposals(None, mine=True)
         await note(toolbox, url, mine, {each.memory_id: each.content_hash for each in sent.values()})
-    for memory_id in await proven(toolbox, url) if propose_proven else ():
-        try:
-            done.proposed += len(await propose(toolbox, team, url, await outgoing(toolbox, [memory_id], project)))
-        except InputError:
-            continue  # it is of suspect wording, or the server takes no more: it waits, as it did before
     await store.note_check(toolbox.scope, toolbox.clock.now(), None)
     return done
 
@@ -298,9 +260,9 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
     ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
     known = await store.own_evidence(ids)
     counts = [
-        Counted(memory_id=each, evidence=found.evidence)
-        for each, found in known.items()
-        if found.evidence.tried or found.evidence.shown
+        Counted(memory_id=each, evidence=evidence)
+        for each, evidence in known.items()
+        if evidence.tried or evidence.shown
     ]
     bank = await store.bank_id()
     for at in range(0, len(counts), MAX_EVIDENCE):

@@ -2,8 +2,7 @@
 
 import hashlib
 import secrets
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.base import PERSON, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
@@ -13,20 +12,16 @@ from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.stores.team.people import People
-
 TOKEN_PREFIX = "swm_"  # noqa: S105 - how one begins, so that it is known wherever it lands
 TOKEN_BYTES = 32
-MAX_SUBJECT_CHARS = 500
 MAX_ENTRIES = 1000
 
 
 class Added(NamedTuple):
-    """A person, and the token that is shown this once; None: an issuer signs them in."""
+    """A person, and the token that is shown this once."""
 
     person: Person
-    token: str | None
+    token: str
 
 
 def new_token() -> str:
@@ -43,31 +38,18 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def add_person(
-    toolbox: Toolbox, name: str, role: Role, issuer: str | None = None, subject: str | None = None
-) -> Added:
-    """Let somebody in. With the subject that an issuer knows them by, that signs them in, and they get no token.
-
-    Raises `InputError` for a name that is none, or a name or subject that is taken.
-    """
-    if (issuer is None) != (subject is None):
-        raise InputError("a subject needs the issuer that vouches for it: set http.oauth_issuer")
-    if subject is not None and not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
-        raise InputError(f"a subject has 1 to {MAX_SUBJECT_CHARS} characters, not {len(subject)}")
+async def add_person(toolbox: Toolbox, name: str, role: Role) -> Added:
+    """Let somebody in. Raises `InputError` for a name that is none, or one that is taken."""
     person = Person(
         id=new_id(PERSON),
         tenant_id=toolbox.scope.tenant_id,
         name=_name(name),
         role=role,
-        issuer=issuer,
-        subject=subject,
         created_at=toolbox.clock.now(),
     )
-    token = new_token() if subject is None else None
-    if not await toolbox.store.people.add(person, None if token is None else hash_of(token)):
-        known = await toolbox.store.people.find(person.tenant_id, name=person.name)
-        if known is None:
-            raise InputError("this subject of the issuer is somebody else already: `swarm-memory team people`")
+    token = new_token()
+    if not await toolbox.store.people.add(person, hash_of(token)):
+        known = await find_person(toolbox, person.name)
         raise InputError(
             f"there is somebody called {known.name} already{' (revoked)' if known.revoked_at else ''}: "
             f"`swarm-memory team people NAME --new-token` gives them a new token, `--role` another role"
@@ -75,47 +57,12 @@ async def add_person(
     return Added(person, token)
 
 
-class SignedIn(NamedTuple):
-    """Somebody whom an issuer vouches for, with a role."""
-
-    issuer: str
-    subject: str
-    name: str
-    role: Role
-
-
-async def add_signed_in(people: "People", tenant_id: str, who: SignedIn) -> Person | None:
-    """Let somebody in whom nobody added, since their issuer names their role; where their name is taken by another.
-
-    None: somebody else of the issuer has the subject by now, or both names are taken.
-    """
-    made = new_id(PERSON)
-    given = " ".join(clean(who.name).split())[:MAX_NAME_CHARS] or made
-    for name in (given, f"{given[: MAX_NAME_CHARS - 9]} ({made[-6:]})"):
-        person = Person(
-            id=made,
-            tenant_id=tenant_id,
-            name=name,
-            role=who.role,
-            issuer=who.issuer,
-            subject=who.subject,
-            created_at=datetime.now(UTC),
-        )
-        if await people.add(person, None):
-            return person
-        if (known := await people.find(tenant_id, issued=(who.issuer, who.subject))) is not None:
-            return known
-    return None
-
-
 async def renew_token(toolbox: Toolbox, name: str) -> Added:
     """Give somebody a new token; the former holds no more. Whoever was revoked may come in again.
 
-    Raises `NotFoundError`, and `InputError` for one whom an issuer signs in.
+    Raises `NotFoundError`.
     """
     person = await find_person(toolbox, name)
-    if person.subject is not None and person.revoked_at is None:
-        raise InputError(f"{person.name} is signed in by {person.issuer}, and needs no token")
     token = new_token()
     await toolbox.store.people.set_token(person, hash_of(token))
     return Added(await find_person(toolbox, name), token)

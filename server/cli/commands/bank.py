@@ -101,30 +101,27 @@ def restore(
     return {"restored": source, "kept": kept}
 
 
-async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedded":
+async def _embed(toolbox: "Toolbox") -> "Reembedded":
     from swarm_memory.server.jobs.reembed import reembed as operation
 
+    store, embedder = toolbox.store, toolbox.embedder
     with progress("embedding") as moved:
-        return await operation(
-            toolbox.store,
-            toolbox.embedder,
-            drop_others=drop_others,
-            on_progress=lambda done: moved(Progress(done=done)),
-        )
+        done = await operation(store, embedder, on_progress=lambda count: moved(Progress(done=count)))
+    done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
+    return done
 
 
 @command(of=bank, show=print_answer)
 async def reembed(
     site: Invocation,
-    drop_others: Annotated[bool, "Then delete the vectors of other embedders."] = False,
     indexes: Annotated[bool, "Rebuild the indexes of words and vectors too."] = False,
 ) -> "Reembedded":
-    """Give every memory a vector of the current embedder.
+    """Give every memory a vector of the current embedder, then delete the vectors of others.
 
     Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
     """
     toolbox = await site.toolbox()
-    done = await _embed(toolbox, drop_others=drop_others)
+    done = await _embed(toolbox)
     if indexes:
         await toolbox.store.reindex()
     return done

@@ -111,12 +111,12 @@ def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] 
 def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file or the address is wrong."""
     from swarm_memory.server.http import identity
-    from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, issuer_of, run, with_pages
+    from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, run, with_pages
 
     limits = invocation.settings().settings.http
     path = token_file or identity.token_file(invocation.place.database, user_file(os.environ).parent)
     bank = _bank(invocation)
-    admits = identity.Identity(identity.load_token(path), bank, issuer_of(limits, address))
+    admits = identity.Identity(identity.load_token(path), bank)
     pages = _pages(invocation, bank, address, admits)
 
     def say_where(origin: str) -> None:

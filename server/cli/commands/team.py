@@ -123,9 +123,6 @@ def _show_person(found: object) -> None:
         return
     person, token = found
     say(f"{person.name} may come in as {person.role}.", err=True)
-    if token is None:
-        say(f"Signed in by {person.issuer} as {person.subject}.", err=True)
-        return
     say("Their token, shown this once; as `Authorization: Bearer …` at /mcp it is them:", err=True)
     click.echo(token)
 
@@ -135,15 +132,11 @@ async def add(
     site: Invocation,
     name: Name,
     role: Annotated[Role, "What they may do."] = "read",
-    subject: Annotated[
-        str | None, "Who they are to the OAuth issuer (http.oauth_issuer), which signs them in: no token."
-    ] = None,
 ) -> "Added":
     """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
     from swarm_memory.tools.team.people import add_person
 
-    issuer = None if subject is None else site.settings().settings.http.oauth_issuer
-    return await add_person(await site.toolbox(), name, role, issuer, subject)
+    return await add_person(await site.toolbox(), name, role)
 
 
 @command(of=team, show=_show_person)
@@ -155,9 +148,7 @@ async def people(
         bool, "Give NAME a new token; the former holds no more, and a revoked one may come in again."
     ] = False,
     revoke: Annotated[bool, "Let NAME in no more, from their next request on. What they brought stays."] = False,
-    audit: Annotated[
-        bool, "Show who did what: tokens, roles, decisions, what was forgotten, refused requests."
-    ] = False,
+    audit: Annotated[bool, "Show who did what: tokens, roles, decisions, what was forgotten."] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
 ) -> object:
     """List who may come in, and who no longer may; or change what NAME may do.

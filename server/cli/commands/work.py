@@ -9,7 +9,7 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.command import command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
+from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
@@ -88,26 +88,20 @@ def report(
     invocation: Invocation,
     runs: Annotated[tuple[str, ...], Word("[RUN]...")],
     html: Annotated[Path | None, "Write one HTML page, with plots where matplotlib is installed."] = None,
-    compare: Annotated[bool, "Say what changed from one run to another beyond noise."] = False,
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:
-    """Print RUNs (ids or files; default: the last that did not fail) as Markdown, as a page, or compared.
+    """Print RUNs (ids or files; default: the last that did not fail) as Markdown or as a page.
 
     \b
     Examples:
       swarm-memory benchmark report > results.md
       swarm-memory benchmark report bench_01J... --html results.html
-      swarm-memory benchmark report bench_01J... bench_01K... --compare
     """
     from swarm_memory.tools.benchmark.report import markdown, page
 
-    if compare and len(runs) != 2:
-        raise click.UsageError("--compare takes two runs: the one before, and the one after")
     found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)
-    if compare:
-        _compare(found[0], found[1], as_json)
-    elif html is not None:
+    if html is not None:
         try:
             html.write_text(page(found), encoding="utf-8")
         except OSError as error:
@@ -135,23 +129,3 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...], every: bool) -> "li
     if not measured:
         raise InputError("there is no run yet that measured anything: `swarm-memory benchmark run` makes one")
     return measured[:1]
-
-
-def _compare(before: "BenchmarkRun", after: "BenchmarkRun", as_json: bool) -> None:
-    """Print what changed beyond noise; as JSON all that was compared."""
-    from swarm_memory.tools.benchmark.compare import compare
-
-    done = compare(before, after)
-    if as_json:
-        changes = [
-            {**each._asdict(), "difference": each.difference and each.difference._asdict()} for each in done.changes
-        ]
-        print_json({"changes": changes, "notes": done.notes})
-        return
-    table = done.table()
-    say_notices(done.notes)
-    if table.rows:
-        say(table.title, bold=True)
-        print_table(table.headings, table.rows)
-    else:
-        say(f"Nothing changed beyond noise ({table.note}).")

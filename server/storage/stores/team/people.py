@@ -21,8 +21,6 @@ from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
 FORGOTTEN_PERSON = "person.forgotten"
-REFUSED = "sign_in.refused"
-"""Requests without a valid token, counted."""
 
 _SQL, _TEAM, _FORGETTING = Sql("people"), Sql("team"), Sql("forgetting")
 
@@ -38,12 +36,11 @@ class People(Part):
     """The people of one bank."""
 
     @writes
-    def add(self, connection: Connection, person: Person, token_hash: str | None) -> bool:
-        """Write a new person; False where the name, or the subject of the issuer, is taken."""
+    def add(self, connection: Connection, person: Person, token_hash: str) -> bool:
+        """Write a new person; False where the name is taken."""
         if _SQL.run(connection, "add_person", **person.model_dump(), token_hash=token_hash).rowcount != 1:
             return False
-        known = {"role": person.role} | ({"issuer": person.issuer} if person.issuer else {})
-        note(connection, person.tenant_id, ADDED, person.id, known)
+        note(connection, person.tenant_id, ADDED, person.id, {"role": person.role})
         return True
 
     @reads_beside
@@ -55,14 +52,9 @@ class People(Part):
         person_id: str | None = None,
         token_hash: str | None = None,
         name: str | None = None,
-        issued: tuple[str, str] | None = None,
     ) -> Person | None:
-        """Return who has an id, a token, a name, or whom an issuer calls so, given as (issuer, subject).
-
-        One who was revoked is found too, but by no token.
-        """
-        issuer, subject = issued or (None, None)
-        known = {"id": person_id, "token_hash": token_hash, "name": name, "issuer": issuer, "subject": subject}
+        """Return who has an id, a token or a name. One who was revoked is found too, but by no token."""
+        known = {"id": person_id, "token_hash": token_hash, "name": name}
         found = _SQL.models(connection, Person, "find_person", **known, tenant_id=tenant_id)
         return found[0] if found else None
 
@@ -94,16 +86,6 @@ class People(Part):
     ) -> None:
         """Write a line of the audit trail."""
         note(connection, tenant_id, action, subject_id, data)
-
-    @writes
-    def count_refused(self, connection: Connection, tenant_id: str, count: int) -> None:
-        """Add to the requests without a valid token of this hour, in one line of the audit trail."""
-        hour = f"{now_text()[:13]}:00:00.000000Z"
-        row = _SQL.row(connection, "counted_since", tenant_id, REFUSED, hour)
-        if row is None:
-            note(connection, tenant_id, REFUSED, None, {"count": count})
-        else:
-            _SQL.run(connection, "count_audit", {"count": count + json.loads(row[1])["count"]}, row[0])
 
     @reads
     def audit(

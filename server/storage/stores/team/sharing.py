@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import TEAM, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -320,15 +320,6 @@ def signatures_of(connection: Connection, memory_id: str) -> tuple[str, ...]:
     return tuple(_SQL.column(connection, "signatures", memory_id=memory_id))
 
 
-class Proven(NamedTuple):
-    """What tasks showed of a memory of a bank."""
-
-    memory_id: str
-    evidence: Evidence
-    sessions: int
-    """In which it worked."""
-
-
 class TeamCache(Part):
     """A person's copy of what a team shares."""
 
@@ -423,9 +414,9 @@ class TeamCache(Part):
             _SQL.run(connection, "link_same", own_id=own_id, shared_id=shared_id, at=now_text())
 
     @reads
-    def own_evidence(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Proven]:
+    def own_evidence(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Evidence]:
         """Return what tasks of this bank showed of memories, or of own ones that say the same."""
-        return {each: _proven(connection, each) for each in memory_ids}
+        return {each: _evidence_of(connection, each) for each in memory_ids}
 
     @reads
     def signatures(self, connection: Connection, memory_id: str) -> tuple[str, ...]:
@@ -450,14 +441,13 @@ class TeamCache(Part):
         }
 
 
-def _proven(connection: Connection, memory_id: str) -> Proven:
+def _evidence_of(connection: Connection, memory_id: str) -> Evidence:
     """Count what tasks showed: of each task by what was seen of its errors, else by its outcome."""
     ids = [memory_id]
     for each in ids:  # which grows: a duplicate of a duplicate counts too
         ids += [other for other in _SQL.column(connection, "says_the_same", memory_id=each) if other not in ids]
     seen: dict[str, bool] = {}
     ended: dict[str, bool] = {}
-    sessions: set[str] = set()
     for each in ids:
         for kind, text in _SQL.rows(connection, "outcomes_of", memory_id=each, kinds=(TRIED, CREDITED)):
             data = json.loads(text)
@@ -466,9 +456,6 @@ def _proven(connection: Connection, memory_id: str) -> Proven:
                 seen[task_id] = seen.get(task_id, False) or bool(data.get("worked"))
             elif kind == CREDITED and data.get("method", "none") != "none" and data.get("label") != "Undecided":
                 ended[task_id] = data.get("label") == "Success"
-            if data.get("worked") or data.get("label") == "Success":
-                sessions.add(str(data.get("session_id") or task_id.rpartition(":")[0] or task_id))
     tasks = {**ended, **seen}
     shown = sum(_SQL.column(connection, "uses_of", ids=ids))
-    counts = Evidence(worked=sum(tasks.values()), tried=len(tasks), shown=shown)
-    return Proven(memory_id, counts, len(sessions))
+    return Evidence(worked=sum(tasks.values()), tried=len(tasks), shown=shown)

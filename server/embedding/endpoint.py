@@ -1,0 +1,200 @@
+"""The embedder that asks an endpoint which speaks OpenAI's ``/embeddings``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+from zlib import crc32
+
+from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import CreateEmbeddingResponse
+
+    from swarm_memory.schema.settings import EmbeddingSettings
+    from swarm_memory.tools.ports.models import Vector
+
+MAX_MODEL_CHARS = 24_000
+"""Characters of one text that are sent to a model; about 8,000 tokens of English."""
+
+
+NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+MAX_BATCH_TEXTS = 256
+MAX_BATCH_CHARS = 200_000
+TIMEOUT_S = 20.0
+"""Of a request with its retries."""
+
+MAX_FAILURES = 3
+REST_S = 60.0
+"""So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
+
+
+class OpenAIEmbedder:
+    """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
+
+    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. An
+    answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
+    never stands in an error.
+    """
+
+    quantization: Literal["float32"] = "float32"
+    fusion_weight = 0.5
+    min_cosine = 0.25
+    duplicate_cosine = 0.87
+
+    def __init__(self, settings: EmbeddingSettings, api_key: str | None) -> None:
+        """Connect to nothing yet. Raises `ConfigError` without a model, or without its dimensions."""
+        if settings.model is None:
+            raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
+        self._settings = settings
+        self._model_name = settings.model
+        self._api_key = api_key
+        self._failures = 0
+        self._rests_until = 0.0
+        dimensions = settings.dimensions or NATIVE_DIMENSIONS.get(settings.model)
+        if dimensions is None:
+            raise ConfigError(f"Set embedding.dimensions to the length of {settings.model}'s vectors.")
+        self._dimensions = dimensions
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors."""
+        return self._dimensions
+
+    @property
+    def name(self) -> str:
+        """The model, its dimensions and, where prefixes are set, a checksum of them."""
+        prefixes = f"{self._settings.query_prefix}\0{self._settings.document_prefix}"
+        suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
+        return f"{self._settings.provider}-{self._model_name}-{self.dimensions}{suffix}"
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of ``text``.
+
+        Raises `InputError` for a blank text, `ModelError` and its kinds.
+        """
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
+        prefix = self._settings.query_prefix
+        return await self._embed([_model_text(prefix, text, "The text") for text in texts])
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text: then none is returned."""
+        prefix = self._settings.document_prefix
+        prepared = [_model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        return await self._embed(prepared)
+
+    async def aclose(self) -> None:
+        """Close the connections, if any was made."""
+        if "_client" in self.__dict__:
+            await self._client.close()
+
+    @cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
+
+    async def _embed(self, texts: list[str]) -> list[Vector]:
+        """Return the vectors of texts as the model gets them."""
+        return [vector for batch in _batches(texts) for vector in await self._embed_batch(batch)]
+
+    async def _embed_batch(self, texts: list[str]) -> list[Vector]:
+        import openai
+
+        left_s = self._rests_until - time.monotonic()
+        if left_s > 0:
+            raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
+        # Only OpenAI's third generation is known to shorten its vectors; others refuse the field.
+        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
+        can_shorten = shortened and self._model_name.startswith("text-embedding-3")
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                answer = await self._client.embeddings.create(
+                    input=texts,
+                    model=self._model_name,
+                    encoding_format="float",
+                    dimensions=self.dimensions if can_shorten else openai.omit,
+                )
+        except (TimeoutError, openai.APIError, ValueError, RecursionError) as error:
+            problem = self._problem(error)
+            self._failures += isinstance(problem, ModelUnavailable)
+            if isinstance(problem, ModelUnavailable) and self._failures >= MAX_FAILURES:
+                self._rests_until = time.monotonic() + REST_S
+            raise problem from None
+        self._failures = 0
+        return self._vectors(answer, len(texts))
+
+    def _problem(self, error: Exception) -> ModelError:
+        """Return what went wrong, never in the endpoint's words: they can echo the key."""
+        import openai
+
+        if isinstance(error, TimeoutError):
+            return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later.")
+        if isinstance(error, openai.APIConnectionError):
+            return ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.")
+        if not isinstance(error, openai.APIStatusError):
+            return ModelAnswerInvalid(
+                f"{self._model_name} answered with something that is not embeddings "
+                f"({type(error).__name__}): check embedding.base_url."
+            )
+        status = error.status_code
+        if status in (408, 409, 429) or status >= 500:
+            return ModelUnavailable(f"{self._model_name} failed again and again (HTTP {status}): try later.")
+        advice = {401: "set embedding.api_key", 404: "check embedding.base_url and embedding.model"}
+        hint = advice.get(status, "check embedding.model, its key, and that the texts fit it")
+        return ModelError(f"{self._model_name} refused the request (HTTP {status}): {hint}.")
+
+    def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
+        try:
+            by_index = {item.index: item.embedding for item in answer.data}
+        except (AttributeError, TypeError):
+            by_index = {}
+        if len(by_index) != count or by_index.keys() != set(range(count)) or len(answer.data) != count:
+            raise ModelAnswerInvalid(
+                f"{self._model_name} answered without one vector for each of {count} texts: check embedding.base_url."
+            )
+        return [self._unit(by_index[at]) for at in range(count)]
+
+    def _unit(self, values: Iterable[object] | None) -> Vector:
+        """Return ``values`` scaled to length 1.
+
+        Raises `ModelAnswerInvalid` for NaN, infinity, zero or another length.
+        """
+        numbers = [float(value) for value in values or () if isinstance(value, int | float)]
+        length = math.hypot(*numbers)
+        if len(numbers) != self.dimensions or not math.isfinite(length) or length == 0.0:
+            raise ModelAnswerInvalid(
+                f"{self._model_name} answered with a vector of {len(numbers)} numbers and length {length:g}, where "
+                f"{self.dimensions} and a finite one were expected: set embedding.dimensions to the model's own."
+            )
+        return array("f", [number / length for number in numbers])
+
+
+def _model_text(prefix: str, text: str, what: str) -> str:
+    """Return ``prefix`` and ``text``, cut to `MAX_MODEL_CHARS`, without lone surrogates."""
+    valid = text[:MAX_MODEL_CHARS].encode("utf-8", "replace").decode("utf-8")
+    if not any(character.isprintable() and not character.isspace() for character in valid):
+        raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+    return prefix + valid
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        if batch and (len(batch) == MAX_BATCH_TEXTS or chars + len(text) > MAX_BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
+        chars += len(text)
+    if batch:
+        yield batch
