@@ -32,7 +32,6 @@ from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES = "index_sources"
 
-
 _KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
     "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
