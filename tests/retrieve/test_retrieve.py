@@ -410,6 +410,29 @@ async def test_the_surer_of_two_opposites_comes_and_says_that_another_note_diffe
         "them says otherwise"  # fmt: skip
 
 
+async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that_the_other_differs(
+    toolbox: Toolbox, add: Add
+) -> None:
+    surer = await add(*DO, confidence=0.8)
+    other = await add(*NOT, confidence=0.5)
+    found = await retrieve(toolbox, "how is the climate of Peru in spring")
+    assert {(each.item.id, each.fits, each.contradicts) for each in found.memories} == {
+        (surer, "unlikely", (NOT[0],)),
+        (other, "unlikely", ()),
+    }
+    assert f'Another note says otherwise: "{NOT[0]}"' in found.preamble
+
+
+async def test_what_fits_stays_and_says_that_what_is_unlikely_to_differs(toolbox: Toolbox, add: Add) -> None:
+    one = await add("Copy the schema before the tests of the shop")
+    other = await add("Feed the llamas of the mountain village at noon", confidence=0.9)
+    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+    first, second = (await retrieve(toolbox, "tests of the shop and their schema")).memories
+    assert (first.item.id, first.fits, first.contradicts) == (one, "likely", (second.item.title,))
+    assert (second.item.id, second.fits, second.contradicts) == (other, "unlikely", ())
+
+
 async def test_of_two_that_are_as_sure_the_newer_one_comes(toolbox: Toolbox, add: Add) -> None:
     newer = await add(*NOT, confidence=0.52, created_at=NOW)
     await add(*DO, confidence=0.54, created_at=NOW - timedelta(days=9))

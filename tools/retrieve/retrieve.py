@@ -3,7 +3,7 @@ memory that was considered how its score is made up, and what kept it back.
 """
 
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,10 +88,10 @@ async def retrieve(
     where less of the bank fits (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says
     why. Who did not ask gets only what fits, and not what the agent has before it already. Of unverified ones
     (`guard.trust`) no more than one stands before verified ones that fit; of two that fit and contradict each other one
-    comes, and says so. A task that is held out (`credit.holdout_rate`) gets nothing of what was found for it; what is
-    on trial (`credit.harm`) is not shown to every other task. An embedder that fails leaves the keyword leg, with a
-    notice. Raises `InputError` for a blank query or a `k` outside 1…50,
-    `StorageError` from the store.
+    comes, and says so; where the other is unlikely to fit both come. A task that is held out (`credit.holdout_rate`)
+    gets nothing of what was found for it; what is on trial (`credit.harm`) is not shown to every other task. An
+    embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside
+    1…50, `StorageError` from the store.
     """
     rate = toolbox.settings.credit.holdout_rate
     stages = await stages_of(toolbox, query, k, only, unasked)
@@ -267,8 +267,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     fitting = await prefer_verified(
         toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth
     )
-    agreeing = await without_contradictions(toolbox, fitting)
-    counts = await team_counts(toolbox, [each.item for each in agreeing])
+    rest = () if unasked else _unlikely(scored, {each.item.id for each in fitting}, wanted)
+    agreeing = await without_contradictions(toolbox, [*fitting, *rest])
+    counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
     memories = [
         each.model_copy(
             update={
@@ -288,25 +289,21 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     if unasked is not None:
         candidates = {each.candidate.id: each for each in new}
         memories = await _called_first(toolbox, question.text, memories, unasked, candidates)
-    for each in memories if unasked else memories[:wanted]:
+    memories = memories if unasked else memories[:wanted]
+    for each in memories:
         left_out.pop(each.item.id, None)
     if unasked is None:
-        rest = _unlikely(scored, {each.item.id for each in fitting}, stale, wanted - len(memories))
-        return Choice(scored, stale, fitting, (*memories[:wanted], *rest), left_out)
+        return Choice(scored, stale, fitting, tuple(memories), left_out)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
     read = tuple(memory_id for memory_id in fits if memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
-def _unlikely(
-    scored: Sequence[Scored], fitting: Container[str], stale: Mapping[str, Staleness], most: int
-) -> Iterator[ScoredMemory]:
-    """Yield the best of the others, as doubtful: somebody asked, and nothing is hidden."""
-    others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in fitting]
-    for each in others[: max(0, most)]:
-        changed = stale[each.candidate.id].note if each.candidate.id in stale else ""
-        found = each.memory(each.candidate.read_item())
-        yield found.model_copy(update={"fits": "unlikely", "changed": changed})
+def _unlikely(scored: Sequence[Scored], fitting: Container[str], most: int) -> tuple[ScoredMemory, ...]:
+    """Return the best of the others, as doubtful: somebody asked, and nothing is hidden."""
+    others = sorted(scored, key=lambda each: -each.score)
+    best = _memories([each for each in others if each.candidate.id not in fitting][:most])
+    return tuple(each.model_copy(update={"fits": "unlikely"}) for each in best)
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
@@ -414,7 +411,7 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     notes: list[tuple[str, str, str]] = []
     likely = [each for each in memories if each.fits == "likely"]
     likely.sort(key=lambda each: -each.item.provenance.priority)
-    unlikely = [each for each in memories if each.fits == "unlikely"]
+    unlikely, titles = [each for each in memories if each.fits == "unlikely"], {each.item.title for each in memories}
     for found in (*likely, *unlikely):
         item, source = found.item, found.item.provenance
         title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
@@ -422,7 +419,7 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
             title = f"An agent noted: {title}"
         when = item.description if source.distiller in ("agent", "user") else ""
         changed = f"({found.changed})" if found.changed else ""
-        parts = [when, item.content, changed, *map(otherwise, found.contradicts)]
+        parts = [when, item.content, changed, *(otherwise(each, shown=each in titles) for each in found.contradicts)]
         often = how_often(found.worked, found.tried, found.people)
         notes.append((item.id, title + often, "\n".join(filter(None, parts))))
     said = sum(each.item.provenance.priority > 0 for each in likely)
