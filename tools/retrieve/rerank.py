@@ -136,9 +136,7 @@ class ChatReranker:
     def __init__(self, chat: ChatModel, form: Form, timeout_s: float, name: str = "") -> None:
         """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
         self.name = name or chat.name
-        self._chat = chat
-        self._form = form
-        self._timeout_s = timeout_s
+        self._chat, self._form, self._timeout_s = chat, form, timeout_s
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
         """Return those that the model judged, those it selected first, else by score.

@@ -286,16 +286,12 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     left_out |= {each.item.id: (each, why) for each in offered[:wanted]}
     for each in fitting[:wanted]:
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
-    if unasked is not None:
-        candidates = {each.candidate.id: each for each in new}
-        memories = await _called_first(toolbox, question.text, memories, unasked, candidates)
-    memories = memories if unasked else memories[:wanted]
+    by_id = {each.candidate.id: each for each in new}
+    memories = await _called_first(toolbox, question.text, memories, unasked, by_id) if unasked else memories[:wanted]
     for each in memories:
         left_out.pop(each.item.id, None)
-    if unasked is None:
-        return Choice(scored, stale, fitting, tuple(memories), left_out)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
-    read = tuple(memory_id for memory_id in fits if memory_id in unasked.elsewhere)
+    read = tuple(memory_id for memory_id in fits if unasked and memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 

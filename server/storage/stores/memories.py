@@ -440,8 +440,21 @@ def answer_of(
     scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
     quantization: Quantization = space.quantization if space else "float32"
     candidates = tuple(
-        _candidate(item, cosine, score, (blob, quantization), views[seq])
-        for (seq, _, blob, *item), cosine, score in zip(rows, alike, scored, strict=True)
+        Candidate(
+            id=item[0],
+            project=item[2],
+            confidence=item[4],
+            created_at=to_moment(item[6]),
+            priority=priority,
+            cosine=cosine,
+            keyword=keyword,
+            words=shared,
+            is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
+            read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
+            read_vector=partial(_decoded, blob, quantization),
+            views=views[seq],
+        )
+        for (seq, _, blob, *item, priority), cosine, (keyword, shared) in zip(rows, alike, scored, strict=True)
     )
     if near.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
         near = near._replace(unreachable=0)  # what was just stored has its vector in a moment
@@ -460,26 +473,5 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words
     return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
 
 
-def _candidate(
-    row: Sequence[Any],
-    cosine: float | None,
-    scored: tuple[float | None, frozenset[str]],
-    vector: tuple[bytes | None, Quantization],
-    views: tuple[float | None, ...],
-) -> Candidate:
-    *item, priority = row
-    blob, quantization = vector
-    return Candidate(
-        id=item[0],
-        project=item[2],
-        confidence=item[4],
-        created_at=to_moment(item[6]),
-        priority=priority,
-        cosine=cosine,
-        keyword=scored[0],
-        words=scored[1],
-        is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
-        read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
-        read_vector=lambda: None if blob is None else decode(blob, quantization),
-        views=views,
-    )
+def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:
+    return None if blob is None else decode(blob, quantization)
