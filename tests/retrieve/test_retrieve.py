@@ -394,6 +394,21 @@ async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_lef
         assert ("(worked 3 of 4 times)" in found.preamble) is shown
 
 
+async def test_a_word_is_a_name_only_where_many_that_have_it_name_it(toolbox: Toolbox, add: Add) -> None:
+    """In a bank of code every word is somewhere in quotation marks."""
+    for at, verb in enumerate(("Open", "Close", "Copy", "Lock", "Move")):
+        await add(f"{verb} the file {at}", f"{verb} the file and log it.")
+    quoted = await add("Set the kind", 'kind = "file" stands for all that is no folder.')
+    named = await add("Lease the lane", '1. Ask the "harbourmaster" first.')
+    for prompt, called in (
+        ("Bake a file of sourdough bread overnight", set[str]()),
+        ('Bake sourdough bread overnight of the sort "file"', {quoted}),
+        ("Bake sourdough bread overnight for the harbourmaster of Oslo", {named}),
+    ):
+        found = await retrieve(toolbox, prompt, unasked=Unasked())
+        assert {each.item.id for each in found.memories} & {quoted, named} == called, prompt
+
+
 DO = ("Run the migrations before the tests", "1. Run the migrations before the tests in the shop.")
 NOT = ("Never run the migrations before the tests", "1. Do not run the migrations before the tests in the shop.")
 QUERY = "run the migrations before the tests of the shop"

@@ -60,9 +60,8 @@ async def not_embedded(toolbox: Toolbox) -> int:
 async def queue_embedding(toolbox: Toolbox) -> None:
     """Queue the embedding of what waits, unless the last such job had to leave as much. Raises `StorageError`."""
     former = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG)
-    left = ((former and former.result) or {}).get("left")
-    had_to_leave = left if isinstance(left, int) else 0
-    if former is None or (former.ended_at is not None and await not_embedded(toolbox) > had_to_leave):
+    said: dict[str, Any] = (former and former.result) or {}
+    if former is None or (former.ended_at is not None and await not_embedded(toolbox) > said.get("left", 0)):
         await toolbox.queue(EMBED, BACKLOG)
 
 

@@ -50,8 +50,9 @@ MAX_QUERY_CHARS = 100_000
 MAX_QUERY_TOKENS = 512
 """Distinct words that are looked up; the store searches for the rarest of them."""
 
-MOST_CALLED = 3
-"""So many memories come first that a prompt calls for by what it names."""
+MOST_CALLED, NAMED = 3, 3
+"""So many memories come first that a prompt calls for by what it names. A word of it that nothing marks is a name where
+one in so many memories that have it names it: 96 of 114 foreign prompts called for one of 6,267 functions, now none."""
 
 RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
@@ -286,8 +287,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     left_out |= {each.item.id: (each, why) for each in offered[:wanted]}
     for each in fitting[:wanted]:
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
-    by_id = {each.candidate.id: each for each in new}
-    memories = await _called_first(toolbox, question.text, memories, unasked, by_id) if unasked else memories[:wanted]
+    memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
     for each in memories:
         left_out.pop(each.item.id, None)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
@@ -353,11 +353,17 @@ def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[Sco
 
 
 async def _called_first(
-    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], unasked: Unasked, scored: Mapping[str, Scored]
+    toolbox: Toolbox, question: Question, fit: Fit, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
     """Return what a prompt calls for by what it names, before what is near by meaning."""
-    called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
-    near = {each.item.id for each in found}
+    least = {
+        handle: min((fit.texts[token] for token in tokens), default=0) / NAMED
+        for handle, tokens in at_prompt(question.text).items()
+        if all(token in fit.texts for token in tokens)  # else it stands in most tasks
+    }
+    called = await toolbox.store.called_for(toolbox.readable, least, MOST_CALLED + len(found))
+    near, scored = {each.item.id for each in found}, {each.candidate.id: each for each in every}
+    unasked = question.unasked or Unasked()
     new = [item for item in called if not (item.id in near or unasked.leaves_out(item.id))]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -131,13 +131,15 @@ class Memories(Engine):
 
     @reads
     def called_for(
-        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str], limit: int
+        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str] | Mapping[str, float], limit: int
     ) -> list[MemoryItem]:
         """Return the active items of these scopes that some handles call for, none of suspect wording.
 
-        What the user said comes first, then what is of the first scope's project, the surest before others.
+        What the user said comes first, then what is of the first scope's project, the surest before others. A handle
+        that is given with a number calls for nothing where it does so for fewer of them.
         """
-        values = {"handles": handles, "scopes": scopes, "limit": limit, "project": scopes[0].project}
+        least = handles if isinstance(handles, Mapping) else dict.fromkeys(handles, 0)
+        values = {"handles": list(least.items()), "scopes": scopes, "limit": limit, "project": scopes[0].project}
         return items_at(connection, scopes, _HANDLES.column(connection, "called_for", **values))
 
     @reads
