@@ -236,6 +236,23 @@ async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(
         assert await store.add_memories([stored(same)], NUMBERS.name) == [same.id]
 
 
+async def test_a_handle_calls_for_nothing_where_it_calls_for_fewer_than_it_must(open_store: Any) -> None:
+    both = [made_item(f"Case {number}", content='Open the "ledger" and the "crate".') for number in range(2)]
+    one = made_item("Other", content='Close the "ledger".')
+    elsewhere = made_item("Away", content='Close the "crate".', scope=Scope(project="there"))
+    async with open_store() as store:
+        await store.add_memories([stored(each) for each in (*both, one, elsewhere)], NUMBERS.name)
+
+        async def called(handles: Any) -> set[str]:
+            return {item.id for item in await store.called_for((HERE,), handles, 9)}
+
+        every = {each.id for each in (*both, one)}
+        assert await called({"word:ledger": 3, "word:crate": 2.4}) == every
+        assert await called({"word:ledger": 3.1, "word:crate": 2}) == {each.id for each in both}
+        assert await called({"word:crate": 2.1}) == set()
+        assert await called(["word:ledger"]) == every
+
+
 async def test_the_oldest_due_job_is_taken_and_none_before_its_time(open_store: Any, job: Any) -> None:
     async with open_store() as store:
         late, early = job("late", at(5)), job("early", at(1))
