@@ -185,7 +185,7 @@ class ScoredMemory(Model):
     """unlikely: it is given since somebody asked, and no better one was left; uncertain: nobody asked, and only when it
     matters is shown."""
     contradicts: tuple[str, ...] = ()
-    """Titles of those that fitted too, say otherwise and were left out for this one."""
+    """Titles of those that say otherwise, are less sure or older, and are left out for this one where they fitted."""
     changed: str = ""
     """What of the files, scripts … that it names has moved or is gone from the project."""
     worked: int = 0

@@ -34,15 +34,15 @@ RETURNING active;
 SELECT 1 WHERE false;
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
-SELECT id FROM patterns
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, and their contents, of about so many characters.
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
-  AND length(pattern_data ->> 'content') = :characters
+  AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8
 UNION ALL
-SELECT id FROM patterns
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
-  AND length(pattern_data ->> 'content') = :characters
+  AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8
 UNION ALL
-SELECT id FROM patterns
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE scope_id = :scope_id AND status IN ('active', 'quarantined') AND standing = 0
-  AND pattern_data LIKE '%"heard_in":%' AND length(pattern_data ->> 'content') = :characters;
+  AND pattern_data LIKE '%"heard_in":%' AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8;

@@ -7,11 +7,19 @@ INSERT OR IGNORE INTO handles (handle, seq) VALUES (?, ?);
 DELETE FROM handles WHERE seq = ? AND handle NOT LIKE 'error:%';
 
 -- name: called_for
--- The active items of some scopes (a JSON list) that some handles (a JSON list) call for, the user's word and the project's own before others.
+-- The active items of some scopes (a JSON list) that some handles (a JSON list, each with for how many at least) call for, the user's word and the project's own before others.
+WITH called AS (
+  SELECT h.handle, p.seq, CAST(asked.value ->> 1 AS REAL) AS least
+  FROM json_each(:handles) AS asked
+  JOIN handles AS h ON h.handle = asked.value ->> 0
+  JOIN patterns AS p ON p.seq = h.seq AND p.status = 'active' AND p.standing >= 0
+  JOIN scopes AS s ON s.id = p.scope_id
+  WHERE (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+), named AS (
+  SELECT handle FROM called GROUP BY handle, least HAVING count(*) >= least
+)
 SELECT p.id FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
-WHERE p.seq IN (SELECT h.seq FROM handles AS h WHERE h.handle IN (SELECT value FROM json_each(:handles)))
-  AND p.status = 'active' AND p.standing >= 0
-  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+WHERE p.seq IN (SELECT seq FROM called WHERE handle IN (SELECT handle FROM named))
 ORDER BY p.standing DESC, s.project = :project DESC, p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 

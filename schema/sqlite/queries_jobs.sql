@@ -61,6 +61,11 @@ UPDATE jobs SET
   run_after = coalesce(:run_after, run_after), attempts = attempts - :uncounted
 WHERE id = :id;
 
+-- name: put_off_job
+-- Put off a queued job that asks for the same as one that failed, as that one would have been.
+UPDATE jobs SET run_after = :run_after, error = :error, attempts = (SELECT attempts FROM jobs WHERE id = :failed)
+WHERE id = :id AND run_after < :run_after AND payload = (SELECT payload FROM jobs WHERE id = :failed);
+
 -- name: list_jobs
 -- Jobs of a scope by status, newest first.
 SELECT
@@ -78,11 +83,11 @@ SELECT
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = :id AND j.scope_id = :scope_id;
 
 -- name: find_job
--- The latest job of a scope, kind and key.
+-- The latest job of a scope, kind and key, of a status unless that is NULL.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
   j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
-FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = :scope_id AND j.kind = :kind AND j.key = :key
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = :scope_id AND j.kind = :kind AND j.key = :key AND j.status = coalesce(:status, j.status)
 ORDER BY j.seq DESC LIMIT 1;
 
 -- name: next_due

@@ -20,6 +20,14 @@ UPDATE patterns SET
   agent_id = :agent_id, standing = :standing, content_hash = :content_hash
 WHERE seq = :seq;
 
+-- name: just_written
+-- Whether one of the last items has the title, the content and the kind of one that is to be written.
+SELECT 1 FROM patterns AS p NOT INDEXED
+WHERE p.seq > (SELECT max(seq) FROM patterns) - 32 AND p.scope_id = :scope_id AND p.status = :status
+  AND p.outcome = :outcome AND p.standing = :standing
+  AND p.pattern_data ->> 'title' = :pattern_data ->> 'title'
+  AND p.pattern_data ->> 'content' = :pattern_data ->> 'content' LIMIT 1;
+
 -- name: find_pattern
 -- Where an item stands, by its id and scope.
 SELECT seq, status, pattern_data, confidence FROM patterns WHERE id = ? AND scope_id = ?;
@@ -69,23 +77,23 @@ CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing, or that say where their words were heard, in a scope, whose content has so many characters: active ones with certain words (all, where none are given), and those that are held back.
-SELECT id FROM patterns
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, and their contents, of about so many characters: active ones with certain words (all, where none are given), and those that are held back.
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE :words <> '' AND seq IN (SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :words)
   AND +scope_id = :scope_id AND +status = 'active' AND (standing <> 0 OR pattern_data LIKE '%"heard_in":%')
-  AND length(pattern_data ->> 'content') = :characters
+  AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8
 UNION ALL
-SELECT id FROM patterns
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE :words = '' AND scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
-  AND length(pattern_data ->> 'content') = :characters
+  AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8
 UNION ALL
-SELECT id FROM patterns
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
-  AND length(pattern_data ->> 'content') = :characters
+  AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8
 UNION ALL
-SELECT id FROM patterns
+SELECT id, pattern_data ->> 'content' FROM patterns
 WHERE scope_id = :scope_id AND status IN ('quarantined', iif(:words = '', 'active', '')) AND standing = 0
-  AND pattern_data LIKE '%"heard_in":%' AND length(pattern_data ->> 'content') = :characters;
+  AND pattern_data LIKE '%"heard_in":%' AND abs(length(pattern_data ->> 'content') - :characters) <= :characters / 8;
 
 -- name: is_embedding
 -- Whether memories of some scopes (a list of pairs) are being given vectors by a job that did not fail yet.

@@ -30,7 +30,7 @@ from swarm_memory.server.sources.indexing import INDEX_SOURCES, REFRESH, IndexRe
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove_old, withdraw_harmful
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.learn.learn import embed_stored
-from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
+from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, not_embedded
 from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
@@ -165,16 +165,15 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
 
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Embed what was stored without a vector; `left` are refused texts, and those with vectors of another embedder."""
-    done = await embed_stored(toolbox, report.counts())
-    left = (await toolbox.store.pending_upkeep(toolbox.scope, toolbox.embedder.name, 0)).not_embedded
-    return {"embedded": done, "left": left}
+    """Embed what was stored without a vector; `left`, up to the position `seen`, is refused or another embedder's."""
+    done, seen = await embed_stored(toolbox, report.counts())
+    return {"embedded": done, "left": await not_embedded(toolbox), "seen": seen}
 
 
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
     count = report.counts("embedded")
-    stored = await embed_stored(toolbox, count)
+    stored, _ = await embed_stored(toolbox, count)
     done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 

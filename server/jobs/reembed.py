@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swarm_memory.tools.ports.models import Accompanied, Embedder
-from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch
+from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch, not_embedded
 from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
 
 if TYPE_CHECKING:
@@ -67,6 +67,6 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
     store, embedder = toolbox.store, toolbox.embedder
     if toolbox.settings.embedding.provider == "openai":
         return
-    waiting = [(await store.pending_upkeep(scope, embedder.name, 0)).not_embedded for scope in toolbox.scope.readable()]
-    if any(waiting) or await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0):
+    passages = await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0)
+    if passages or await not_embedded(toolbox):
         await toolbox.queue(REEMBED, BACKLOG)

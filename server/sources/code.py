@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
     from tree_sitter import Node, Query
 
-
 Kind: TypeAlias = Literal["function", "class", "scope"]
 
 TIMEOUT_S = 10.0
@@ -234,29 +233,26 @@ def _plain_name(name: bytes) -> str:
 
 def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield each run of lines that are comments alone: the row behind it, and its first."""
-    begun: int | None = None
-    is_open = False
+    begun, is_open = 0, False
     for row, line in enumerate([*lines, "."]):
         text = line.strip()
         if is_open or text.startswith("/*"):
             is_open = "*/" not in text
         elif not _COMMENT.match(text):
-            if begun is not None:
+            if begun < row:
                 yield row, begun
-            begun = None
-            continue
-        begun = row if begun is None else begun
+            begun = row + 1
 
 
 def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
     """Return the first comment before all code that is no licence."""
-    at = 0
+    row = 0
     for end, first in comments.items():
-        if any(line.strip() and not line.startswith(("#!", "<?php")) for line in lines[at:first]):
-            return ""
+        if any(line.strip() and not line.startswith(("#!", "<?php")) for line in lines[row:first]):
+            break
         if not _LICENCE.search("\n".join(lines[first:end])):
             return _uncommented(lines[first:end])
-        at = end
+        row = end
     return ""
 
 
@@ -291,16 +287,15 @@ _GENERATED_MARK = re.compile(
 
 
 def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
-    """Yield (group, content hash, parse) of each source file in `root`, a folder or one file; the group is its path.
+    """Yield a group for each source file in `root`, a folder or one file, named by its path there.
 
-    .gitignore is respected; what is generated or minified is left out, and what `allows` (given the path) refuses.
-    `parse` gives the passages in the order of the file: first the file itself (its docstring, imports, constants: what
-    is in no definition), then each class (its members by signature) and each function, method and nested function
-    (signature and body) under its qualified name, docstring or leading comment as description, and after it the first
-    sentence of what the file says of itself (what a function is for stands there as often); with path and lines. A
-    body over 6,000 characters is divided into passages of the same name. A file with syntax errors gives what can be
-    parsed, in Python its text. What is too large, takes longer than 10 s, or needs a grammar that is not installed
-    is a group whose `parse` raises `InputError`. Raises `InputError` when there is no such file or folder.
+    Left out is what .gitignore names, what is generated or minified, and what `allows`, given the path, refuses. The
+    first passage is of the file itself (its docstring, imports, constants: what is in no definition). Then comes each
+    class with its members by signature, and each function, method and nested function whole, under qualified names, in
+    the order of the file. A definition is described by its docstring or the comment before it, and by the first
+    sentence of what the file says of itself. A body over `MAX_PART_CHARS` is several passages of one name. Of a file
+    with syntax errors there is what can be parsed, in Python its text. Parsing raises `InputError` for what is too
+    large, takes longer than `TIMEOUT_S`, or needs a grammar that is missing; so does a `root` that does not exist.
     """
     return read_files(root, _group, allows)
 
@@ -412,16 +407,13 @@ class _Writer:
 
 def _parts(text: str) -> Iterator[str]:
     """Yield a text cut at line ends into parts of at most `MAX_PART_CHARS`, a longer line being cut itself."""
-    start = 0
     for _ in range(_MAX_PARTS - 1):
-        if len(text) - start <= MAX_PART_CHARS:
+        if len(text) <= MAX_PART_CHARS:
             break
-        end = text.rfind("\n", start, start + MAX_PART_CHARS)
-        is_cut = end <= start
-        end = start + MAX_PART_CHARS if is_cut else end
-        yield text[start:end]
-        start = end if is_cut else end + 1
-    yield text[start : start + MAX_PART_CHARS]
+        end = text.rfind("\n", 1, MAX_PART_CHARS)
+        yield text[: end if end > 0 else MAX_PART_CHARS]
+        text = text[end + 1 if end > 0 else MAX_PART_CHARS :]
+    yield text[:MAX_PART_CHARS]
 
 
 def _decoded(data: bytes) -> str:

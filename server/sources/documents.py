@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
@@ -131,7 +132,7 @@ class _Reader:
         self.cells = 0
 
 
-READER, DIALOGUE_READER = "documents-1", "dialogue-1"
+READER, DIALOGUE_READER = "documents-1", "dialogue-2"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
 
 MAX_TEXT_BYTES = 20_000_000
@@ -153,18 +154,21 @@ _FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n){0,100}?title:[ \t]*(?P<quote>[
 
 
 def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
-    """Yield (group, content hash, parse) of each document in `root`, a folder or one file; the group is its path there.
+    """Yield a group for each document in `root`, a folder or one file, named by its path there.
 
-    A file named itself is read as text whatever it is called; in a folder those with a known suffix, and README and the
-    like, count, .gitignore is respected, and `allows` (given the path) may leave out more. A conversation in JSON is
-    known by its shape, and each turn is a passage (`turns`). `parse` gives those of other texts in order: about 500
-    words each, 50 repeated where a section goes on; the title is the document's and the headings above; `line` and
-    `end_line` where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8 (Latin-1 takes what
-    nothing else does). What is binary, too large, encrypted or broken is a group whose `parse` raises `InputError` and
-    says why; so is a PDF in a folder without the extra `pdf`. `ConfigError` when `root` itself is a PDF and the extra
-    is not installed, `InputError` when there is no such file or folder.
+    In a folder, texts with a known suffix, and README and the like, are documents; not what .gitignore leaves out, nor
+    what `allows`, given the path, refuses. A file that is named itself is read as text whatever it is called. JSON is a
+    document where it holds conversations (`turns_in`): each turn is a passage (`turns`). Other passages have about 500
+    words, 50 of them repeated where a section goes on; the title is the document's and the headings above; `line` and
+    `end_line` are there where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8.
+
+    Parsing raises `InputError`, which says why, for what is binary, too large, encrypted, broken, or a PDF in a folder
+    without the extra `pdf`; so does that of a group beside JSON of which not all is read as a conversation. Raises
+    `ConfigError` where `root` itself is a PDF and the extra is missing, `InputError` where there is no file or folder.
     """
-    return read_files(root, _group, allows)
+    beside: list[Group] = []
+    yield from read_files(root, partial(_group, beside), allows)
+    yield from beside
 
 
 def is_document(path: str, suffix: str) -> bool:
@@ -173,11 +177,19 @@ def is_document(path: str, suffix: str) -> bool:
     return is_bare or suffix in TEXT_SUFFIXES | HTML_SUFFIXES | {PDF_SUFFIX}
 
 
-def _group(name: str, file: Path, named: bool) -> Group | None:
+def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | None:
+    """Return the group of a file, None for what is no document; add to `beside` what names a part that is not read."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in JSON_SUFFIXES:
         data = read_bytes(file, MAX_TEXT_BYTES)
-        if said := turns_in(decode(data).text, by_line=suffix != ".json"):
+        said, faults = turns_in(decode(data).text, by_line=suffix != ".json")
+        if faults:
+            why = f"is no valid JSON in {counted(len(faults), 'place')}: {faults[0]}"
+            if not (said or named):
+                raise InputError(why)
+            how = "without that" if said else "as text"
+            beside.append(faulty(f"{name} as a conversation", f"{why}; it is read {how}"))
+        if said:
             return Group(name, content_hash(DIALOGUE_READER, name, data), partial(turns, name, said))
     if not (named or is_document(name, suffix)):
         return None

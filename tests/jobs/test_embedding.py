@@ -1,6 +1,6 @@
 """What is remembered beside a worker: durable and found by its words at once, and soon all that it is without one."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,21 +9,22 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from counting import CountingEmbedder
 from laid_bank import opened_bank
+from made_items import rewrite
 from patience import HANG_S
 from pydantic import JsonValue
 
+from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -37,22 +38,15 @@ NOTES = (
 EVERY = MemoryFilter(("active", "quarantined", "archived"))
 
 
-class Counting(StaticEmbedder):
-    """Counts the texts that it is given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        self.asked += texts
-        return await super().embed_documents(texts)
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
 
 
 @pytest.fixture
-async def beside(tmp_path: Path) -> AsyncGenerator[Toolbox]:
+async def beside(tmp_path: Path, embedder: CountingEmbedder) -> AsyncGenerator[Toolbox]:
     """A bank beside which a worker is said to be."""
-    async with opened_bank(tmp_path / "beside" / "memory.db", embedder=Counting()) as toolbox:
+    async with opened_bank(tmp_path / "beside" / "memory.db", embedder=embedder) as toolbox:
         yield replace(toolbox, wake=lambda: None)
 
 
@@ -120,7 +114,35 @@ async def test_many_wait_for_one_job_which_leaves_nothing(beside: Toolbox, tmp_p
     await work(beside, tmp_path)
     ended = await beside.store.find_job(beside.scope, EMBED, BACKLOG)
     assert ended is not None
-    assert ended.result == {"embedded": 30, "left": 0}
+    assert ended.result == {"embedded": 30, "left": 0, "seen": 30}
+
+
+async def test_a_text_that_is_refused_is_not_asked_for_again(
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    embedder.refused = "refused"
+    await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)
+    await remember(beside, "So is this refused one, of all projects.", everywhere=True, attribution=PROMPT)
+    for said in SAID:
+        await remember(beside, said, attribution=PROMPT)
+        await work(beside, tmp_path)
+        assert any(said in text for text in embedder.asked)
+    assert max(sum(text in each for each in embedder.asked) for text in ("Such a text", "So is this")) <= 2
+    assert ((await _job(beside)).result or {})["left"] == 2
+
+
+async def test_an_older_one_that_lost_its_vector_is_embedded_beside_one_that_is_refused(
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    embedder.refused = "refused"
+    older = (await remember(beside, FIRST, attribution=PROMPT)).item
+    await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)
+    await work(beside, tmp_path)
+    await rewrite(beside.store, with_indexes(older.model_copy(update={"title": "Migrate"}), None), embedder.name)
+    await remember(beside, SAID[2], attribution=PROMPT)
+    await work(beside, tmp_path)
+    assert (await beside.store.pending_upkeep(beside.scope, embedder.name, 0)).not_embedded == 1
+    assert any(text.startswith("Migrate") for text in embedder.asked)
 
 
 async def test_what_is_stored_while_the_job_runs_has_a_job_of_its_own(beside: Toolbox) -> None:
@@ -143,6 +165,21 @@ async def test_a_job_that_waits_for_its_next_try_is_not_hurried(beside: Toolbox)
     assert abs(waiting.run_after - later) < timedelta(minutes=1)
 
 
+async def test_what_is_stored_while_the_job_fails_waits_as_the_job_would(
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    async def fails(toolbox: Toolbox, *_: object) -> dict[str, JsonValue]:
+        await remember(toolbox, SAID[2], attribution=PROMPT)
+        raise ModelUnavailable("nobody answers")
+
+    await remember(beside, FIRST, attribution=PROMPT)
+    assert await Worker(beside, {}, {EMBED: fails}).work_off_due() == 1
+    waiting = await _job(beside)
+    assert (waiting.status, waiting.attempts, waiting.error) == ("queued", 1, "nobody answers")
+    assert waiting.run_after > beside.clock.now()
+    assert embedder.asked == []
+
+
 async def test_a_consolidation_compares_also_what_waits_for_its_vector(beside: Toolbox, tmp_path: Path) -> None:
     await remember(beside, FIRST, attribution=PROMPT)
     await beside.queue(CONSOLIDATE, "asked", {})
@@ -154,15 +191,16 @@ async def test_a_consolidation_compares_also_what_waits_for_its_vector(beside: T
     assert (await store.pending_upkeep(beside.scope, beside.embedder.name, 0)).not_embedded == 0
 
 
-async def test_a_note_is_embedded_before_the_answer_only_where_the_bank_may_know_it(beside: Toolbox) -> None:
-    assert isinstance(beside.embedder, Counting)
+async def test_a_note_is_embedded_before_the_answer_only_where_the_bank_may_know_it(
+    beside: Toolbox, embedder: CountingEmbedder
+) -> None:
     await remember_notes(beside, [NOTES[0]])
     await remember_notes(beside, [NOTES[1]])
     (same,) = await remember_notes(beside, [NOTES[0]])
-    assert (same.is_new, beside.embedder.asked) == (False, [])
+    assert (same.is_new, embedder.asked) == (False, [])
     other = NOTES[0].model_copy(update={"title": "Lease a lane", "note": f"{NOTES[0].note} So lease it first."})
     await remember_notes(beside, [other])
-    assert len(beside.embedder.asked) == 2, "it, and the one that it may be the same as"
+    assert len(embedder.asked) == 2, "it, and the one that it may be the same as"
 
 
 async def test_a_note_is_compared_with_one_that_waits_for_its_vector(beside: Toolbox) -> None:

@@ -1,12 +1,16 @@
 """What an agent teaches by `remember`: stored whole, cleaned of one machine, the user's word where the user said it."""
 
+from pathlib import Path
+
 import pytest
+from laid_bank import opened_bank
 from pydantic import ValidationError
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Note
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.memories.remember import Session, remember_notes
+from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, SearchResult
 from swarm_memory.tools.toolbox import Toolbox
 
 ROOT = "/home/kim/shop"
@@ -39,6 +43,26 @@ async def test_a_note_is_kept_whole_but_for_what_is_of_one_machine_or_a_secret(t
         assert gone not in content
     source = done.item.provenance
     assert (done.item.description, source.distiller, source.task_id) == ("A fresh checkout.", "agent", "s1:1")
+
+
+async def test_one_note_that_two_servers_are_sent_at_one_moment_is_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, note = tmp_path / "shared" / "memory.db", Note(title="Lease", note="Lease the lane before you push.")
+    added = Note(title="Metres", note="An export without --si has feet in it.")
+    async with opened_bank(database) as one, opened_bank(database) as other:
+        looked = one.store.search
+
+        async def beaten(query: SearchQuery) -> SearchResult:
+            monkeypatch.setattr(one.store, "search", looked)
+            found = await looked(query)
+            await remember_notes(other, [note])
+            return found
+
+        monkeypatch.setattr(one.store, "search", beaten)
+        late, new = await remember_notes(one, [note, added])
+        every = {item.id for item in await one.store.list_memories((one.scope,), MemoryFilter())}
+        assert (late.is_new, new.is_new, every) == (False, True, {late.item.id, new.item.id})
 
 
 async def test_the_users_word_is_his_where_it_is_in_a_prompt_and_else_the_agents_note(toolbox: Toolbox) -> None:

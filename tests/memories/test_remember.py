@@ -3,12 +3,14 @@
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 from clock import SetClock
+from laid_bank import opened_bank
 from still_bank import Add
 
-from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
@@ -20,6 +22,7 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.remember import Attribution, attributed, title_of
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.requests import without_request
 from swarm_memory.tools.toolbox import Toolbox
@@ -206,6 +209,25 @@ async def test_the_same_words_again_are_known_and_by_hand_active_again(toolbox: 
     again = await remember(toolbox, ATTACK, by_hand=True)
     assert (again.item.id, again.item.status) == (held.id, "active")
     assert not again.is_new
+
+
+async def test_one_text_that_two_servers_are_sent_at_one_moment_is_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "shared" / "memory.db"
+    async with opened_bank(database) as one, opened_bank(database) as other:
+        looked = one.store.said
+
+        async def beaten(scope: Scope, content: str) -> list[MemoryItem]:
+            monkeypatch.setattr(one.store, "said", looked)
+            found = await looked(scope, content)
+            await remember(other, content)
+            return found
+
+        monkeypatch.setattr(one.store, "said", beaten)
+        late = await remember(one, "Answer in German.")
+        every = await one.store.list_memories((one.scope,), MemoryFilter())
+        assert (late.is_new, [item.id for item in every]) == (False, [late.item.id])
 
 
 async def test_secrets_are_replaced_and_that_is_said(toolbox: Toolbox) -> None:

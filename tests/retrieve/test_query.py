@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counting import CountingEmbedder
 from laid_bank import opened_bank
 from still_bank import Add
 
@@ -14,7 +15,6 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.memories import SearchQuery, View
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.query import (
     LEAST_TASKS,
     LIGHT,
@@ -172,37 +172,27 @@ async def test_a_project_of_few_tasks_looks_up_all_words(toolbox: Toolbox, asked
     assert await toolbox.store.common_words(toolbox.scope) == frozenset()
 
 
-class Counting(StaticEmbedder):
-    """Notes what it is asked to embed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        self.asked += texts
-        return await super().embed_queries(texts)
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
 
 
 @pytest.fixture
-def embedder() -> Counting:
-    return Counting()
-
-
-@pytest.fixture
-async def toolbox(tmp_path: Path, embedder: Counting) -> AsyncIterator[Toolbox]:
+async def toolbox(tmp_path: Path, embedder: CountingEmbedder) -> AsyncIterator[Toolbox]:
     async with opened_bank(tmp_path / ".swarm" / "memory.db", embedder=embedder) as opened:
         yield opened
 
 
-async def test_a_query_is_embedded_once_for_all_projects(toolbox: Toolbox, embedder: Counting) -> None:
+async def test_a_query_is_embedded_once_for_all_projects(toolbox: Toolbox, embedder: CountingEmbedder) -> None:
     first = await embed_queries(toolbox, ["retry the upload"], [])
     again = await embed_queries(toolbox.in_project("other"), ["retry the upload"], [])
     assert first == again
     assert embedder.asked == ["retry the upload"]
 
 
-async def test_the_queries_that_were_not_asked_for_longest_are_forgotten(toolbox: Toolbox, embedder: Counting) -> None:
+async def test_the_queries_that_were_not_asked_for_longest_are_forgotten(
+    toolbox: Toolbox, embedder: CountingEmbedder
+) -> None:
     for number in range(REMEMBERED_QUERIES):
         await embed_queries(toolbox, [f"case {number}"], [])
     await embed_queries(toolbox, ["case 0"], [])

@@ -394,6 +394,21 @@ async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_lef
         assert ("(worked 3 of 4 times)" in found.preamble) is shown
 
 
+async def test_a_word_is_a_name_only_where_many_that_have_it_name_it(toolbox: Toolbox, add: Add) -> None:
+    """In a bank of code every word is somewhere in quotation marks."""
+    for at, verb in enumerate(("Open", "Close", "Copy", "Lock", "Move")):
+        await add(f"{verb} the file {at}", f"{verb} the file and log it.")
+    quoted = await add("Set the kind", 'kind = "file" stands for all that is no folder.')
+    named = await add("Lease the lane", '1. Ask the "harbourmaster" first.')
+    for prompt, called in (
+        ("Bake a file of sourdough bread overnight", set[str]()),
+        ('Bake sourdough bread overnight of the sort "file"', {quoted}),
+        ("Bake sourdough bread overnight for the harbourmaster of Oslo", {named}),
+    ):
+        found = await retrieve(toolbox, prompt, unasked=Unasked())
+        assert {each.item.id for each in found.memories} & {quoted, named} == called, prompt
+
+
 DO = ("Run the migrations before the tests", "1. Run the migrations before the tests in the shop.")
 NOT = ("Never run the migrations before the tests", "1. Do not run the migrations before the tests in the shop.")
 QUERY = "run the migrations before the tests of the shop"
@@ -408,6 +423,29 @@ async def test_the_surer_of_two_opposites_comes_and_says_that_another_note_diffe
     assert f'Another note says otherwise and is left out: "{NOT[0]}"' in found.preamble
     assert found.reason == "2 of 2 memories in project 'shop' and the global scope fit; 1 left out, for another of " \
         "them says otherwise"  # fmt: skip
+
+
+async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that_the_other_differs(
+    toolbox: Toolbox, add: Add
+) -> None:
+    surer = await add(*DO, confidence=0.8)
+    other = await add(*NOT, confidence=0.5)
+    found = await retrieve(toolbox, "how is the climate of Peru in spring")
+    assert {(each.item.id, each.fits, each.contradicts) for each in found.memories} == {
+        (surer, "unlikely", (NOT[0],)),
+        (other, "unlikely", ()),
+    }
+    assert f'Another note says otherwise: "{NOT[0]}"' in found.preamble
+
+
+async def test_what_fits_stays_and_says_that_what_is_unlikely_to_differs(toolbox: Toolbox, add: Add) -> None:
+    one = await add("Copy the schema before the tests of the shop")
+    other = await add("Feed the llamas of the mountain village at noon", confidence=0.9)
+    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+    first, second = (await retrieve(toolbox, "tests of the shop and their schema")).memories
+    assert (first.item.id, first.fits, first.contradicts) == (one, "likely", (second.item.title,))
+    assert (second.item.id, second.fits, second.contradicts) == (other, "unlikely", ())
 
 
 async def test_of_two_that_are_as_sure_the_newer_one_comes(toolbox: Toolbox, add: Add) -> None:

@@ -99,12 +99,59 @@ def test_other_json_in_a_folder_is_left_alone(tmp_path: Path, value: object) -> 
     assert _read(tmp_path, "data.json", value) == []
 
 
-def test_a_talk_that_cannot_be_read_says_where(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 2 is not valid"):
-        _read(tmp_path, "talk.jsonl", f'{json.dumps(ANNA)}\n{{"speaker": "Ben", "text": "Th')
-    (tmp_path / "talk.jsonl").unlink()
-    with pytest.raises(InputError, match="is not valid"):
+TORN = f'{json.dumps(ANNA)}\n{{"speaker": "Ben", "text": "Th\n{json.dumps(BEN)}\n'
+COMMENTED = '// who is greeted\n{"name": "shop", "text": "Welcome to the kiln."}\n'
+
+
+async def test_of_a_talk_with_a_torn_line_the_others_are_read_and_the_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text(TORN, encoding="utf-8")
+    async with opened_bank(tmp_path / "bank.db") as toolbox:
+        for place in ("talk.jsonl", "."):
+            done = await index(toolbox, IndexRequest(kind="document", path=place), tmp_path)
+            (fault,) = done.faults
+            assert (done.added, done.passages, fault.group) == (1, 2, "talk.jsonl as a conversation")
+            assert "line 2: " in fault.reason
+            assert fault.reason.endswith("read without that")
+
+
+async def test_what_may_be_a_talk_and_is_no_json_is_read_as_text_where_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "greeting.json").write_text(COMMENTED, encoding="utf-8")
+    async with opened_bank(tmp_path / "bank.db") as toolbox:
+        done = await index(toolbox, IndexRequest(kind="document", path="greeting.json"), tmp_path)
+        assert (done.added, [fault.reason.split(";")[1] for fault in done.faults]) == (1, [" it is read as text"])
+        (hit, *_) = (await search_sources(toolbox, "who is greeted at the kiln")).hits
+        assert hit.passage.content == COMMENTED.strip()
+        folder = await index(toolbox, IndexRequest(kind="document", path="."), tmp_path)
+        assert (folder.added, [fault.group for fault in folder.faults]) == (0, ["greeting.json"])
+
+
+def test_what_is_nested_too_deep_is_no_talk(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no valid JSON in 1 place"):
         _read(tmp_path, "deep.json", '{"role": "user", "text": ' + "[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("time", "title"),
+    [
+        ("1355517523.000005", "Anna, 14 December 2012"),
+        (1355517523, "Anna, 14 December 2012"),
+        ("1355517523000", "Anna, 14 December 2012"),
+        ("20121214", "Anna, 14 December 2012"),
+        ("14 Dec, 9 pm", "Anna, 14 Dec, 9 pm"),
+        ("true", "Anna"),
+        (True, "Anna"),
+        (17.25, "Anna"),
+        ("off", "Anna"),
+    ],
+)
+def test_a_time_is_a_date_or_seconds_or_words_with_a_digit(tmp_path: Path, time: object, title: str) -> None:
+    first, _ = _read(tmp_path, "talk.json", [{**ANNA, "time": time}, BEN])
+    assert first.title == title
+
+
+def test_what_is_no_time_gives_way_to_what_is_one(tmp_path: Path) -> None:
+    first, _ = _read(tmp_path, "talk.json", [{**ANNA, "time": "on", "ts": "1683460000.000200"}, BEN])
+    assert first.title == TITLES[0]
 
 
 def test_a_long_turn_is_several_passages_and_a_session_is_no_context_of_the_next() -> None:

@@ -204,6 +204,55 @@ async def test_the_same_words_are_found_in_any_case(open_store: Any, content: st
         assert await store.said(HERE, content[1:]) == []
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "\u03c4\u03ad\u03bb\u03bf\u03a3.\u0391 \u03c0\u03c1\u03ce\u03c4\u03b1",
+            "\u03c4\u03ad\u03bb\u03bf\u03c2.\u03b1 \u03a0\u03a1\u03ce\u03c4\u03b1",
+        ),
+        ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c2", "\u03b4\u03c1\u03cc\u03bc\u03bf\u03c3"),
+        ("Pr\u00fcfe die Stra\u00dfe vor dem Tor", "PR\u00dcFE DIE STRASSE VOR DEM TOR"),
+        ("Use the \ufb01le before the tests", "use the FILE before the tests"),
+    ],
+)
+async def test_the_same_words_are_found_in_any_form(open_store: Any, one: str, other: str) -> None:
+    said = made_item("Said", content=one, provenance=Provenance(heard_in="unseen"))
+    async with open_store() as store:
+        await store.add_memories([stored(said), stored(made_item("Other"))], NUMBERS.name)
+        assert [item.id for item in await store.said(HERE, other)] == [said.id]
+
+
+async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(open_store: Any) -> None:
+    first, same = (made_item("Lease the lane", content="First.") for _ in range(2))
+    changes = ({"outcome": "Failure"}, {"content": "Second."}, {"provenance": Provenance(distiller="user")})
+    others = [same.model_copy(update={"id": new_id("rm"), **change}) for change in changes]
+    async with open_store() as store:
+        assert await store.add_memories([stored(first)], NUMBERS.name, once=True) == [first.id]
+        written = await store.add_memories(
+            [stored(each) for each in (same, *others, others[1])], NUMBERS.name, once=True
+        )
+        assert written == [each.id for each in others]
+        assert await store.add_memories([stored(same)], NUMBERS.name) == [same.id]
+
+
+async def test_a_handle_calls_for_nothing_where_it_calls_for_fewer_than_it_must(open_store: Any) -> None:
+    both = [made_item(f"Case {number}", content='Open the "ledger" and the "crate".') for number in range(2)]
+    one = made_item("Other", content='Close the "ledger".')
+    elsewhere = made_item("Away", content='Close the "crate".', scope=Scope(project="there"))
+    async with open_store() as store:
+        await store.add_memories([stored(each) for each in (*both, one, elsewhere)], NUMBERS.name)
+
+        async def called(handles: Any) -> set[str]:
+            return {item.id for item in await store.called_for((HERE,), handles, 9)}
+
+        every = {each.id for each in (*both, one)}
+        assert await called({"word:ledger": 3, "word:crate": 2.4}) == every
+        assert await called({"word:ledger": 3.1, "word:crate": 2}) == {each.id for each in both}
+        assert await called({"word:crate": 2.1}) == set()
+        assert await called(["word:ledger"]) == every
+
+
 async def test_the_oldest_due_job_is_taken_and_none_before_its_time(open_store: Any, job: Any) -> None:
     async with open_store() as store:
         late, early = job("late", at(5)), job("early", at(1))

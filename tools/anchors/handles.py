@@ -86,8 +86,7 @@ def named_handles(named: Iterable[str], calls: Iterable[Call] = ()) -> tuple[str
         if any(part.purpose != "other" or part.program.lower() in (ran or {part.program}) for part in parts[:1]):
             found += _of_parts(filter(_may_run, parts if count > 1 or text.lower() in ran else ()))
         found += _in_text(f"`{text}`")
-        if 1 < count <= _MAX_WORDS:
-            found.append(_word(text))
+        found += [_word(text)] if 1 < count <= _MAX_WORDS else []
     return _first(MOST_AT_ONCE, found)
 
 
@@ -101,8 +100,7 @@ def _may_run(part: Part) -> bool:
 
 def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
     """Return so many of the handles, each once, and none of a word that stands everywhere."""
-    names = ((handle, handle.partition(":")[2]) for handle in handles)
-    exact = (handle for handle, name in names if name and name not in _PROSE)
+    exact = (handle for handle in handles if (name := handle.partition(":")[2]) and name not in _PROSE)
     return tuple(islice(dict.fromkeys(exact), most))
 
 
@@ -192,17 +190,19 @@ def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str,
     own, text = signature_of_call(tool, given, error), clean(error[-_MAX_CHARS:])
     last = [_MODULE.sub("", line.strip()) for line in text.splitlines() if line.strip()][-_MAX_ERRORS:]
     lines = dict.fromkeys((*last, *(line.partition(": ")[2] for line in last), *_error_lines(text)))
-    found = dict.fromkeys(() if own is None else (f"error:{own.digest}",))
-    found.update(dict.fromkeys((*_errors(lines), *map(_word, _ERROR_CODE.findall(text)))))
-    return tuple(islice(found, MOST_AT_ONCE))
+    first = () if own is None else (f"error:{own.digest}",)
+    return _first(MOST_AT_ONCE, (*first, *_errors(lines), *map(_word, _ERROR_CODE.findall(text))))
 
 
-def at_prompt(prompt: str) -> tuple[str, ...]:
-    """Return the handles of what a prompt names: commands, files, errors that it quotes, words and runs of words."""
+def at_prompt(prompt: str) -> dict[str, tuple[str, ...]]:
+    """Return the handles of what a prompt names: commands, files, errors, runs of words; and, each with its tokens, of
+    words that nothing marks: whether one is a name, a bank must say."""
     text = clean(prompt[:_MAX_CHARS])
     words = [word.lower() for word in _WORD.findall(text)]
-    runs = (" ".join(words[at : at + length]) for length in range(1, _MAX_WORDS + 1) for at in range(len(words)))
-    return _first(MOST_AT_ONCE, (*_in_text(text), *_errors(_error_lines(text)), *(f"word:{run}" for run in runs)))
+    runs = (" ".join(words[at - size : at]) for size in range(2, _MAX_WORDS + 1) for at in range(size, len(words) + 1))
+    plain = {each: tokenize(each[5:]) for each in _first(MOST_AT_ONCE, (f"word:{word}" for word in words))}
+    named = (*_in_text(text), *_errors(_error_lines(text)), *(f"word:{run}" for run in runs))
+    return plain | dict.fromkeys(_first(MOST_AT_ONCE, named), ())
 
 
 def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[str, ...]:

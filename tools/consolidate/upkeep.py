@@ -82,7 +82,7 @@ async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) ->
     await queue_retention_when_due(toolbox)
     pending = await store.pending_upkeep(scope, toolbox.embedder.name, enough)
     if embedder_answers and pending.not_embedded:
-        await queue_embedding(toolbox, pending.not_embedded)
+        await queue_embedding(toolbox)
     if pending.new < enough:
         return False
     former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)

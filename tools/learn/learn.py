@@ -426,15 +426,16 @@ class Contained:
         return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)
 
 
-async def embed_stored(toolbox: Toolbox, on_embedded: Callable[[int], object] = lambda _: None) -> int:
+async def embed_stored(toolbox: Toolbox, on_embedded: Callable[[int], object] = lambda _: None) -> tuple[int, int]:
     """Embed what was stored without a vector, and do what waited for that: links to what it contradicts, upkeep.
 
-    Return how many have theirs now; `on_embedded` is given how many have so far. Raises `ModelError`, `StorageError`.
+    Return how many have theirs now, and the position up to which all were asked for; `on_embedded` is given how many
+    have theirs so far. Raises `ModelError`, `StorageError`.
     """
-    embedded, run_id = 0, new_id(RUN)
-    async for vectors in embed_backlog(toolbox):
+    embedded, run_id, positions = 0, new_id(RUN), list[int]()
+    async for vectors in embed_backlog(toolbox, positions.append):
         await link_contradictions(toolbox, vectors, run_id)
         embedded += len(vectors)
         on_embedded(embedded)
     await queue_when_due(toolbox)
-    return embedded
+    return embedded, max(positions)

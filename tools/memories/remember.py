@@ -139,15 +139,15 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _says(prompt: str, sentence: str) -> bool:
-    words = frozenset(tokenize(sentence))
-    exact = {token for found in _EXACT.findall(sentence) for token in tokenize(found)}
+    words = frozenset(map(str.casefold, tokenize(sentence)))
+    exact = {token for found in _EXACT.findall(sentence) for token in map(str.casefold, tokenize(found))}
     before, shared = "", frozenset[str]()
     for part in parts_of(prompt):
         asks = is_question(part) and not asks_to_be_kept(part)
         if asks or (is_meant_once(part) and not is_meant_once(sentence)):
             before, shared = "", frozenset[str]()
             continue
-        own = words.intersection(tokenize(part))
+        own = words.intersection(map(str.casefold, tokenize(part)))
         main = part if len(own) >= len(shared) else before
         if (
             exact <= own | shared
@@ -221,7 +221,9 @@ async def remember(
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     item = _item(toolbox, texts, scope, None if by_hand else attribution, is_users=is_users)
     (item,) = await anchored(toolbox, [item])
-    _, fault = await add_new(toolbox, [item])
+    ids, fault = await add_new(toolbox, [item])
+    if not ids and (known := await toolbox.store.said(scope, texts["content"])):  # another process stored it since
+        return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
     return _stored(item, attribution, redacted, fault)
 
@@ -242,20 +244,20 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
     same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
-    done = [
-        None
-        if known is None or _says_more(item, known)  # the user's word makes a known note his
-        else await _again(toolbox, known, by_hand=False, is_users=item.provenance.is_users_word)
-        for item, known in zip(items, same, strict=True)
-    ]
-    superseded = {
-        known.id: item.id
-        for item, known in zip(items, same, strict=True)
-        if known is not None and _says_more(item, known) and known.confidence <= NOTE_CONFIDENCE
-    }
-    new = [item for item, known in zip(items, done, strict=True) if known is None]
-    _, fault = await add_new(toolbox, new, superseded=superseded)
-    return [known or _stored(item, where, fault) for item, known, (_, where) in zip(items, done, parts, strict=True)]
+    new = [item for item, known in zip(items, same, strict=True) if known is None or _says_more(item, known)]
+    ids, fault = await add_new(toolbox, new)
+    answers: list[Remembered] = []
+    for item, known, (_, where) in zip(items, same, parts, strict=True):
+        if item.id not in ids and (known := known or await same_in_bank(toolbox, with_indexes(item, None))):
+            # The user's word makes a known note his; where none was known, another process stored it since.
+            is_users = item.provenance.is_users_word
+            answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))
+            continue
+        if known is not None and known.confidence <= NOTE_CONFIDENCE:
+            why = f"superseded by {item.id}, which says it all"
+            await toolbox.store.set_status(toolbox.scope.readable(), [known.id], "archived", why)
+        answers.append(_stored(item, where, fault))
+    return answers
 
 
 def title_of(said: str) -> str:
@@ -342,9 +344,9 @@ def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
 
 
 async def add_new(
-    toolbox: Toolbox, items: Sequence[MemoryItem], *, later: bool = False, superseded: Mapping[str, str] | None = None
+    toolbox: Toolbox, items: Sequence[MemoryItem], *, later: bool = False, once: bool = True
 ) -> tuple[list[str], str | None]:
-    """Write new memories, and archive what they supersede: by its id, the new one's.
+    """Write new memories, `once` without those that another process wrote a moment ago.
 
     Where a worker is beside, or `later` says so, the job that makes their vectors and does what needs them is queued in
     the same transaction: no kill loses any. Return the ids that were new, and why the embedder gave no vectors where it
@@ -356,14 +358,12 @@ async def add_new(
         memories, fault = await prepare_or_say(toolbox, items)
     limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
     job = toolbox.job(EMBED, BACKLOG) if later else None
-    ids = await toolbox.store.add_memories(memories, toolbox.embedder.name, limit, job)
+    ids = await toolbox.store.add_memories(memories, toolbox.embedder.name, limit, job, once=once)
     if toolbox.wake is not None:
         toolbox.wake()
-    for known_id, by_id in (superseded or {}).items():
-        why = f"superseded by {by_id}, which says it all"
-        await toolbox.store.set_status(toolbox.scope.readable(), [known_id], "archived", why)
     if not later:
-        await link_contradictions(toolbox, {each.item.id: each.vector for each in memories}, new_id(RUN))
+        vectors = {each.item.id: each.vector for each in memories if each.item.id in ids}
+        await link_contradictions(toolbox, vectors, new_id(RUN))
         await queue_when_due(toolbox, embedder_answers=fault is None)
     return ids, fault
 

@@ -127,7 +127,7 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
     if not batch:
         return
     is_many = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
-    ids, fault = await add_new(toolbox, batch, later=is_many)
+    ids, fault = await add_new(toolbox, batch, later=is_many, once=False)
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)
     result.added += len(ids)

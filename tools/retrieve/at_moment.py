@@ -73,10 +73,7 @@ class Around(NamedTuple):
 
 
 async def beside_call(toolbox: Toolbox, around: Around, found: Sequence[MemoryItem]) -> str:
-    """Return what a call is shown of the memories that its command, file or tool calls for, framed, in 400 characters.
-
-    Mostly nothing. Raises `StorageError`.
-    """
+    """Return what a call is shown of memories that it calls for, framed, in 400 characters. Raises `StorageError`."""
     return await _shown(toolbox, around, CALL, found, {})
 
 

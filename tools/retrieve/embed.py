@@ -1,6 +1,8 @@
 """The vectors and tokens of memory items, also of those that are stored before they are embedded."""
 
-from collections.abc import AsyncGenerator, Sequence
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
@@ -46,49 +48,52 @@ async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
     """Return an item with all that its indexes hold; without a vector words find it until the embedder answers."""
-    return StoredMemory(
-        item=item,
-        vector=vector,
-        title_tokens=tokenize(item.title),
-        description_tokens=tokenize(item.description),
-        content_tokens=tokenize(item.content),
-    )
+    return StoredMemory(item, vector, tokenize(item.title), tokenize(item.description), tokenize(item.content))
 
 
-async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
-    """Queue the embedding of so many memories that wait, unless the last such job had to leave as many.
+async def not_embedded(toolbox: Toolbox) -> int:
+    """Return how many active memories of the project, and of all projects, lack a vector. Raises `StorageError`."""
+    store, name = toolbox.store, toolbox.embedder.name
+    return sum([(await store.pending_upkeep(scope, name, 0)).not_embedded for scope in toolbox.scope.readable()])
 
-    Raises `StorageError`.
-    """
+
+async def queue_embedding(toolbox: Toolbox) -> None:
+    """Queue the embedding of what waits, unless the last such job had to leave as much. Raises `StorageError`."""
     former = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG)
-    left = ((former and former.result) or {}).get("left")
-    had_to_leave = left if isinstance(left, int) else 0
-    if former is None or (former.ended_at is not None and waiting > had_to_leave):
+    said: dict[str, Any] = (former and former.result) or {}
+    if former is None or (former.ended_at is not None and await not_embedded(toolbox) > said.get("left", 0)):
         await toolbox.queue(EMBED, BACKLOG)
 
 
-async def embed_backlog(toolbox: Toolbox) -> AsyncGenerator[dict[str, Vector]]:
+async def embed_backlog(
+    toolbox: Toolbox, on_asked: Callable[[int], object] = lambda _: None
+) -> AsyncGenerator[dict[str, Vector]]:
     """Give each memory of the project, and of all projects, that has no vector at all one of the embedder.
 
-    First what no consolidation has compared yet, with all that was just stored; older ones are looked through only
-    where some lack one. Each piece is written as it is done, and no model is called in a transaction; its vectors are
-    then yielded, by the memories' ids, the oldest first. Raises `ModelError`: what was embedded until then is kept.
+    First what was stored since the last such job; older ones only where more lack a vector than that had to leave, so
+    that a text which an endpoint refuses is not sent again and again. `on_asked` is given positions up to which all
+    were asked for. Each piece is written, then its vectors are yielded by the memories' ids; no model is called in a
+    transaction. Raises `ModelError`: what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
     size = _PIECE if isinstance(embedder, Accompanied) else BATCH
-    recent = (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).consolidated
-    for scope in toolbox.scope.readable():
-        for start in dict.fromkeys((recent, 0)):
+    former = await store.find_job(toolbox.scope, EMBED, BACKLOG, "completed")
+    compared = (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).consolidated
+    said: dict[str, Any] = (former and former.result) or {}
+    on_asked(seen := said.get("seen", compared))
+    for start, end in ((seen, sys.maxsize), (0, seen)):
+        for scope in toolbox.scope.readable():
             after = start
             await toolbox.give_way()
-            while rows := await store.unembedded(scope, size, after):
+            while rows := [each for each in await store.unembedded(scope, size, after) if each[0] <= end]:
                 after = rows[-1][0]
                 vectors = await embed_batch(embedder, [text for _, text in rows])
                 found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
                 yield await store.put_first_vectors(embedder.name, found)
+                on_asked(after)
                 await toolbox.give_way()
-            if not (await store.pending_upkeep(scope, embedder.name, 0)).not_embedded:
-                break
+        if await not_embedded(toolbox) <= said.get("left", 0):
+            break
 
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = at_once) -> list[Vector | None]:

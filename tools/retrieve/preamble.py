@@ -131,9 +131,9 @@ def without_symptom(content: str) -> str:
     return "\n".join(sorted(steps, key=lambda step: step.startswith("What did not help")))
 
 
-def otherwise(title: str) -> str:
-    """Return what a note says of one that contradicts it."""
-    return f'Another note says otherwise and is left out: "{title}"'
+def otherwise(title: str, *, shown: bool = False) -> str:
+    """Return what a note says of one that contradicts it, and may be `shown` too."""
+    return f'Another note says otherwise{"" if shown else " and is left out"}: "{title}"'
 
 
 def helps(worked: int, tried: int) -> bool:
@@ -206,21 +206,21 @@ async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str
 
 
 async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
-    """Return the found ones, in their order, without those that a surer or newer one among them contradicts.
+    """Return the found ones, in their order, without those that fit and that a surer or newer one contradicts.
 
-    The one that stays names them. They contradict each other where a link says so, or where their words do
-    (`text.opposition`). Raises `StorageError`.
+    The surer or newer one names those that it contradicts, also where they are unlikely to fit. A link says which do,
+    or their words (`text.opposition`). Raises `StorageError`.
     """
-    # The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one.
+    # What fits first; then the user's own word; then the surer, in tenths, for less is no difference; then the newer.
     items = sorted((each.item for each in found), key=lambda item: (item.created_at, item.id), reverse=True)
     items.sort(key=lambda item: (item.provenance.priority, round(item.confidence, 1)), reverse=True)
-    first = {each.item.id for each in found[:SETTLED]}
-    items.sort(key=lambda item: item.id not in first)
+    place = {each.item.id: (each.fits != "likely", at >= SETTLED) for at, each in enumerate(found)}
+    items.sort(key=lambda item: place[item.id])
     stay = await first_of_opposites(toolbox, items)
     return tuple(
-        each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay[each.item.id] else each
+        each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay.get(each.item.id) else each
         for each in found
-        if each.item.id in stay
+        if each.item.id in stay or each.fits == "unlikely"
     )
 
 

@@ -100,9 +100,8 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
     counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(_split(text[:_QUERY_CHARS]))]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
-    if len(said) < 2:
-        return []
-    return [part for _, part in sorted(said, key=lambda each: -each[0])[:MAX_PARTS]]
+    longest = sorted(said, key=lambda each: -each[0])[:MAX_PARTS]
+    return [part for _, part in longest] if len(said) > 1 else []
 
 
 def _split(text: str) -> list[str]:

@@ -185,9 +185,7 @@ def by_use(uses: int) -> float:
 
 def unit(value: float) -> float:
     """Return `value` held between 0 and 1; what is not a number becomes 0."""
-    if 0.0 <= value <= 1.0:
-        return value
-    return 1.0 if value > 1.0 else 0.0
+    return min(1.0, max(0.0, value))
 
 
 class Fit:
@@ -216,6 +214,8 @@ class Fit:
 
         self._covered = covered
         self._text = text if text and names_in(text) else ""
+        self.texts = counts
+        """In how many memories a token of the query stands."""
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
         self.covered = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
         """The greatest share of the query's words that one has."""

@@ -29,7 +29,6 @@ _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _MAX_LINE = 2000
 """A longer line is no heading, fence, table rule or list item: what looks for them need not read it."""
 
-
 Kind: TypeAlias = Literal["heading", "paragraph", "code", "table"]
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.tools.sources.chunks import MAX_WORDS, Chunk, chunks, markdown_blocks, word_count
 from swarm_memory.tools.sources.sources import NEIGHBOURS
@@ -58,30 +57,31 @@ def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
     return passages
 
 
-def turns_in(text: str, *, by_line: bool) -> list[Turn]:
-    """Return the turns of all conversations in JSON or (`by_line`) JSON Lines, in order; none of what is something
-    else. Raises `InputError` for what names speakers and texts and is no JSON.
+def turns_in(text: str, *, by_line: bool) -> tuple[list[Turn], list[str]]:
+    """Return the turns of all conversations in JSON, or in JSON Lines (`by_line`), and what could not be parsed, why.
 
-    A session is a list or object of which most are turns: objects that name a speaker and a text. Times order them. A
-    turn without one has its session's, from the object around, from `NAME_date_time`, or from `…_dates`, which is as
-    long as `…_sessions`. Named things are no talk: in one everybody speaks twice on average, or they are two.
+    What does not even name speakers and texts is not parsed. A turn is an object with a speaker and a text; a session
+    is a list or object most parts of which are turns, wherever it stands. Its turns are ordered by their times where
+    all have one. A turn without one has its session's: from the object around the session, from `NAME_date_time`
+    beside the session NAME, or from its place in `NAME_dates` beside the list `NAME_sessions`. Where there are more
+    than two speakers and they do not speak twice on average, these are named things, and no turns.
     """
     names = text.lower().replace("_", "")
     if not all(any(f'"{each}"' in names for each in some) for some in (_SPEAKERS, _TEXTS)):
-        return []  # it need not be parsed, nor be JSON
+        return [], []
 
     def plain(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         return {re.sub(r"[\W_]", "", key.lower()): part for key, part in value.items()}
 
-    values: list[JsonValue] = []
-    for at, line in enumerate(text.split("\n"), 1) if by_line else [("", text)]:
+    values, faults = list[JsonValue](), list[str]()
+    for number, part in enumerate(text.split("\n") if by_line else [text], 1):
         try:
-            values += [json.loads(line, object_hook=plain)] if line.strip() else []
+            values += [json.loads(part, object_hook=plain)] if part.strip() else []
         except (ValueError, RecursionError) as error:
-            where = f"the JSON of line {at}" if at else "the JSON"
-            raise InputError(f"{where} is not valid: {str(error)[:200] or 'it is nested too deep'}") from None
-    found = list(_sessions(values if by_line else values[0], None, "", _MAX_DEPTH))
-    return found if len({turn.speaker for turn in found}) <= max(2, len(found) // 2) else []
+            faults.append((f"line {number}: " if by_line else "") + (str(error)[:200] or "nested too deep"))
+    wholes = [values] if by_line else values
+    found = [turn for whole in wholes for turn in _sessions(whole, None, "", _MAX_DEPTH)]
+    return (found if len({turn.speaker for turn in found}) <= max(2, len(found) // 2) else []), faults
 
 
 def _sessions(value: JsonValue, time: datetime | str | None, name: str, depth: int) -> Iterator[Turn]:
@@ -127,15 +127,21 @@ def _text(value: JsonValue, names: Iterable[str], depth: int = _MAX_DEPTH) -> st
 
 
 def _when(values: Iterable[JsonValue]) -> datetime | str | None:
-    """Return the first of some values that can be a time, in UTC where no zone is named; other words as they are."""
-    value = next((each for each in values if each and isinstance(each, str | int | float)), None)
-    if isinstance(value, str):
-        for words in (value, value[:10]):
-            with suppress(ValueError):
-                moment = datetime.fromisoformat(words.strip().replace("/", "-"))
-                return moment.replace(tzinfo=moment.tzinfo or UTC)
-        return value
-    with suppress(ValueError, OverflowError, OSError):
-        seconds = value / 1000 if value and value > 1e11 else value  # which would be in the year 5000
-        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    """Return the first of some values that is a time, in UTC where it names no zone.
+
+    That is a number of seconds or milliseconds since 1970, as text too; a date in ISO format, or with `/`, whatever
+    follows it; or else words with a digit, which are returned as they are.
+    """
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            continue
+        with suppress(ValueError, OverflowError, OSError):
+            if (seconds := float(value)) > 1e8:  # March 1973; 1e11 would be the year 5138
+                return datetime.fromtimestamp(seconds / 1000 if seconds > 1e11 else seconds, UTC)
+        if isinstance(value, str) and any(map(str.isdigit, value)):
+            for words in (value, value[:10]):
+                with suppress(ValueError):
+                    moment = datetime.fromisoformat(words.strip().replace("/", "-"))
+                    return moment.replace(tzinfo=moment.tzinfo or UTC)
+            return value
     return None

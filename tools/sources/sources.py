@@ -75,8 +75,6 @@ TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
 CONTEXT_WEIGHT = 0.4
 """What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
 
-_TEST = "test"
-
 K, MAX_K, MAX_OFFSET = 5, 50, 1000
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
@@ -88,9 +86,6 @@ GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
 
 EMBEDDING_S = 20.0
 """A model takes so long for some thousands of passages; those after them are found by keywords first."""
-
-_CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
-"""What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
 
 RERANKED, RERANK_TIMEOUT_S = 20, 20.0
 """So many of the index's best are given to the reranker, and so long it may take."""
@@ -197,8 +192,8 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     scored: list[ScoredPassage] = []
     for candidate, score, keyword in zip(candidates, scores, keywords, strict=True):
-        is_test = candidate.kind == "code" and _TEST in candidate.group_name.split()
-        if is_test and _TEST not in result.document_frequency:
+        is_test = candidate.kind == "code" and "test" in candidate.group_name.split()
+        if is_test and "test" not in result.document_frequency:
             score *= TEST_SHARE
         scored.append(ScoredPassage(candidate, min(1.0, max(0.0, score)), keyword))
     return sorted(scored, key=lambda each: (-each.score, each.candidate.seq))
@@ -449,7 +444,8 @@ async def search_sources(
     setting = ("sources.reranker", toolbox.settings.sources.reranker)
     passages = [hit.passage for hit in hits[:RERANKED]]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
+    is_called = kind in ("tool", "api")  # of the others a chat model would have to read too much
+    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=is_called)
     order = [
         hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
     ]

@@ -39,9 +39,7 @@ def unpack(packed: bytes | str) -> str:
     try:
         return zlib.decompress(packed).decode()
     except (TypeError, UnicodeDecodeError, zlib.error) as error:  # a damaged page can make a number of any value
-        raise StoreDamaged(
-            "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
-        ) from error
+        raise StoreDamaged("the tokens of a memory are damaged: run `swarm-memory doctor --repair`") from error
 
 
 def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
@@ -83,9 +81,13 @@ def match_any(scope_id: int, tokens: Sequence[str]) -> str:
     return " OR ".join(f'"{in_scope(scope_id, token)}"' for token in tokens)
 
 
+_TWO_WAYS = re.compile("[\u03c3\u03c2\u00df]|ss")
+"""Letters that a word has in one case, and others in the other: a sigma at its end, a German sharp s."""
+
+
 def match_all(scope_id: int, tokens: Sequence[str]) -> str:
     """Return the MATCH expression for items of a scope that hold all of the six longest tokens: those are rare."""
-    longest = sorted(usable(tokens), key=len)[-6:]
+    longest = sorted((token for token in usable(tokens) if not _TWO_WAYS.search(token)), key=len)[-6:]
     return " AND ".join(f'"{in_scope(scope_id, token)}"' for token in longest)
 
 

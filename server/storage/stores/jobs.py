@@ -57,7 +57,8 @@ class Jobs(Engine):
         held = _SQL.row(connection, "held_job", job_id, worker)
         if held is None:
             return False
-        if end.status == "queued" and _SQL.row(connection, "queued_job", *held):
+        if end.status == "queued" and (later := _SQL.row(connection, "queued_job", *held)):
+            _SQL.run(connection, "put_off_job", id=later[0], failed=job_id, run_after=end.run_after, error=end.error)
             end = end._replace(status="cancelled", error="a later job of the same key took its place")
         values = {"id": job_id, **end._asdict(), "uncounted": int(not end.tried), "ended_at": None, "worker": None}
         if end.status != "queued":
@@ -76,9 +77,11 @@ class Jobs(Engine):
         return next(iter(_jobs(connection, "get_job", scope, id=job_id)), None)
 
     @reads
-    def find_job(self, connection: Connection, scope: Scope, kind: str, key: str) -> Job | None:
-        """Return the latest job of a kind and key."""
-        return next(iter(_jobs(connection, "find_job", scope, kind=kind, key=key)), None)
+    def find_job(
+        self, connection: Connection, scope: Scope, kind: str, key: str, status: JobStatus | None = None
+    ) -> Job | None:
+        """Return the latest job of a kind and key, of one status where that is given."""
+        return next(iter(_jobs(connection, "find_job", scope, kind=kind, key=key, status=status)), None)
 
     @writes
     def cancel_job(self, connection: Connection, scope: Scope, job_id: str) -> bool:

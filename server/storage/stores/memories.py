@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
+from unicodedata import normalize
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
@@ -109,14 +110,16 @@ class Memories(Engine):
 
     @reads
     def said(self, connection: Connection, scope: Scope, content: str) -> list[MemoryItem]:
-        """Return what the user said, active or quarantined, with a content equal to this one but for case.
+        """Return what the user said, active or quarantined, with a content that is the same in NFKC but for case.
 
         Behind it come agents' notes of it, the newest first.
         """
         expression = words.match_all(find_scope(connection, scope) or 0, tokenize(content.lower()))
         values = {"scope_id": scope, "characters": len(content), "words": expression}
-        ids, wanted = _SQL.column(connection, "said_in_as_many_characters", **values), content.casefold()
-        same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
+        texts = dict(_SQL.rows(connection, "said_in_as_many_characters", **values))
+        wanted, *others = (normalize("NFKC", text).casefold() for text in (content, *texts.values()))
+        ids = [memory_id for memory_id, text in zip(texts, others, strict=True) if text == wanted]
+        same = items_at(connection, (scope,), ids)
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
         noted.sort(key=lambda item: item.created_at, reverse=True)
         return [*(item for item in same if item.provenance.is_users_word), *noted]
@@ -128,13 +131,15 @@ class Memories(Engine):
 
     @reads
     def called_for(
-        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str], limit: int
+        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str] | Mapping[str, float], limit: int
     ) -> list[MemoryItem]:
         """Return the active items of these scopes that some handles call for, none of suspect wording.
 
-        What the user said comes first, then what is of the first scope's project, the surest before others.
+        What the user said comes first, then what is of the first scope's project, the surest before others. A handle
+        that is given with a number calls for nothing where it does so for fewer of them.
         """
-        values = {"handles": handles, "scopes": scopes, "limit": limit, "project": scopes[0].project}
+        least = handles if isinstance(handles, Mapping) else dict.fromkeys(handles, 0)
+        values = {"handles": list(least.items()), "scopes": scopes, "limit": limit, "project": scopes[0].project}
         return items_at(connection, scopes, _HANDLES.column(connection, "called_for", **values))
 
     @reads
@@ -191,14 +196,17 @@ class Memories(Engine):
         embedder: str,
         limit: tuple[int, datetime] | None = None,
         job: Job | None = None,
+        *,
+        once: bool = False,
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
-        Where there are any, `job` is queued with them, unless one of its kind and key is.
+        Where there are any, `job` is queued with them, unless one of its kind and key is. With `once` none is written
+        that another process stored a moment ago, after whoever writes it looked for it.
         Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
         none was written.
         """
-        new = add_items(connection, self, memories, embedder)
+        new = add_items(connection, self, memories, embedder, once=once)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, *limit)
@@ -254,14 +262,17 @@ def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
 
 
 def add_items(
-    connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str
+    connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str, *, once: bool = False
 ) -> list[MemoryItem]:
-    """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
+    """Write new items with their indexes, and return them: no id that is there, and `once` no text just written."""
     scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
     now, new = now_text(), list[tuple[int, int, StoredMemory]]()
     for memory in memories:
         scope_id = scopes[memory.item.scope]
-        written = connection.execute(_SQL["add_pattern"], pattern_row(memory.item, scope_id, now))
+        row = pattern_row(memory.item, scope_id, now)
+        if once and _SQL.row(connection, "just_written", **row):
+            continue
+        written = connection.execute(_SQL["add_pattern"], row)
         if written.rowcount:
             new.append((written.lastrowid or 0, scope_id, memory))
     _enter(connection, bank, new, embedder)

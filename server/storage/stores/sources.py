@@ -41,7 +41,7 @@ class Sources(Part):
     @reads
     def groups(self, connection: Connection, source: SourceKey) -> dict[str, str]:
         """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
-        found = _find_source(connection, source)
+        found: tuple[int, int] | None = _SQL.row(connection, "find_source", *source)
         return {} if found is None else dict(_SQL.rows(connection, "groups_of_source", found[1]))
 
     @writes
@@ -79,7 +79,7 @@ class Sources(Part):
     @writes
     def remove_groups(self, connection: Connection, source: SourceKey, names: Sequence[str]) -> int:
         """Delete groups with their passages and indexes in one transaction; return how many were there."""
-        found = _find_source(connection, source)
+        found: tuple[int, int] | None = _SQL.row(connection, "find_source", *source)
         if found is None:
             return 0
         removed = sum(_remove_group(connection, self.index, *found, name) for name in names)
@@ -126,11 +126,6 @@ class Sources(Part):
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
 _AROUND = ("seq", "location", "project", "before_title", "before", "after_title", "after")
-
-
-def _find_source(connection: Connection, source: SourceKey) -> tuple[int, int] | None:
-    """Return (partition, id) of a source."""
-    return _SQL.row(connection, "find_source", source.scope, source.kind, source.location)
 
 
 def _remove_group(connection: Connection, index: Index, partition: int, source_id: int, name: str) -> bool:
