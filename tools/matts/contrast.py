@@ -20,7 +20,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of, repair_draft
+from swarm_memory.tools.distill.drafts import guardrail_draft, repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
@@ -33,13 +33,13 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_intent, shape
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 from swarm_memory.tools.trajectory.failures import classify, error_key
-from swarm_memory.tools.trajectory.phrasing import show_call, show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
 
-_MIN_SEEN, _MAX_VAIN, _MAX_TITLE, _MAX_EVIDENCE = 2, 6, 80, 20
+_MIN_SEEN, _MAX_EVIDENCE = 2, 20
 
 
 Mark = tuple[str, tuple[str, str]]
@@ -163,27 +163,18 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
     for mark, count in counts.most_common():
         owner = max((each for each in missed if mark in each.failed), key=lambda each: len(each.failed[mark]))
         call = owner.failed[mark][-1]
-        failure, symptom = classify(call.error), show_symptom(call.error, owner.reading.particulars)
         is_usual = count >= _MIN_SEEN and 2 * count >= len(missed) and not any(mark in each.failed for each in met)
-        if mark in fixed or not is_usual or not symptom or (call.check is not None and failure.kind in _VERDICTS):
+        is_verdict = call.check is not None and classify(call.error).kind in _VERDICTS
+        if mark in fixed or not is_usual or is_verdict:
             continue
-        names = owner.reading.particulars
-        shown = show_call(call, names)
         vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
-        texts = dict.fromkeys(show_call(done, own, 80) for done, own in vain)
-        remedies = [text for text in texts if text != show_call(call, names, 80)][:_MAX_VAIN]
-        lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
-        if remedies:
-            lines.append(f"What did not help: {', '.join(remedies)}.")
+        texts = (show_call(done, own, 80) for done, own in vain)
         none = f", in none of the {len(met)} that did" if met else ""
-        lines.append(f"So in {count} of {len(missed)} attempts that did not meet the task{none}.")
-        lines.append("No fix was seen: try what stands in none of these lines, or report it as open instead of done.")
-        heading = "What did not help against" if remedies else "No way was found past"
-        title = f'{heading} "{one_line(symptom, _MAX_TITLE - len(heading) - 3)}"'
-        calls = [each.failed[mark][-1] for each in missed if mark in each.failed]
-        tags = ("contrast", failure.kind, GUARDRAIL)
-        draft = draft_of(title, f'`{mark[0]}` fails with "{symptom}"', lines, tags, calls=calls)
-        yield Lesson(draft, "Failure", owner.attempt)
+        said = f"So in {count} of {len(missed)} attempts that did not meet the task{none}."
+        calls = [each.failed[mark][-1] for each in missed if each is not owner and mark in each.failed]
+        draft = guardrail_draft([*calls, call], texts, owner.reading.particulars, [said], tags=("contrast",))
+        if draft is not None:
+            yield Lesson(draft, "Failure", owner.attempt)
 
 
 PROMPT = "self_contrast"

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Note, Provenance
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Label, Trajectory
 from swarm_memory.tools.anchors.handles import from_task, named_handles
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
@@ -79,6 +79,8 @@ class Session(NamedTuple):
     """What its hooks saw."""
     root: str = ""
     """The project's folder."""
+    outcome: Label | None = None
+    """How the task ended, as the agent says: what a failed one taught is a guardrail."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -241,18 +243,14 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     await check_quota(toolbox)
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
-    same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
-    done = [
-        None
-        if known is None or _says_more(item, known)  # the user's word makes a known note his
-        else await _again(toolbox, known, by_hand=False, is_users=item.provenance.is_users_word)
-        for item, known in zip(items, same, strict=True)
-    ]
-    superseded = {
-        known.id: item.id
-        for item, known in zip(items, same, strict=True)
-        if known is not None and _says_more(item, known) and known.confidence <= NOTE_CONFIDENCE
-    }
+    done, superseded = list[Remembered | None](), dict[str, str]()
+    for item in items:
+        known = await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True)
+        is_new = known is None or _says_more(item, known)
+        if known is not None and is_new and known.confidence <= NOTE_CONFIDENCE:
+            superseded[known.id] = item.id
+        is_users = item.provenance.is_users_word  # it makes a known note his
+        done.append(None if known is None or is_new else await _again(toolbox, known, by_hand=False, is_users=is_users))
     new = [item for item, known in zip(items, done, strict=True) if known is None]
     _, fault = await add_new(toolbox, new, superseded=superseded)
     return [known or _stored(item, where, fault) for item, known, (_, where) in zip(items, done, parts, strict=True)]
@@ -289,6 +287,7 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], s
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
+        texts |= {"outcome": "Failure"} if session.outcome == "Failure" and not note.users_word else {}
         items.append(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results))
     return items
 
