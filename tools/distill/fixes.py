@@ -88,9 +88,9 @@ def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
     """
     vain = _in_vain(reading)
     for error in reading.errors:
-        signature = error.calls[0].signature
-        is_open = error.repair is None and len(error.calls) > 1 and signature is not None
-        if signature is None or not is_open or not _may_come_again(error.calls[0], reading):
+        first, *again = error.calls
+        signature = first.signature
+        if error.repair is not None or not again or signature is None or not _may_come_again(first, reading):
             continue
         done = (text for text in vain[signature.digest] if not _OF_ONE_RUN.search(text))
         draft = guardrail_draft(error.calls, done, reading.particulars, tags=(CANDIDATE,))
