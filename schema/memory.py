@@ -195,7 +195,7 @@ class ScoredMemory(Model):
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
     changed: str = ""
-    """What of the files, scripts … that it names has moved or is gone from the project."""
+    """What of the files, scripts … that it names is gone from the project; that tasks of both outcomes taught it."""
     worked: int = 0
     """Of a fix: tasks in which it ended the error."""
     tried: int = 0

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from served import ran
+from still_bank import Add
 
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.toolbox import Toolbox
@@ -58,3 +60,38 @@ async def test_an_agents_note_on_a_failed_task_is_shown_as_a_guardrail(connected
         taught = await caller.call("distill_memories", items=[item], **met_thrice("t1"))
     assert f"Guardrail: {note['title']}" in found["preamble"]
     assert [each["title"] for each in taught["items"]] == [item["title"]], "with the agent's words, no rule's beside"
+
+
+async def test_the_same_words_from_a_success_and_a_failure_are_one_memory_that_says_both(
+    connected: Callable[[], Any], toolbox: Toolbox
+) -> None:
+    item = {
+        "title": "Renew the lease before publishing",
+        "content": "1. Run `sh lease.sh renew`.\n2. Then `publish.sh`.",
+    }
+    async with connected() as caller:
+        ids: list[str] = []
+        for task_id, verdict in (("t1", "Success"), ("t2", "Failure")):
+            task = {**failed(task_id, ("publish.sh a", REFUSED)), "verdict": verdict}
+            ids += (await caller.call("distill_memories", items=[item], **task))["stored"]
+        found = await caller.call("retrieve_memories", query=QUERY)
+    assert [each["id"] for each in found["memories"]] == ids[:1]
+    assert "(a task that did so succeeded, and another one failed)" in found["preamble"]
+    (link,) = await toolbox.store.memory_links((toolbox.scope,), ids[:1])
+    assert (link.src_id, link.dst_id, link.relation) == (ids[1], ids[0], "duplicate_of")
+
+
+async def test_what_contradicts_a_memory_that_was_used_ten_times_starts_with_half_its_confidence(
+    connected: Callable[[], Any], add: Add
+) -> None:
+    old = "Always run the migrations before the tests"
+    await add(old, "1. Run the migrations before the tests of the shop.", usage_count=10)
+    item = {
+        "title": "Never run the migrations before the tests",
+        "content": "1. Do not run the migrations before the tests of the shop.",
+    }
+    async with connected() as caller:
+        task = {**failed("t1", ("publish.sh a", "published")), "verdict": "Success"}
+        (stored,) = (await caller.call("distill_memories", items=[item], **task))["stored"]
+        (kept,) = (await caller.call("manage_memories", action="get", ids=[stored]))["memories"]
+    assert (kept["status"], kept["confidence"]) == ("active", pytest.approx(0.28, abs=0.001))

@@ -85,11 +85,9 @@ async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[st
 
 
 async def still_applying(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return the items without those of which nothing is left in the project, but for what the user said."""
+    """Return the items without those of which anything is gone from the project, but for what the user said."""
     stale = await staleness_of(toolbox, items) if items else {}
-    return [
-        each for each in items if each.id not in stale or stale[each.id].share_gone < 1 or each.provenance.priority > 0
-    ]
+    return [each for each in items if each.id not in stale or each.provenance.priority > 0]
 
 
 def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:

@@ -94,7 +94,8 @@ async def _shown(
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
-    against = await first_of_opposites(toolbox, best, by_words=False)
+    links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in best]) if len(best) > 1 else []
+    against = first_of_opposites(best, links, by_words=False)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
     text, shown = _worded(at, kept, counts, against) if kept else ("", ())
     record = RetrievalRecord(

@@ -269,10 +269,11 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     )
     agreeing = await without_contradictions(toolbox, fitting)
     counts = await team_counts(toolbox, [each.item for each in agreeing])
+    remarks = {memory_id: each.note for memory_id, each in stale.items()}
     memories = [
         each.model_copy(
             update={
-                "changed": stale[each.item.id].note if each.item.id in stale else "",
+                "changed": "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))),
                 **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
             }
         )
@@ -291,7 +292,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     for each in memories if unasked else memories[:wanted]:
         left_out.pop(each.item.id, None)
     if unasked is None:
-        rest = _unlikely(scored, {each.item.id for each in fitting}, stale, wanted - len(memories))
+        rest = _unlikely(scored, {each.item.id for each in fitting}, remarks, wanted - len(memories))
         return Choice(scored, stale, fitting, (*memories[:wanted], *rest), left_out)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
     read = tuple(memory_id for memory_id in fits if memory_id in unasked.elsewhere)
@@ -299,14 +300,13 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
 
 
 def _unlikely(
-    scored: Sequence[Scored], fitting: Container[str], stale: Mapping[str, Staleness], most: int
+    scored: Sequence[Scored], fitting: Container[str], remarks: Mapping[str, str], most: int
 ) -> Iterator[ScoredMemory]:
     """Yield the best of the others, as doubtful: somebody asked, and nothing is hidden."""
     others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in fitting]
     for each in others[: max(0, most)]:
-        changed = stale[each.candidate.id].note if each.candidate.id in stale else ""
         found = each.memory(each.candidate.read_item())
-        yield found.model_copy(update={"fits": "unlikely", "changed": changed})
+        yield found.model_copy(update={"fits": "unlikely", "changed": remarks.get(found.item.id, "")})
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
