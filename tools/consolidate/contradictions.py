@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, Merged, Priority, Related
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Merged, Related
 from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, merged, texts_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
@@ -91,7 +91,7 @@ DOUBTED = 0.5
 """… and so much of its confidence is left (document 004, section 6.2); a consolidation puts it into quarantine."""
 
 
-def is_outvoted(others: Iterable[tuple[Priority, int]]) -> bool:
+def is_outvoted(others: Iterable[tuple[int, int]]) -> bool:
     """Whether what a memory contradicts, each given as (priority, uses), speaks against it."""
     return sum(OUTVOTED if said > 0 else uses for said, uses in others if said > 0 or uses >= WELL_USED) >= OUTVOTED
 

@@ -62,7 +62,7 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
     repair, failed, names = error.repair, error.calls[0], reading.particulars
     if repair is None or failed.signature is None or not is_seen(repair) or reading.is_own(repair.success):
         return None
-    if not _may_come_again(failed, reading):
+    if not may_come_again(failed, reading):
         return None
     done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
@@ -75,7 +75,7 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
     return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(steps))
 
 
-def _may_come_again(failed: Call, reading: Reading) -> bool:
+def may_come_again(failed: Call, reading: Reading) -> bool:
     """Whether another task may meet the error: it is none in the agent's own work, and no look that found nothing."""
     is_look = failed.command is not None and failed.command.purpose in _LOOKS
     return not (is_look or classify(failed.error).kind in OWN_FAULTS or reading.is_own_fault(failed))
@@ -90,7 +90,7 @@ def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
     for error in reading.errors:
         first, *again = error.calls
         signature = first.signature
-        if error.repair is not None or not again or signature is None or not _may_come_again(first, reading):
+        if error.repair is not None or not again or signature is None or not may_come_again(first, reading):
             continue
         done = (text for text in vain[signature.digest] if not _OF_ONE_RUN.search(text))
         draft = guardrail_draft(error.calls, done, reading.particulars, tags=(CANDIDATE,))

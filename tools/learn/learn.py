@@ -44,6 +44,7 @@ from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
 from swarm_memory.tools.distill.fixes import learned_fixes, tried
+from swarm_memory.tools.distill.review import put_to_review
 from swarm_memory.tools.guard.gate import check_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
@@ -347,6 +348,8 @@ async def _learned(
     written = await _write(toolbox, record, judged)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
+    credited = () if replaces else await _credit(toolbox, reading, verdict)
+    await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
@@ -358,7 +361,7 @@ async def _learned(
         stored=found.items,
         reinforced=found.known,
         superseded=written,
-        credited=() if replaces else await _credit(toolbox, reading, verdict),
+        credited=credited,
         reason=found.why_less(distillations[0].reason),
         consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )
