@@ -11,9 +11,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.distill.drafts import GUARDRAIL
 from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import unverified
@@ -346,10 +345,10 @@ async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
 
 
 async def _quarantined(toolbox: Toolbox) -> list[Card]:
-    """Return what is in quarantine, each with the active memory it contradicts, if any, and rules' guardrails."""
+    """Return what is in quarantine, each with the active memory it contradicts, if any, and candidates but fixes."""
     which = MemoryFilter(("quarantined", "candidate"), limit=MOST_WAITING)
     every = await toolbox.store.list_memories(toolbox.readable, which)
-    found = [item for item in every if item.status == "quarantined" or GUARDRAIL in item.tags]
+    found = [item for item in every if item.status == "quarantined" or WAY_OUT not in item.tags]
     against: dict[str, str] = {}
     for link in await toolbox.store.memory_links(toolbox.scope.readable(), [item.id for item in found]):
         if link.relation == "contradicts":
