@@ -88,7 +88,7 @@ two that are well used, or one that is much used. One that contradicts what the 
 used …"""
 
 DOUBTED = 0.5
-"""… and so much of its confidence is left (document 004, section 6.2); a consolidation puts it into quarantine."""
+"""… and so much of its confidence is left; a consolidation that finds the contradiction puts it into quarantine."""
 
 
 def is_outvoted(others: Iterable[tuple[int, int]]) -> bool:
