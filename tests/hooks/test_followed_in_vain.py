@@ -15,7 +15,7 @@ from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.memories.edit import get_memories
-from swarm_memory.tools.memories.remember import remember_notes
+from swarm_memory.tools.memories.remember import Session, remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 
 REFUSED = "ship: error: the berth is taken"
@@ -101,3 +101,13 @@ async def test_beside_a_call_nothing_is_shown_that_advises_what_is_gone(
     assert done.item.id in await shown_before(here, "sh send.sh", "s1"), "what it warns of may be gone"
     (folder / "lease.sh").unlink()
     assert await shown_before(here, "sh send.sh", "s2") == ""
+
+
+async def test_beside_a_call_too_one_memory_says_that_tasks_of_both_outcomes_taught_it(toolbox: Toolbox) -> None:
+    note = Note(title="Lease first", when="Before `ship send`.", note="Run `ship lease` before it.")
+    (first,) = await remember_notes(toolbox, [note], Session(outcome="Success"))
+    (second,) = await remember_notes(toolbox, [note], Session(outcome="Failure"))
+    shown = await shown_before(toolbox, "ship send", "s1")
+    assert first.item.id in shown
+    assert second.item.id not in shown
+    assert "A task that did so succeeded, and another one failed" in shown

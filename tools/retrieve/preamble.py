@@ -34,7 +34,7 @@ _UNLIKELY = "-- The nearest of the rest; they probably do not fit: --\n"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
-_OF_BOTH = "a task that did so succeeded, and another one failed"
+OF_BOTH = "A task that did so succeeded, and another one failed"
 SETTLED = 10
 """Of so many that were found first none gives way to a later one: they are the same however many are wanted."""
 
@@ -208,7 +208,7 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in items]) if items else []
     stay, both = first_of_opposites(items, links), await of_both_outcomes(toolbox, items, links)
     marks = {item.id: {"contradicts": tuple(stay[item.id])} for item in items if stay.get(item.id)}
-    marks |= {each: marks.get(each, {}) | {"changed": _OF_BOTH} for each in both}
+    marks |= {each: marks.get(each, {}) | {"changed": OF_BOTH} for each in both}
     return tuple(each.model_copy(update=marks.get(each.item.id)) for each in found if each.item.id in stay)
 
 
