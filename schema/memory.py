@@ -187,7 +187,7 @@ class ScoredMemory(Model):
     contradicts: tuple[str, ...] = ()
     """Titles of those that say otherwise, are less sure or older, and are left out for this one where they fitted."""
     changed: str = ""
-    """What of the files, scripts … that it names has moved or is gone from the project."""
+    """What of the files, scripts … that it names is gone from the project; that tasks of both outcomes taught it."""
     worked: int = 0
     """Of a fix: tasks in which it ended the error."""
     tried: int = 0

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import anyio
 import anyio.to_thread
@@ -26,6 +26,7 @@ from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figu
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.credit.outcome import steps_of
+from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
@@ -35,8 +36,8 @@ from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts"]
-TASK_ARMS: tuple[TaskArm, ...] = ("baseline", "reasoningbank", "reasoningbank+matts")
+TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts", "failures alone"]
+TASK_ARMS: tuple[TaskArm, ...] = get_args(TaskArm)
 
 GATE = 0.85
 """Cost per success against the baseline's at which the document lets a rollout go on: 15 % less, success no worse."""
@@ -179,6 +180,11 @@ class TaskOptions(SuiteOptions):
         default=None, description="The agent's command line, as matts.allowed_commands has it; default: the chat model"
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
+    failures: bool = Field(default=False, description="Also an arm that learns from failed tasks alone")
+
+    @property
+    def arms(self) -> tuple[TaskArm, ...]:
+        return TASK_ARMS if self.failures else TASK_ARMS[:-1]
 
 
 class Scenario(NamedTuple):
@@ -326,7 +332,7 @@ class TaskRun:
         details: dict[str, JsonValue] = {"tasks": [asdict(each) for each in self.tasks]}
         return found.model_copy(update={"notes": (note, *found.notes), "details": details})
 
-    async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> TaskResult:
+    async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> None:
         """Do a task in an arm, learn from it, and pass on how far the run is.
 
         The judge never learns the checker's result. Raises `ConfigError`, `InputError` for a
@@ -356,10 +362,9 @@ class TaskRun:
         )
         self.tasks.append(result)
         self.context.keep(self.results())
-        total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
+        total = len(self.options.arms) * len(self.scenarios) * self.options.rounds
         message = f"{arm}: {place.scenario.name}, round {place.round}"
         await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
-        return result
 
     async def _rollouts(self, arm: TaskArm, place: Place, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
         """Do a task; return the number of the rollout that counts, and how many notes it had."""
@@ -369,7 +374,7 @@ class TaskRun:
             ended = await run_matts(bank, asked, runner)
             return ended.run.summary.best or 1, len(ended.run.summary.memory_ids)
         preamble, ids = "", ()
-        if arm == "reasoningbank":
+        if arm != "baseline":
             found = await retrieve(bank, task, task_id=place.key, unasked=Unasked())
             preamble, ids = found.preamble, tuple(each.item.id for each in found.memories)
         request = RolloutRequest(
@@ -388,9 +393,11 @@ class TaskRun:
             answer = await runner.run(request)
         finally:
             await runner.settle(place.run_id, None)
-        if arm == "reasoningbank" and answer.trajectory is not None:
+        if arm != "baseline" and answer.trajectory is not None:
             done = answer.trajectory.model_copy(update={"task_id": place.key, "task": task, "injected_memory_ids": ids})
-            await learn(bank, done, agent_verdict=answer.agent_verdict)
+            said = answer.agent_verdict
+            if arm == "reasoningbank" or (await judge_given(bank, done, said, store=False))[1].label == "Failure":
+                await learn(bank, done, agent_verdict=said)
         return 1, len(ids)
 
 
@@ -406,7 +413,7 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
         raise InputError("option command: tasks need an agent: give one of matts.allowed_commands, or set a chat model")
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
-    for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model
+    for arm in options.arms:  # each with an empty bank, and the user's settings and chat model
         async with context.open_store(toolbox.embedder) as store:
             bank = replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
             for place in schedule(options.seed, scenarios, options.rounds):

@@ -141,7 +141,7 @@ async def remember(
     if site.is_users:
         return _of_remembered(await keep(toolbox, text or "", kind, everywhere=everywhere, by_hand=True))
     session = await session_so_far(await site.session(), site.folders or (), site.root)
-    done = await remember_notes(toolbox, notes, session) if notes else []
+    done = await remember_notes(toolbox, notes, session._replace(outcome=outcome)) if notes else []
     if text is not None:
         heard = session.trajectories, session.prompts
         attribution = await anyio.to_thread.run_sync(attributed, text, *heard) if any(heard) else UNSEEN

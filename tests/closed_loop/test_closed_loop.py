@@ -24,7 +24,7 @@ from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettin
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
 
-NOTES, AT_FAILURE, _, TAUGHT_NOTES, _, SHUFFLED, EVERY = ARMS[1:]
+NOTES, AT_FAILURE, _, TAUGHT_NOTES, _, SHUFFLED, EVERY, FAILURES = ARMS[1:]
 
 NOTE = (
     "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
@@ -334,3 +334,16 @@ async def test_the_report_has_levels_curves_with_bands_and_paired_differences(op
     assert len(found.case_ids) == 2 * 2 * 2
     assert {arm.name for arm in ARMS} <= {each.subject for each in found.cases}
     assert [len(each.low) for each in found.plots[0].series] == [2] * len(ARMS)
+
+
+async def test_failures_alone_leave_what_did_not_help_and_a_guardrail_advises_nothing(open_bank: OpenBank) -> None:
+    places = [place for place in schedule(0, 8) if place.family in ("lock", "migration")]
+    results = await results_of(FAILURES, places, open_bank)
+    assert any(each.own_notes for each in results)
+    assert not any(each.false_cure for each in results)
+    quoted = 'When `feedsync run a` ends with "the feed is locked".'
+    (note,) = advice.read_notes(
+        f"1) Guardrail: What did not help against: the feed is locked\n   {quoted} `ls` did not help.\n"
+    )
+    assert (note.advised, note.in_vain) == ((), ("ls",))
+    assert note.meets("feedsync: error: the feed is locked")

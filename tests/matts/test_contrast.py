@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from swarm_memory.schema.memory import CANDIDATE
 from swarm_memory.schema.rollout import Rollout
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
@@ -159,6 +160,15 @@ def test_what_only_successes_did_is_no_lesson_for_nobody_knows_whether_it_helped
     lessons, reason = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", UP))
     assert lessons == ()
     assert reason == "the attempts differ in nothing that would help with another task"
+
+
+def test_of_one_success_and_one_failure_one_action_that_differs_is_a_candidate_and_two_say_nothing() -> None:
+    (one,), _ = with_verdicts(judged("Success", NAMESPACE, UP), judged("Failure", DOWN))
+    assert one.draft.title == "Run `kubectl create namespace web`"
+    assert CANDIDATE in one.draft.tags
+    assert with_verdicts(judged("Success", NAMESPACE, CONTEXT, UP), judged("Failure", DOWN))[0] == ()
+    assert with_verdicts(judged("Success", NAMESPACE, UP), judged("Failure", CONTEXT, IMAGE, UP))[0] == ()
+    assert with_verdicts(judged("Undecided", NAMESPACE, UP), judged("Failure", DOWN))[0] == ()
 
 
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:

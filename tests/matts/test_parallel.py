@@ -12,9 +12,11 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import WAY_OUT
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.ports.memories import MemoryFilter
 from tests.matts.worlds import (
     EMBEDDER,
@@ -121,6 +123,21 @@ async def test_the_best_is_a_success_with_the_fewest_steps(tmp_path: Path) -> No
         assert best is not None
         assert best.label == "Success"
         assert runner.settled == [(result.run.run_id, 3)]
+
+
+async def test_of_one_success_and_one_failure_the_one_action_that_differs_is_kept_for_review(tmp_path: Path) -> None:
+    whole, half = ("sh export.sh --all", "wrote 12 rows", 0), ("sh export.sh", "wrote 3 rows", 0)
+    opening = ("sh open.sh", "opened", 0)
+    verdicts = {1: Verdict.by_agent("Success", 0.8), 2: Verdict.by_agent("Failure", 0.8)}
+    runner = GivenRunner([attempt(opening, whole), attempt(opening, half)], verdicts)
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, MattsRequest(task="Export all invoices.", count=2), runner)
+        (item,) = result.stored
+        assert (item.status, item.outcome) == ("candidate", "Success")
+        assert item.title == "Run `sh export.sh --all` instead of `sh export.sh`"
+        assert await tools.store.list_memories((tools.scope,), MemoryFilter()) == [], "one pair proves nothing"
+        counts, _, (card,) = await to_review(tools)
+        assert (counts["quarantined"], card.item.id) == (1, item.id)
 
 
 async def test_when_every_rollout_misses_the_task_guardrails_are_learned(tmp_path: Path) -> None:

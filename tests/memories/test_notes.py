@@ -144,3 +144,19 @@ async def test_more_than_three_notes_none_and_empty_ones_are_refused_with_what_t
         await remember_notes(toolbox, [])
     with pytest.raises(ValidationError):
         Note(title="One", note="")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Look at the log of certificates before a restart.",
+        "Give the token service five seconds before the first call, and keep its key file out of the image.",
+        "Never push to `main` by hand: open a pull request and let the checks run.",
+        "Remove the old password fields from the form before you run the migration.",
+        "Send the export to the archive bucket with `tools/ship.py --secret-store vault`.",
+    ],
+)
+async def test_a_note_in_harmless_words_loses_no_trust(toolbox: Toolbox, said: str) -> None:
+    (done,) = await remember_notes(toolbox, [Note(title="What a restart needs", note=said)], session())
+    item = done.item
+    assert (item.status, item.provenance.suspect, item.provenance.priority) == ("active", None, 0)

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.credit.outcome import ADVERSE, SENTENCE
 from swarm_memory.tools.text.tokens import packages_in, paths_in, scripts_in
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -85,23 +86,22 @@ async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[st
 
 
 async def still_applying(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return the items without those of which nothing is left in the project, but for what the user said."""
+    """Return the items without those of which anything is gone from the project, but for what the user said."""
     stale = await staleness_of(toolbox, items) if items else {}
-    return [
-        each for each in items if each.id not in stale or stale[each.id].share_gone < 1 or each.provenance.priority > 0
-    ]
+    return [each for each in items if each.id not in stale or each.provenance.priority > 0]
 
 
 def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
     """Return what a memory's title and content name that is in the project now; of a fix what it says to do.
 
-    What failed, and what did not help, may be there still when what ended the error is gone.
+    What failed, and what did not help, may be there still when what ended the error is gone, or be gone itself.
     """
     return list(islice((anchor for anchor in _named(item) if project.has(anchor)), MOST_NAMED))
 
 
 def _named(item: MemoryItem) -> dict[str, None]:
-    text = (item.use == "way_out" and "\n".join(item.actions)) or item.advice
+    advising = (each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
+    text = (item.use == "way_out" and "\n".join(item.actions)) or "\n".join(advising)
     files = (_FILE + path.rstrip("/") for path in paths_in(text) if ".." not in path.split("/"))
     scripts = (f"script:{script}" for script in scripts_in(text))
     return dict.fromkeys((*files, *scripts, *(f"package:{package}" for package in packages_in(text))))

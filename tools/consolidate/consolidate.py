@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
-from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Undone
-from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
-from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, survey
+from swarm_memory.schema.memory import Consolidation, Merged, Undone
+from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Relations, find_relations, is_outvoted
+from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, merged, survey
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.records import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.query import note_common_words
@@ -106,14 +106,6 @@ def _age_days(item: UpkeepItem, now: datetime) -> float:
     return max(0.0, (now - item.created_at) / timedelta(days=1))
 
 
-WELL_USED, OUTVOTED = 3, 6
-"""A new memory is quarantined when those that it contradicts, each used three times or more, were used six times in
-sum: two that are well used, or one that is much used. One that contradicts what the user said is,
-however old and often used …"""
-
-DOUBTED = 0.5
-"""… and so much of its confidence is left."""
-
 _BATCH = 100
 _COUNTED = ("merged", "related", "quarantined", "pruned", "skipped")
 """Of these the event of a run says how many; its batches have the rest."""
@@ -195,21 +187,8 @@ async def _merge(run: UpkeepRun, found: Survey, duplicates: Sequence[Merged]) ->
     """Archive duplicates, each linked to the one that is kept."""
     items = {item.id: item for item in found.items}
     for part in in_parts(duplicates, _BATCH):
-        changes = [
-            UpkeepChange(
-                seen=items[each.id],
-                confidence=items[each.id].confidence,
-                status="archived",
-                reason=f"duplicate of {each.kept} ({each.similarity:.2f})",
-                needs=each.kept,
-            )
-            for each in part
-        ]
-        links = [
-            MemoryLink(src_id=each.id, dst_id=each.kept, relation="duplicate_of", weight=each.similarity)
-            for each in part
-        ]
-        await run.write(changes, links)
+        archived = [merged(items[each.id], each) for each in part]
+        await run.write([change for change, _ in archived], [link for _, link in archived])
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
@@ -219,29 +198,19 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         await run.write((), [related.link for related in part], origins=part)
     against: dict[str, set[str]] = {}
     links, gone = [related.link for related in relations.related], run.gone
-    said = [item.id for item in found.items if item.priority > 0]
-    for link in [*links, *await links_of(run.toolbox, [*said, *(link.src_id for link in links)])]:
+    said, fresh = [item.id for item in found.items if item.priority > 0], {link.src_id for link in links}
+    for link in [*links, *await links_of(run.toolbox, [*said, *fresh])]:
         ids = (link.src_id, link.dst_id)
         if link.relation == "contradicts" and items.keys() >= {*ids} and gone.isdisjoint(ids):
             for one, other in (ids, ids[::-1]):
                 if _is_doubtful(items[one], items[other]):
                     against.setdefault(one, set()).add(other)
-    doubted = [
-        items[item_id]
-        for item_id, others in against.items()
-        if sum(items[each].usage_count for each in others) >= OUTVOTED
-        or any(items[each].priority > 0 for each in others)
-    ]
-    changes = [
-        UpkeepChange(
-            seen=item,
-            confidence=round(item.confidence * DOUBTED, 6),
-            status="quarantined",
-            reason=f"contradicts {', '.join(sorted(against[item.id]))}",
-            unless_used=True,
-        )
-        for item in doubted
-    ]
+    changes: list[UpkeepChange] = []
+    for each, others in against.items():
+        if is_outvoted((items[other].priority, items[other].usage_count) for other in others):
+            left = items[each].confidence * (DOUBTED if each in fresh else 1.0)  # else it was lowered when it came
+            reason = f"contradicts {', '.join(sorted(others))}"
+            changes.append(UpkeepChange(items[each], round(left, 6), "quarantined", reason, unless_used=True))
     for part in in_parts(changes, _BATCH):
         await run.write(part)
 

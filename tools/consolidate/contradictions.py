@@ -1,17 +1,17 @@
 """Which near memories contradict each other: by a chat model where there is one, else by opposite instructions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related
-from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, texts_of
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Merged, Related
+from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, merged, texts_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel, Vector
-from swarm_memory.tools.ports.records import UpkeepBatch
+from swarm_memory.tools.ports.records import UpkeepBatch, UpkeepChange
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox
@@ -82,24 +82,54 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
     return found
 
 
+WELL_USED, OUTVOTED = 3, 6
+"""A new memory is doubted when those that it contradicts, each used three times or more, were used six times in sum:
+two that are well used, or one that is much used. One that contradicts what the user said is, however old and often
+used …"""
+
+DOUBTED = 0.5
+"""… and so much of its confidence is left; a consolidation that finds the contradiction puts it into quarantine."""
+
+
+def is_outvoted(others: Iterable[tuple[int, int]]) -> bool:
+    """Whether what a memory contradicts, each given as (priority, uses), speaks against it."""
+    return sum(OUTVOTED if said > 0 else uses for said, uses in others if said > 0 or uses >= WELL_USED) >= OUTVOTED
+
+
 async def link_contradictions(toolbox: Toolbox, new: Mapping[str, Vector | None], run_id: str) -> None:
     """Link new memories, by ids the oldest first, to what they contradict by their words: a batch of a run.
 
-    So nobody is shown both before a consolidation looks closer, to which imports are left. Raises `StorageError`.
+    So nobody is shown both before a consolidation looks closer, to which imports are left. One that is outvoted starts
+    with less confidence. One in the very words of an older one of the other outcome is archived as its duplicate: that
+    one is then shown with both. Raises `StorageError`.
     """
     links, scopes, later = list[MemoryLink](), (toolbox.scope,), {*new}
+    changed: dict[str, Merged | None] = {}  # what a memory repeats; None: it is outvoted
     for item in await toolbox.store.get_memories(scopes, list(new)):
         vector, most = new[item.id], _NEAREST + len(later)
         if vector is not None and item.status == "active" and item.provenance.imported_from is None:
             near = await toolbox.store.nearest(scopes, toolbox.embedder.name, vector, most)
             ids = [each for each, _ in near if each not in later][:_NEAREST]
-            for older in await toolbox.store.get_memories(scopes, ids):
-                weight = opposition(item.advice, older.advice)
-                if weight >= CONTRADICTS and not _of_one_agent(item, older):
-                    links.append(_related(item.id, older.id, weight).link)
+            older = await toolbox.store.get_memories(scopes, ids)
+            weights = {each.id: opposition(item.advice, each.advice) for each in older if not _of_one_agent(item, each)}
+            against = [each for each in older if weights.get(each.id, 0.0) >= CONTRADICTS]
+            links += [_related(item.id, each.id, weights[each.id]).link for each in against]
+            is_users, words = item.provenance.priority > 0, item.advice.lower().split()
+            used = [(each.provenance.priority, each.usage_count) for each in against]
+            same = [each.id for each in older if each.advice.lower().split() == words and each.outcome != item.outcome]
+            if not is_users and (same or is_outvoted(used)):
+                changed[item.id] = Merged(id=item.id, kept=same[0], similarity=1.0) if same else None
         later.discard(item.id)
+    changes = list[UpkeepChange]()
+    for seen in await toolbox.store.upkeep_items_of(toolbox.scope, toolbox.embedder, list(changed)) if changed else ():
+        if (duplicate := changed[seen.id]) is None:
+            changes.append(UpkeepChange(seen, round(seen.confidence * DOUBTED, 6)))
+        else:
+            archived, link = merged(seen, duplicate)
+            changes.append(archived)
+            links.append(link)
     if links:
-        batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))
+        batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), tuple(links))
         await toolbox.store.write_upkeep(toolbox.scope, batch)
 
 

@@ -282,6 +282,13 @@ def is_same(one: Gist, other: Gist) -> bool:
     )
 
 
+def merged(seen: UpkeepItem, found: Merged) -> tuple[UpkeepChange, MemoryLink]:
+    """Return what archives a duplicate, and its link to the one that is kept."""
+    reason = f"duplicate of {found.kept} ({found.similarity:.2f})"
+    link = MemoryLink(src_id=found.id, dst_id=found.kept, relation="duplicate_of", weight=found.similarity)
+    return UpkeepChange(seen, seen.confidence, "archived", reason, needs=found.kept), link
+
+
 def outcome_of(item: MemoryItem) -> Outcome:
     """Return whether a memory is compared as a strategy or as a guardrail.
 
@@ -328,16 +335,10 @@ async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: st
     if not seen:
         return ()
     why = "it was in vain more often than not, and this ended the same error"
-    changes = tuple(
-        UpkeepChange(
-            seen=each,
-            confidence=each.confidence,
-            status="archived",
-            reason=f"superseded by {found[each.id]}: {why}",
-            needs=found[each.id],
-        )
-        for each in seen
-    )
-    links = tuple(MemoryLink(src_id=found[each.id], dst_id=each.id, relation="refines", weight=1.0) for each in seen)
-    batch = UpkeepBatch(run_id, toolbox.clock.now(), changes, links)
+    changes, links = list[UpkeepChange](), list[MemoryLink]()
+    for each in seen:
+        by = found[each.id]
+        changes.append(UpkeepChange(each, each.confidence, "archived", f"superseded by {by}: {why}", needs=by))
+        links.append(MemoryLink(src_id=by, dst_id=each.id, relation="refines", weight=1.0))
+    batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), tuple(links))
     return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed

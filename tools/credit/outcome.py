@@ -31,13 +31,13 @@ _MAX_TEXT = 20_000
 _ID = lazy(r"(?i)\brm_[0-9a-z]{6,26}(?![0-9a-z])")
 """The id of a memory or its beginning; fewer letters name nothing."""
 
-_SENTENCE = lazy(r"(?<=[.!?;])\s+|\n+")
+SENTENCE = lazy(r"(?<=[.!?;])\s+|\n+")
 _DENIAL = lazy(
     r"(?i)(?:\b(?:not|never)|n['\u2019]t)\s+(?:(?!to\b)\w+\s+){0,2}(?:us|appl|fit|help|need|follow|rel[ey])\w*"
     r"|\b(?:(?:unused|irrelevant|unrelated|unhelpful|neither)\b|ignor|skipped|none of)"
 )
-_ADVERSE = lazy(
-    r"(?i)\b(?:do(?:es|id)? not|don't|doesn't|didn't|never|avoid|instead of|rather than|must not|no use|in vain)\b"
+ADVERSE = lazy(
+    r"(?i)\b(?:d(?:o|oes|id) not|don't|doesn't|didn't|never|avoid|instead of|rather than|must not|no use|in vain)\b"
 )
 """A step that warns: to do what it names is no use of it."""
 
@@ -71,7 +71,7 @@ def detect_uses(
 
 def advised_terms(item: MemoryItem) -> frozenset[str]:
     """Return the words of the names that an item advises; a line that warns advises none, and options are none."""
-    lines = (line for line in item.advice.splitlines() if not _ADVERSE.search(line))
+    lines = (line for line in item.advice.splitlines() if not ADVERSE.search(line))
     return frozenset(term for line in lines for name in names_in(line) for term in terms_of(name))
 
 
@@ -85,7 +85,7 @@ def terms_of(text: str) -> Iterator[str]:
 
 def _cited(steps: Sequence[Step], ids: Sequence[str]) -> set[str]:
     said = [step.text for step in steps if step.kind == "message" and step.role == "assistant"]
-    sentences = (each for text in said for each in _SENTENCE.split(text) if not _DENIAL.search(each))
+    sentences = (each for text in said for each in SENTENCE.split(text) if not _DENIAL.search(each))
     named = {found[0].lower() for each in sentences for found in _ID.finditer(each)}
     meant = ([each for each in ids if each.lower().startswith(name)] for name in named)
     return {found[0] for found in meant if len(found) == 1}

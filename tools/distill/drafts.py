@@ -1,11 +1,12 @@
 """How what a finder saw is put into a draft; what ended an error so that it can be done."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair
+from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_command, show_file, show_symptom
 
 MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
@@ -18,6 +19,8 @@ MAX_SHOWN = 160
 
 MAX_ACTION = 60
 """Of a command in a title."""
+
+_MAX_VAIN = 6
 
 _NO_COMMAND = frozenset({"if", "for", "while", "until", "case", "select", "function", "[[", "[", "exit", "edit"})
 
@@ -73,6 +76,27 @@ def repair_draft(
         tags=(repair.failure.kind, "error", *tags),
         calls=[repair.failed, *repair.attempts[-2:], *repair.actions[-3:], repair.success],
     )
+
+
+def guardrail_draft(
+    failed: Sequence[Call], vain: Iterable[str], names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str]
+) -> MemoryDraft | None:
+    """Return what did not help against an error that nothing ended, and how one sees it; None where it says nothing.
+
+    `failed` are calls that ended with it, of which the last is shown; `vain` is what was done against it, as it is
+    shown. `more` lines come before the last.
+    """
+    symptom, shown = show_symptom(failed[-1].error, names), show_call(failed[-1], names)
+    if not symptom:
+        return None
+    remedies = [text for text in dict.fromkeys(vain) if text != shown][:_MAX_VAIN]
+    lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
+    lines += [f"What did not help: {', '.join(remedies)}."] if remedies else []
+    lines += [*more, "No fix was seen: try what stands in none of these lines, or report it as open instead of done."]
+    heading = "What did not help against" if remedies else "No way was found past"
+    title = f'{heading} "{one_line(symptom, MAX_TITLE - len(heading) - 3)}"'
+    when = f'`{failed[-1].name}` fails with "{symptom}"'
+    return draft_of(title, when, lines, (*tags, classify(failed[-1].error).kind, GUARDRAIL), calls=failed)
 
 
 def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:

@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
-from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, draft_of, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, draft_of, guardrail_draft, repair_draft
 from swarm_memory.tools.ports.records import TriedFix
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of
 from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
+from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading
 from swarm_memory.tools.trajectory.shell import parse_command
@@ -59,10 +60,9 @@ def fixes_of(reading: Reading) -> tuple[Fix, ...]:
 def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> Fix | None:
     """Return what ended an error that later tasks may meet, where it can be done again and was not in vain before."""
     repair, failed, names = error.repair, error.calls[0], reading.particulars
-    is_look = failed.command is not None and failed.command.purpose in _LOOKS
-    if repair is None or failed.signature is None or is_look or not is_seen(repair):
+    if repair is None or failed.signature is None or not is_seen(repair) or reading.is_own(repair.success):
         return None
-    if repair.failure.kind in OWN_FAULTS or reading.is_own(repair.success) or reading.is_own_fault(failed):
+    if not may_come_again(failed, reading):
         return None
     done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
@@ -73,6 +73,29 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
         return None
     actions = tuple(call for call in steps.values() if call is not repair.success)
     return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(steps))
+
+
+def may_come_again(failed: Call, reading: Reading) -> bool:
+    """Whether another task may meet the error: it is none in the agent's own work, and no look that found nothing."""
+    is_look = failed.command is not None and failed.command.purpose in _LOOKS
+    return not (is_look or classify(failed.error).kind in OWN_FAULTS or reading.is_own_fault(failed))
+
+
+def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
+    """Yield of a failed task each error that came back and that nothing ended, with what was done in vain: candidates.
+
+    That it did not help there is sure, and that it never helps is not: a person decides whether others are shown it.
+    """
+    vain = _in_vain(reading)
+    for error in reading.errors:
+        first, *again = error.calls
+        signature = first.signature
+        if error.repair is not None or not again or signature is None or not may_come_again(first, reading):
+            continue
+        done = (text for text in vain[signature.digest] if not _OF_ONE_RUN.search(text))
+        draft = guardrail_draft(error.calls, done, reading.particulars, tags=(CANDIDATE,))
+        if draft is not None:
+            yield draft
 
 
 def is_seen(repair: Repair) -> bool:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from swarm_memory.schema.base import is_teams
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.text.cleaning import lazy
@@ -19,9 +19,6 @@ MAX_UNVERIFIED = 1
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
-
-VOUCHING = ("keep", "restore")
-"""Decisions by which the user speaks for a memory."""
 
 _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
@@ -72,7 +69,7 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     for event in history:
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
-        elif event.data.get("decision") in VOUCHING:
+        elif event.data.get("decision") in ("keep", "restore"):  # the user speaks for it
             vouched += {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
         change = event.data.get("change")
@@ -98,6 +95,14 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
     histories = await toolbox.store.memory_histories(toolbox.readable, list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
+
+
+async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links: Iterable[MemoryLink]) -> set[str]:
+    """Return the ids of those that a task of the other outcome taught too: all `links` of theirs name its duplicate."""
+    outcomes = {item.id: item.outcome for item in items if item.use == "strategy" and item.provenance.priority <= 0}
+    twins = {link.src_id: link.dst_id for link in links if link.relation == "duplicate_of" and link.dst_id in outcomes}
+    others = await toolbox.store.get_memories(toolbox.readable, list(twins)) if twins else []
+    return {twins[each.id] for each in others if each.outcome != outcomes[twins[each.id]]}
 
 
 async def prefer_verified(

@@ -44,6 +44,7 @@ from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
 from swarm_memory.tools.distill.fixes import learned_fixes, tried
+from swarm_memory.tools.distill.review import put_to_review
 from swarm_memory.tools.guard.gate import check_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
@@ -64,6 +65,9 @@ SUCCESS_PRIOR, FAILURE_PRIOR = 0.7, 0.6
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
+
+SEEN_ONCE = "the calls of one task show it, and nobody said so"
+"""Why a candidate is hidden."""
 
 _LOOKED_AT = 20
 """So many memories of the bank are looked at for each new one: the nearest, and as many with most of its words."""
@@ -96,6 +100,7 @@ def distilled_item(
     distillation, trajectory = origin.distillation, origin.trajectory
     by_rules = distillation.distiller == "extractive"
     is_said = distillation.distiller in ("extractive", "model") and USERS_WORD in draft.tags
+    is_candidate = by_rules and CANDIDATE in draft.tags
     calls = () if by_rules or is_said else calls_of(trajectory)
     provenance = Provenance(
         **trajectory.model_dump(include={"task_id", "session_id", "agent_id"}),
@@ -115,7 +120,8 @@ def distilled_item(
         scope=origin.scope,
         **draft.model_dump(include={"title", "description", "content", "domain"}),
         tags=tuple(tag for tag in draft.tags if tag != CANDIDATE),
-        status="candidate" if by_rules and CANDIDATE in draft.tags else "active",
+        status="candidate" if is_candidate else "active",
+        status_reason=SEEN_ONCE if is_candidate else None,
         outcome=outcome,
         confidence=1.0 if is_said else confidence,
         created_at=at,
@@ -208,7 +214,7 @@ async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryI
 async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first: bool = False) -> MemoryItem | None:
     """Return the active item that says the same: by the very words, else as consolidation would find it.
 
-    What would go into quarantine is not put there twice. A memory without a vector is compared by its words alone;
+    What would be kept hidden is not kept twice. A memory without a vector is compared by its words alone;
     `by_words_first`, it is given one where some item could say the same by its words, which few do.
     """
     store, scopes, item = toolbox.store, (toolbox.scope,), memory.item
@@ -217,7 +223,8 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
     cosines = {each.id: each.cosine or 0.0 for each in found.candidates}
     others = await store.get_memories(scopes, sorted(cosines, key=lambda each: -cosines[each]))
     if item.status != "active":
-        others += await store.list_memories(scopes, MemoryFilter(("quarantined",), text=item.title, limit=_LOOKED_AT))
+        hidden = MemoryFilter(("quarantined", "candidate"), text=item.title, limit=_LOOKED_AT)
+        others += await store.list_memories(scopes, hidden)
     words, outcome = item.advice.lower().split(), outcome_of(item)
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
@@ -341,6 +348,8 @@ async def _learned(
     written = await _write(toolbox, record, judged)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
+    credited = () if replaces else await _credit(toolbox, reading, verdict)
+    await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
@@ -352,7 +361,7 @@ async def _learned(
         stored=found.items,
         reinforced=found.known,
         superseded=written,
-        credited=() if replaces else await _credit(toolbox, reading, verdict),
+        credited=credited,
         reason=found.why_less(distillations[0].reason),
         consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )

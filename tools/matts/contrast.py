@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import WAY_OUT, Distiller, Outcome
+from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_ACTION, can_be_shown, draft_of, guardrail_draft, repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
@@ -33,13 +33,13 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_intent, shape
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 from swarm_memory.tools.trajectory.failures import classify, error_key
-from swarm_memory.tools.trajectory.phrasing import show_call, show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
 
-_MIN_SEEN, _MAX_VAIN, _MAX_TITLE, _MAX_EVIDENCE = 2, 6, 80, 20
+_MIN_SEEN, _MAX_EVIDENCE = 2, 20
 
 
 Mark = tuple[str, tuple[str, str]]
@@ -163,27 +163,38 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
     for mark, count in counts.most_common():
         owner = max((each for each in missed if mark in each.failed), key=lambda each: len(each.failed[mark]))
         call = owner.failed[mark][-1]
-        failure, symptom = classify(call.error), show_symptom(call.error, owner.reading.particulars)
         is_usual = count >= _MIN_SEEN and 2 * count >= len(missed) and not any(mark in each.failed for each in met)
-        if mark in fixed or not is_usual or not symptom or (call.check is not None and failure.kind in _VERDICTS):
+        is_verdict = call.check is not None and classify(call.error).kind in _VERDICTS
+        if mark in fixed or not is_usual or is_verdict:
             continue
-        names = owner.reading.particulars
-        shown = show_call(call, names)
         vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
-        texts = dict.fromkeys(show_call(done, own, 80) for done, own in vain)
-        remedies = [text for text in texts if text != show_call(call, names, 80)][:_MAX_VAIN]
-        lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
-        if remedies:
-            lines.append(f"What did not help: {', '.join(remedies)}.")
+        texts = (show_call(done, own, 80) for done, own in vain)
         none = f", in none of the {len(met)} that did" if met else ""
-        lines.append(f"So in {count} of {len(missed)} attempts that did not meet the task{none}.")
-        lines.append("No fix was seen: try what stands in none of these lines, or report it as open instead of done.")
-        heading = "What did not help against" if remedies else "No way was found past"
-        title = f'{heading} "{one_line(symptom, _MAX_TITLE - len(heading) - 3)}"'
-        calls = [each.failed[mark][-1] for each in missed if mark in each.failed]
-        tags = ("contrast", failure.kind, GUARDRAIL)
-        draft = draft_of(title, f'`{mark[0]}` fails with "{symptom}"', lines, tags, calls=calls)
-        yield Lesson(draft, "Failure", owner.attempt)
+        said = f"So in {count} of {len(missed)} attempts that did not meet the task{none}."
+        calls = [each.failed[mark][-1] for each in missed if each is not owner and mark in each.failed]
+        draft = guardrail_draft([*calls, call], texts, owner.reading.particulars, [said], tags=("contrast",))
+        if draft is not None:
+            yield Lesson(draft, "Failure", owner.attempt)
+
+
+def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
+    """Yield the one action that parts one success from one failure, a candidate: of more nobody knows which counted."""
+    sides = {each.label: each for each in every}
+    if len(every) != 2 or sides.keys() != {"Success", "Failure"}:
+        return
+    ran = {label: {shape(call): call for call in each.reading.calls} for label, each in sides.items()}
+    own, instead = (
+        [call for key, call in ran[one].items() if key not in ran[other] and changes_something(call)]
+        for one, other in (("Success", "Failure"), ("Failure", "Success"))
+    )
+    if len(own) != 1 or len(instead) > 1 or not all(map(can_be_shown, (*own, *instead))):
+        return
+    met = sides["Success"]
+    title = " instead of ".join(show_call(call, met.reading.particulars, MAX_ACTION) for call in (*own, *instead))
+    when = f"the task is like this one: {one_line(met.attempt.trajectory.task, 200)}"
+    said = "So did the attempt that met the task, and the one that missed it did not; else both did the same."
+    draft = draft_of(f"Run {title}", when, [f"Run {title}.", said], ("contrast", CANDIDATE), calls=[*own, *instead])
+    yield Lesson(draft, "Success", met.attempt)
 
 
 PROMPT = "self_contrast"
@@ -254,9 +265,7 @@ async def self_contrast(
 def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str]:
     """Return what the calls teach, as far as it passes the checks, and why it is no more."""
     lessons, reason = contrast_by_extraction(attempts, settings)
-    whole = merged(attempts)
-    kept: list[Lesson] = []
-    reasons = [reason] if reason else []
+    whole, kept, reasons = merged(attempts), list[Lesson](), [reason] if reason else []
     for number, each in enumerate(lessons, 1):
         accepted, rejections = check_drafts((each.draft,), whole, settings)
         kept += [each._replace(draft=draft) for draft in accepted]
@@ -290,16 +299,10 @@ async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode
 def _prompt(
     attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings, tokens: int
 ) -> tuple[Rendered, Shortened]:
-    parts: list[str] = []
-    ids: list[str] = []
-    left_out = 0
-    for attempt in attempts:
-        shown = shorten_trajectory(attempt.trajectory, tokens // len(attempts))
-        parts.append(f"{attempt.title}\n{shown.text}")
-        ids += shown.shown
-        left_out += shown.left_out
+    shown = [shorten_trajectory(each.trajectory, tokens // len(attempts)) for each in attempts]
+    ids = tuple(step for each in shown for step in each.shown)
     notes = [f"- attempt {each.number}: {_plain(note, settings)}" for each in attempts for note in each.notes]
-    text = "\n\n".join(parts)
+    text = "\n\n".join(f"{each.title}\n{part.text}" for each, part in zip(attempts, shown, strict=True))
     rendered = render(
         load_prompt(PROMPT),
         given={"relation": _RELATIONS[mode], "count": str(len(attempts)), "max_items": str(MAX_ITEMS)},
@@ -309,7 +312,7 @@ def _prompt(
             "attempts": text,
         },
     )
-    return rendered, Shortened(text, tuple(ids), left_out)
+    return rendered, Shortened(text, ids, sum(each.left_out for each in shown))
 
 
 def _checked(
@@ -336,7 +339,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
 
     First what any attempt was seen to do against an error, the errors that kept failures from the end before the
     others. Where no such error says why most failures failed, what at least half of the failures, and no success, ran
-    into. Of one attempt alone all that it teaches.
+    into. Else of two attempts what parts them; of one alone all that it teaches.
     """
     if len(attempts) == 1:
         (one,) = attempts
@@ -354,11 +357,9 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     # Where most failures ended with an error that others got past, all other differences are by the way.
     if failures and not any(2 * each.failures >= failures for each in fixes):
         lessons += pitfalls(looked, {each.mark for each in fixes})
-    by_title: dict[str, Lesson] = {}
-    for each in lessons:
-        by_title.setdefault(each.draft.title, each)
+    by_title = {each.draft.title: each for each in reversed(lessons or [*difference(looked)])}
     if by_title:
-        return tuple(by_title.values())[:MAX_ITEMS], None
+        return tuple(by_title.values())[::-1][:MAX_ITEMS], None
     if all(each.label == "Undecided" for each in looked):
         return (), f"none of the {len(attempts)} attempts was decided, and none proves anything within itself"
     return (), "the attempts differ in nothing that would help with another task"

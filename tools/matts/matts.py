@@ -135,8 +135,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         if found is not None and found[1] is not None:
             kept.append((each, found[0], found[1]))
     if best is None or not kept:
-        errors = dict.fromkeys(each.error for each in run.summary.rollouts if each.error)
-        why = "; ".join(error for error in errors if error) or "nothing says why"
+        why = "; ".join(dict.fromkeys(each.error for each in run.summary.rollouts if each.error)) or "nothing says why"
         failed = run.failed(f"none of {run.total} rollouts left anything to learn from: {why}"[:1_000])
         return await _end(toolbox, failed, SortedOut())
     first, trajectory, verdict = kept[0]

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact
@@ -62,10 +62,10 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
     """Have a memory stay as it is, and not come up again for the same reason; who keeps it vouches for it.
 
     `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
-    quarantine is restored. Raises as `get_memories`.
+    quarantine, or a candidate, is restored. Raises as `get_memories`.
     """
     items = await changeable(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
-    pairs = [(item, _restored(item, _BY_USER) if item.status == "quarantined" else item) for item in items]
+    pairs = [(item, item if item.status == "archived" else _restored(item, _BY_USER)) for item in items]
     about: dict[str, JsonValue] = {"why": why}
     if other_id is not None:
         about["pair"] = [memory_id, other_id]
@@ -345,9 +345,10 @@ async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
 
 
 async def _quarantined(toolbox: Toolbox) -> list[Card]:
-    """Return what is in quarantine, each with the active memory that it contradicts, if any."""
-    which = MemoryFilter(("quarantined",), limit=MOST_WAITING)
-    found = await toolbox.store.list_memories(toolbox.readable, which)
+    """Return what is in quarantine, each with the active memory it contradicts, if any, and candidates but fixes."""
+    which = MemoryFilter(("quarantined", "candidate"), limit=MOST_WAITING)
+    every = await toolbox.store.list_memories(toolbox.readable, which)
+    found = [item for item in every if item.status == "quarantined" or WAY_OUT not in item.tags]
     against: dict[str, str] = {}
     for link in await toolbox.store.memory_links(toolbox.scope.readable(), [item.id for item in found]):
         if link.relation == "contradicts":

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Note, Provenance
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Label, Trajectory
 from swarm_memory.tools.anchors.handles import from_task, named_handles
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
@@ -79,6 +79,8 @@ class Session(NamedTuple):
     """What its hooks saw."""
     root: str = ""
     """The project's folder."""
+    outcome: Label | None = None
+    """How the task ended, as the agent says: what a failed one taught is a guardrail."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -245,18 +247,17 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
     same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
     new = [item for item, known in zip(items, same, strict=True) if known is None or _says_more(item, known)]
-    ids, fault = await add_new(toolbox, new)
+    paired = [(known, item) for item, known in zip(items, same, strict=True) if known is not None and item in new]
+    superseded = {known.id: item.id for known, item in paired if known.confidence <= NOTE_CONFIDENCE}
+    ids, fault = await add_new(toolbox, new, superseded=superseded)
     answers: list[Remembered] = []
     for item, known, (_, where) in zip(items, same, parts, strict=True):
         if item.id not in ids and (known := known or await same_in_bank(toolbox, with_indexes(item, None))):
             # The user's word makes a known note his; where none was known, another process stored it since.
             is_users = item.provenance.is_users_word
             answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))
-            continue
-        if known is not None and known.confidence <= NOTE_CONFIDENCE:
-            why = f"superseded by {item.id}, which says it all"
-            await toolbox.store.set_status(toolbox.scope.readable(), [known.id], "archived", why)
-        answers.append(_stored(item, where, fault))
+        else:
+            answers.append(_stored(item, where, fault))
     return answers
 
 
@@ -291,6 +292,7 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], s
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
+        texts |= {"outcome": "Failure"} if session.outcome == "Failure" and not note.users_word else {}
         items.append(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results))
     return items
 
@@ -344,9 +346,16 @@ def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
 
 
 async def add_new(
-    toolbox: Toolbox, items: Sequence[MemoryItem], *, later: bool = False, once: bool = True
+    toolbox: Toolbox,
+    items: Sequence[MemoryItem],
+    *,
+    later: bool = False,
+    once: bool = True,
+    superseded: Mapping[str, str] | None = None,
 ) -> tuple[list[str], str | None]:
-    """Write new memories, `once` without those that another process wrote a moment ago.
+    """Write new memories, `once` without those that another process wrote a moment ago; archive what they supersede.
+
+    `superseded` has by the id of a known one that of the new one.
 
     Where a worker is beside, or `later` says so, the job that makes their vectors and does what needs them is queued in
     the same transaction: no kill loses any. Return the ids that were new, and why the embedder gave no vectors where it
@@ -361,6 +370,10 @@ async def add_new(
     ids = await toolbox.store.add_memories(memories, toolbox.embedder.name, limit, job, once=once)
     if toolbox.wake is not None:
         toolbox.wake()
+    for known_id, by_id in (superseded or {}).items():
+        if by_id in ids:
+            why = f"superseded by {by_id}, which says it all"
+            await toolbox.store.set_status(toolbox.scope.readable(), [known_id], "archived", why)
     if not later:
         vectors = {each.item.id: each.vector for each in memories if each.item.id in ids}
         await link_contradictions(toolbox, vectors, new_id(RUN))

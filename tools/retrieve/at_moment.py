@@ -11,10 +11,11 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
 from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import rests
-from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, rests_on_evidence, unverified
+from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, of_both_outcomes, rests_on_evidence, unverified
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.preamble import (
     MAX_COUNTED,
+    OF_BOTH,
     first_of_opposites,
     helps,
     how_often,
@@ -110,9 +111,13 @@ async def _shown(
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
-    against = await first_of_opposites(toolbox, best, by_words=False)
+    links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in best]) if best else []
+    against = first_of_opposites(best, links, by_words=False)
+    remarks = {memory_id: [*map(otherwise, titles)] for memory_id, titles in against.items()}
+    for memory_id in remarks.keys() & await of_both_outcomes(toolbox, best, links):
+        remarks[memory_id].append(OF_BOTH)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
-    text, shown = _worded(at, kept, counts, against) if kept else ("", ())
+    text, shown = _worded(at, kept, counts, remarks) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),
         scope=toolbox.scope,
@@ -132,7 +137,7 @@ async def _shown(
 
 
 def _worded(
-    at: str, items: Sequence[MemoryItem], counts: Mapping[str, KnownFix], against: Mapping[str, Sequence[str]]
+    at: str, items: Sequence[MemoryItem], counts: Mapping[str, KnownFix], remarks: Mapping[str, Sequence[str]]
 ) -> tuple[str, Sequence[MemoryItem]]:
     """Return as many of the notes, the first ones, as fit whole; at least one, cut where it is too long."""
     limit, opening = (MAX_CALL_CHARS, _CALL) if at == CALL else (MAX_FAILURE_CHARS, _FAILURE)
@@ -142,7 +147,7 @@ def _worded(
         if counted is not None and (item.use == "way_out" or counted.people is not None):
             title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
             content = without_symptom(content)  # what failed is known
-        notes.append((item.id, title, "\n".join([content, *map(otherwise, against.get(item.id, ()))])))
+        notes.append((item.id, title, "\n".join([content, *remarks[item.id]])))
     said = sum(item.provenance.priority > 0 for item in items)
     for count in range(len(items), 0, -1):
         whole = preamble(notes[:count], 100_000, len, opening, min(said, count))

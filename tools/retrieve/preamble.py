@@ -2,12 +2,13 @@
 of fixes those that mostly worked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
 from swarm_memory.schema.base import TEAM, counted, is_teams
-from swarm_memory.schema.memory import MemoryItem, ScoredMemory
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, ScoredMemory
+from swarm_memory.tools.guard.trust import of_both_outcomes
 from swarm_memory.tools.ports.memories import SearchResult
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id, lazy, one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
@@ -37,6 +38,7 @@ _UNLIKELY = "-- The nearest of the rest; they probably do not fit: --\n"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
+OF_BOTH = "A task that did so succeeded, and another one failed"
 SETTLED = 10
 """Of so many that were found first none gives way to a later one: they are the same however many are wanted."""
 
@@ -209,32 +211,32 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     """Return the found ones, in their order, without those that fit and that a surer or newer one contradicts.
 
     The surer or newer one names those that it contradicts, also where they are unlikely to fit. A link says which do,
-    or their words (`text.opposition`). Raises `StorageError`.
+    or their words (`text.opposition`). What tasks of both outcomes taught says so. Raises `StorageError`.
     """
     # What fits first; then the user's own word; then the surer, in tenths, for less is no difference; then the newer.
     items = sorted((each.item for each in found), key=lambda item: (item.created_at, item.id), reverse=True)
     items.sort(key=lambda item: (item.provenance.priority, round(item.confidence, 1)), reverse=True)
     place = {each.item.id: (each.fits != "likely", at >= SETTLED) for at, each in enumerate(found)}
     items.sort(key=lambda item: place[item.id])
-    stay = await first_of_opposites(toolbox, items)
+    links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in items]) if items else []
+    stay, both = first_of_opposites(items, links), await of_both_outcomes(toolbox, items, links)
+    marks = {item.id: {"contradicts": tuple(stay[item.id])} for item in items if stay.get(item.id)}
+    marks |= {each: marks.get(each, {}) | {"changed": OF_BOTH} for each in both}
     return tuple(
-        each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay.get(each.item.id) else each
+        each.model_copy(update=marks.get(each.item.id))
         for each in found
         if each.item.id in stay or each.fits == "unlikely"
     )
 
 
-async def first_of_opposites(
-    toolbox: Toolbox, items: Sequence[MemoryItem], *, by_words: bool = True
+def first_of_opposites(
+    items: Sequence[MemoryItem], links: Iterable[MemoryLink], *, by_words: bool = True
 ) -> dict[str, list[str]]:
     """Return the ids of those that stay: of two that contradict each other the first; with the titles of the others.
 
-    They do where a link says so, and `by_words` where their words do. Raises `StorageError`.
+    They do where one of their `links` says so, and `by_words` where their words do.
     """
-    linked = set[frozenset[str]]()
-    if len(items) > 1:
-        links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in items])
-        linked = {frozenset((link.src_id, link.dst_id)) for link in links if link.relation == "contradicts"}
+    linked = {frozenset((link.src_id, link.dst_id)) for link in links if link.relation == "contradicts"}
     kept: list[MemoryItem] = []
     stay: dict[str, list[str]] = {}
     for item in items:
@@ -260,11 +262,9 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
     ids = [each.item.id for each in found if each.item.use == "way_out"]
     known = await toolbox.store.known_fixes(toolbox.scope, beside=ids) if ids else []
     counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors the surest
-    kept: list[ScoredMemory] = []
-    for each in found:
-        way = counts.get(each.item.id)
-        if way is None:
-            kept.append(each)
-        elif helps(way.worked, way.tried):
-            kept.append(each.model_copy(update={"worked": way.worked, "tried": way.tried, "people": way.people}))
-    return tuple(kept)
+    ways = ((each, counts.get(each.item.id)) for each in found)
+    return tuple(
+        each.model_copy(update={"worked": way.worked, "tried": way.tried, "people": way.people}) if way else each
+        for each, way in ways
+        if way is None or helps(way.worked, way.tried)
+    )

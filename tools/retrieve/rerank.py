@@ -146,8 +146,7 @@ class ChatReranker:
         """
         form = self._form
         shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
-        untrusted = {"request": query, form.what: shown}
-        prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted=untrusted)
+        prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted={"request": query, form.what: shown})
         effort = Effort(timeout_s=self._timeout_s)
         answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
         if isinstance(answer, Unparsed):

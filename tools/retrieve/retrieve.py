@@ -278,10 +278,11 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     rest = () if unasked else _unlikely(scored, {each.item.id for each in fitting}, wanted)
     agreeing = await without_contradictions(toolbox, [*fitting, *rest])
     counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
+    remarks = {memory_id: each.note for memory_id, each in stale.items()}
     memories = [
         each.model_copy(
             update={
-                "changed": stale[each.item.id].note if each.item.id in stale else "",
+                "changed": "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))),
                 **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
             }
         )

@@ -104,8 +104,7 @@ async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised
             restored=changed.stored if changed.is_pending else (),
         )
         await toolbox.store.revise(revision)
-    is_given = verdict.judge == "user"
-    outcome = await record_outcome(toolbox, row.task_id, verdict, task.trajectory, given=is_given)
+    outcome = await record_outcome(toolbox, row.task_id, verdict, task.trajectory, given=verdict.judge == "user")
     moved = () if outcome.status == "already_credited" else outcome.credits
     return Revised(
         row.trajectory_id,

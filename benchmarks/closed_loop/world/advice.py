@@ -1,4 +1,4 @@
-"""How an agent reads notes: it finds commands in back-ticks and quoted errors, and knows no wording."""
+"""How an agent reads notes: it finds commands in back-ticks and quoted errors, and in a guardrail what did not help."""
 
 import re
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from world.terms import Action
 _ENTRY = re.compile(r"(?m)^\d+\) ")
 _SPAN = re.compile(r"`([^`]+)`")
 _QUOTED = re.compile(r'"([^"]+)"')
+_SENTENCE = re.compile(r"(?<=[.;])\s+|\n")
 _MIN_SHARE = 0.6
 
 
@@ -19,6 +20,8 @@ class Note:
     symptoms: tuple[frozenset[str], ...]
     """The words of each error that it quotes."""
     advised: tuple[str, ...]
+    in_vain: tuple[str, ...] = ()
+    """Of a guardrail, what it says did not help."""
 
     @property
     def at_once(self) -> bool:
@@ -43,7 +46,10 @@ def read_notes(prompt: str) -> tuple[Note, ...]:
 
 def _read(entry: str) -> Note:
     quoted = tuple(symptom for text in _QUOTED.findall(entry) if len(symptom := words(text)) >= 2)
-    return Note(symptoms=quoted, advised=tuple(_SPAN.findall(entry)))
+    if not entry.startswith("Guardrail: "):
+        return Note(symptoms=quoted, advised=tuple(_SPAN.findall(entry)))
+    vain = (span for each in _SENTENCE.split(entry) if "did not help" in each for span in _SPAN.findall(each))
+    return Note(symptoms=quoted, advised=(), in_vain=tuple(vain))
 
 
 def meant(span: str, actions: Sequence[Action]) -> frozenset[int]:

@@ -18,8 +18,11 @@ _GOAL, _SETTLED, _REPEATED, _DONE = 4.0, 0.05, 0.2, 0.3
 """Weights against 1 for any action: what the task asks for; what went through already; what just failed and nothing
 changed since; what was done since the last failure."""
 
-_NAMED_IN_ERROR, _ADVISED = 2.0, 8.0
-"""Factors: words of the last error are in the action; a fitting note speaks for it."""
+_NAMED_IN_ERROR, _ADVISED, _IN_VAIN = 2.0, 8.0, 0.125
+"""Factors: words of the last error are in the action; a fitting note speaks for it, or says that it did not help."""
+
+DONE = "All that was asked for went through."
+"""What it says at the end where it believes that."""
 
 _COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
 
@@ -64,7 +67,7 @@ class _Mind:
         self.notes += tuple(replace(note, symptoms=(words(error),)) for note in read_notes(text))
 
     def weights(self, actions: Sequence[Action]) -> list[float]:
-        advised = self._advised(actions)
+        advised, in_vain = self._advised(actions), self._in_vain(actions)
         said = words(self.error) - _COMMON
         found: list[float] = []
         for at, action in enumerate(actions):
@@ -73,6 +76,8 @@ class _Mind:
                 weight *= _NAMED_IN_ERROR
             if at in advised:
                 weight *= _ADVISED
+            elif at in in_vain:
+                weight *= _IN_VAIN
             found.append(weight)
         return found
 
@@ -83,6 +88,10 @@ class _Mind:
         if goal:
             return _SETTLED if goal in self.reached else _GOAL
         return _DONE if action.text in self.done else 1.0
+
+    def _in_vain(self, actions: Sequence[Action]) -> set[int]:
+        spans = (span for note in self.notes if self.error and note.meets(self.error) for span in note.in_vain)
+        return {at for span in spans for at in meant(span, actions)}
 
     def _advised(self, actions: Sequence[Action]) -> set[int]:
         """Return what fitting notes speak for now: at once, or after the error that they quote."""
@@ -113,7 +122,7 @@ def attempt(
         if mind.reached == set(goals):
             break
     done = mind.reached == set(goals)
-    said = "All that was asked for went through." if done else "I could not get all of it through."
+    said = DONE if done else "I could not get all of it through."
     return (*steps, Step(id=f"s{len(steps) + 1}", kind="message", role="assistant", text=said))
 
 

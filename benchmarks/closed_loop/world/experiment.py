@@ -22,10 +22,10 @@ from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
-from world.agent import attempt
+from world.agent import DONE, attempt
 from world.folders import FAMILIES
 from world.rules import World
-from world.teacher import note_of
+from world.teacher import note_of, warning_of
 from world.terms import Action, Seen
 
 
@@ -40,6 +40,8 @@ class Arm(NamedTuple):
     """Beside a failed result: what ended that error, as the hook of a failed call shows it."""
     teaches: bool = False
     """Whether the agent leaves a note of its own after each task, by the tool `remember`."""
+    failures_alone: bool = False
+    """Whether only the tasks that the agent gave up teach: what it tried in vain."""
 
     @property
     def has_memory(self) -> bool:
@@ -53,6 +55,9 @@ TAUGHT = " (agent's)"
 EVERY = Arm(f"every note{TAUGHT}", "every", teaches=True)
 """What the agent's notes are worth at most: none is lost, held back or missed."""
 
+FAILURES = Arm(f"failures alone{TAUGHT}", "own", teaches=True, failures_alone=True)
+"""What failures are worth by themselves."""
+
 _BY_RULES = (
     Arm("notes", "own"),
     Arm("at failure", at_failure=True),
@@ -63,6 +68,7 @@ ARMS: tuple[Arm, ...] = (
     *_BY_RULES,
     *(arm._replace(name=arm.name + TAUGHT, teaches=True) for arm in _BY_RULES),
     EVERY,
+    FAILURES,
 )
 """No memory; notes at the prompt, what ended an error beside its failure, and as a control the notes of another task;
 the same with the notes that the agent itself leaves. Notes at the prompt are not shown beside a failure again."""
@@ -187,24 +193,38 @@ async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
         injected_memory_ids=tuple(each.item.id for each in memories),
     )
     met = world.met
-    learned = await learn(toolbox, trajectory)
-    known, rng = "\n".join([prompt, *shown]), Random(f"teacher-{place.key}")
-    if arm.teaches and (note := note_of(world.task, steps, place.world().cures, known, rng)) is not None:
-        await remember_notes(toolbox, [note], TaughtIn(place.key, place.key, (trajectory,)))
+    label, stored = await _taught(toolbox, arm, place, trajectory, "\n".join([prompt, *shown]))
     own = [each.item for each in memories if _is_own(each.item.provenance.task_id, place)]
-    own_notes = preamble([(item.id, item.title, item.content) for item in own], 10_000)
+    advice = [(item.id, item.title, item.content) for item in own if item.outcome == "Success"]
     return Result(
         **asdict(place),
         arm=arm.name,
         met=met,
         steps=_calls(steps),
-        label=learned.verdict.label,
+        label=label,
         notes=len(memories),
         own_notes=len(own),
         at_failures=len(shown),
-        false_cure=is_false_cure(place.world(), "\n".join([own_notes, *shown])),
-        stored=tuple(item.title for item in learned.stored),
+        false_cure=is_false_cure(place.world(), "\n".join([preamble(advice, 10_000), *shown])),
+        stored=stored,
     )
+
+
+async def _taught(
+    toolbox: Toolbox, arm: Arm, place: Place, trajectory: Trajectory, known: str
+) -> tuple[Label | None, tuple[str, ...]]:
+    """Learn from a task what the arm learns from; return the label and the titles of what the rules stored."""
+    session, steps = TaughtIn(place.key, place.key, (trajectory,)), trajectory.steps
+    if arm.failures_alone:
+        warning = None if steps[-1].text == DONE else warning_of(trajectory.task, steps)
+        if warning is not None:
+            await remember_notes(toolbox, [warning], session._replace(outcome="Failure"))
+        return None, ()
+    learned = await learn(toolbox, trajectory)
+    rng = Random(f"teacher-{place.key}")
+    if arm.teaches and (note := note_of(trajectory.task, steps, place.world().cures, known, rng)) is not None:
+        await remember_notes(toolbox, [note], session)
+    return learned.verdict.label, tuple(item.title for item in learned.stored)
 
 
 def _beside(

@@ -35,6 +35,25 @@ def note_of(task: str, steps: Sequence[Step], cures: Container[str], known: str,
     return _note(goal, error_line(error), _named(list(dict.fromkeys(done)), cures, rng), known)
 
 
+def warning_of(task: str, steps: Sequence[Step]) -> Note | None:
+    """Return the note that it would leave where it gave up: what it did before the last refusal did not help."""
+    goals = re.findall(r"`([^`]+)`", task)
+    done, vain = list[str](), list[str]()
+    goal = symptom = ""
+    for call, result in zip(steps[::2], steps[1::2], strict=False):
+        text = _text(call)
+        asked = next((each for each in goals if each in (text, call.tool_name)), None)
+        if asked is None:
+            done += [] if result.is_error else [text]
+        elif result.is_error:
+            goal, symptom, vain = asked, error_line(result.text).replace('"', "'")[:160], [*done]
+    if not vain or not symptom:
+        return None
+    tried = ", ".join(f"`{each}`" for each in dict.fromkeys(vain))
+    title, when = f"What did not help against: {symptom[:100]}", f'When `{goal}` ends with "{symptom}".'
+    return Note(title=title, when=when, note=f"{tried} did not help.")
+
+
 def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]:
     others = [each for each in done if each not in cures]
     is_wrong = rng.random() < WRONG and bool(others)
