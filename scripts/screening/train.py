@@ -36,8 +36,8 @@ INVERSE_PENALTY = 3.0
 LONG = 130
 TWIN = "twin"
 THRESHOLD = 1.5
-"""What ordinary text seldom scores: chosen on the half of the texts in docs/SECURITY.md that may be looked at, where at
-most 0.5 % of the strategies and 1 % of the sentences of any other register score more."""
+"""What ordinary text seldom scores: chosen on the half of the texts in docs/BENCHMARKS.md that may be looked at, where
+at most 0.5 % of the strategies and 1 % of the sentences of any other register score more."""
 
 Array = np.ndarray
 
