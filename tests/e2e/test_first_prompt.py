@@ -123,9 +123,11 @@ def test_what_one_session_taught_is_in_the_prompt_of_the_next_and_a_continued_ta
     first_prompt = second.text_of(0)
     assert SETUP in first_prompt
     assert first_prompt.count(NOTES) == 1
-    assert "SessionStart hook additional context" not in first_prompt, "what an error calls for comes with the error"
+    at_start, at_prompt = first_prompt.split("UserPromptSubmit hook additional context")
+    assert f"- {NOTE['when']}\n" in at_start, "when it matters stands at the start"
+    assert (SETUP in at_start, SETUP in at_prompt) == (False, True)
     assert (shop / "config" / "test.toml").exists()
-    assert second.text_of(-1).count("<swarm-memory-notes>") == 1, "a task that goes on is shown nothing twice"
+    assert second.text_of(-1).count("<swarm-memory-notes>") == 2, "a task that goes on is shown nothing twice"
     later = rows(shop, f"SELECT task_id, count(*) FROM tool_calls WHERE seq > {before} GROUP BY task_id")
     assert [(task.rpartition(":")[2], count) for task, count in later] == [("1", 2)], "and is one task"
 
