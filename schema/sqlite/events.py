@@ -16,6 +16,9 @@ RESTED = "task.rested"
 CLEARED = "session.cleared"
 """The context of a host's session was emptied: what it was shown before it has no more; the subject is the session."""
 
+LISTED = "session.listed"
+"""Memories of which a host's session was shown when they matter; the subject is the session."""
+
 CALL, FAILURE = "call", "failure"
 """Ways by which a task was shown memories beside a call, before it ran or where it failed."""
 

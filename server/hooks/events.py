@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
-from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
+from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
 from swarm_memory.server.hooks.client import CLAUDE
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
@@ -25,7 +25,6 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
-from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
@@ -255,7 +254,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     rested = [each.id for each in words if each.id in resting]
     words = [each for each in words if each.id not in resting]
     known = resting.union(each.id for each in words)
-    others = await still_applying(toolbox, [each for each in surest if each.id not in known])
+    others = [each for each in surest if each.id not in known]
 
     async def note(kind: str, subject: str, data: dict[str, JsonValue]) -> None:
         await _begun(partial(store.add_event, toolbox.scope, Event(kind, toolbox.clock.now(), subject, data)))
@@ -264,6 +263,8 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         await note(RESTED, first, {"ids": [*rested]})
     if event.source in ("clear", "compact"):
         await note(CLEARED, session_id, {})
+    if others and "SessionStart" in host(event.host).context_at:
+        await note(LISTED, session_id, {"ids": [each.id for each in others]})
     if words:
         session = await store.get_session(toolbox.scope, session_id)
         task_id = (session and session.task_id) or first
@@ -328,14 +329,15 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
         return ""
     try:
         had = await _shown_before(toolbox, session.session_id, session.task_number)
-        elsewhere, listed = toolbox.promoted(agent), frozenset[str]()
-        if toolbox.settings.hooks.briefing_items and "SessionStart" in host(agent).context_at:
-            listed = frozenset(each.id for each in await at_start(toolbox, elsewhere))
-        unasked = Unasked(via, elsewhere, had, listed)
+        listed = await toolbox.store.shown_in(toolbox.scope, session.session_id, [session.session_id], LISTED)
+        unasked = Unasked(via, toolbox.promoted(agent), had, listed)
         found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, unasked=unasked)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)
         return ""
+    if ids := [each.item.id for each in found.memories if each.fits == "uncertain"]:
+        new = Event(LISTED, toolbox.clock.now(), session.session_id, {"ids": [*ids]})
+        await _begun(partial(toolbox.store.add_event, toolbox.scope, new))
     return found.preamble
 
 

@@ -13,6 +13,7 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.retrieve.at_moment import at_start
 from swarm_memory.tools.retrieve.rank import GONE_PENALTY
 from swarm_memory.tools.retrieve.retrieve import Unasked, explain, retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -80,6 +81,14 @@ async def test_what_the_user_said_is_shown_whatever_is_gone(here: Toolbox, root:
     found = await retrieve(here, QUERY)
     assert [each.item.id for each in found.memories] == [said.item.id]
     assert "(make checks is no more in this project)" in found.preamble
+
+
+async def test_a_sessions_start_does_not_list_what_is_gone(here: Toolbox, add: Add) -> None:
+    there = anchored("script:make checks").model_copy(update={"distiller": "agent"})
+    kept = await add("The checks", description="Running the checks.", provenance=there)
+    gone = anchored("script:make old").model_copy(update={"distiller": "agent"})
+    await add("The old checks", description="Running the old checks.", provenance=gone)
+    assert [each.id for each in await at_start(here, ())] == [kept]
 
 
 async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: Add, tmp_path: Path) -> None:

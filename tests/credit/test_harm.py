@@ -155,6 +155,19 @@ async def test_what_harms_rests_from_every_other_task_and_is_withdrawn_and_undon
     assert again.withdrawn == ()
 
 
+async def test_what_rests_is_not_listed_as_a_session_starts_whose_first_task_goes_without_it(shop: Shop) -> None:
+    moment = "Preparing the configuration."
+    agents = Provenance(distiller="agent")
+    tried = await shop.add(description=moment, provenance=agents)
+    await live(shop, tried, 8)
+    assert (await shop.toolbox.store.trials(shop.toolbox.scope)).resting == {tried}
+    listed = dict[bool, set[bool]]()
+    for number in range(12):
+        event = {"hook_event_name": "SessionStart", "session_id": f"s{number}", "source": "startup"}
+        listed.setdefault(rests(f"s{number}:1", tried), set()).add(moment in str(await hooked(shop.toolbox, event)))
+    assert listed == {True: {False}, False: {True}}
+
+
 async def test_the_users_own_word_is_never_kept_back_but_put_before_the_user(shop: Shop) -> None:
     said = await shop.add(provenance=Provenance(distiller="user"))
     for number in range(12):

@@ -243,22 +243,61 @@ LEDGER = Note(
 )
 
 
+NEAR, SURE = "our monthly report shows wrong sums again", "please change how the ledger books an entry"
+LINE = f"- {LEDGER.when}\n"
+
+
 async def test_a_session_starts_with_when_notes_matter_and_a_prompt_gets_whole_what_surely_fits(
-    toolbox: Toolbox, ask: Ask, add: Add
+    toolbox: Toolbox, ask: Ask
 ) -> None:
-    await remember_notes(
-        toolbox, [LEDGER, Note(title="Look at it twice", note="The importer drops a line now and then.")]
-    )
-    await add("Book the ledger of another bank", "Book it by hand.", provenance=Provenance(imported_from="a clone"))
+    await remember_notes(toolbox, [LEDGER])
     start = await ask("SessionStart", source="startup")
-    assert "- Changing how the ledger books an entry.\n" in start
-    assert all(each not in start for each in ("mirror.csv", "booked twice", "Look at it twice", "another bank"))
-    near, sure = "our monthly report shows wrong sums again", "please change how the ledger books an entry"
-    assert await ask("UserPromptSubmit", prompt=near) == ""
-    assert "mirror.csv" in await ask("UserPromptSubmit", session="s2", prompt=sure)
-    unlisted = replace(toolbox, settings=toolbox.settings.model_copy(update={"hooks": HookSettings(briefing_items=0)}))
-    shown = await ask("UserPromptSubmit", session="s3", tools=unlisted, prompt=near)
-    assert "- Changing how the ledger books an entry.\n" in shown
-    assert "mirror.csv" not in shown
+    assert LINE in start
+    assert all(each not in start for each in ("mirror.csv", "booked twice"))
+    assert await ask("UserPromptSubmit", prompt=NEAR) == ""
+    assert "mirror.csv" in await ask("UserPromptSubmit", session="s2", prompt=SURE)
     (found,) = (await retrieve(toolbox, LEDGER.when, k=1)).memories
     assert found.item.title == LEDGER.title
+
+
+async def test_what_the_start_did_not_list_is_listed_once_at_the_first_prompt_that_it_may_fit(
+    toolbox: Toolbox, ask: Ask
+) -> None:
+    await ask("SessionStart", session="early", source="startup")
+    await remember_notes(toolbox, [LEDGER])
+    await ask("SessionStart", session="emptied", source="startup")
+    await ask("SessionStart", session="elsewhere", source="startup", host="cursor")
+    held = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": CreditSettings(holdout_rate=1.0)}))
+    assert await ask("SessionStart", session="held out", tools=held, source="startup") == ""
+    await ask("SessionStart", session="emptied", source="compact", tools=held)
+    for session in ("early", "resumed", "held-out"):
+        shown = await ask("UserPromptSubmit", session=session, prompt=NEAR)
+        assert (LINE in shown, "mirror.csv" in shown) == (True, False), session
+        assert await ask("UserPromptSubmit", session=session, prompt=f"Now another thing: {NEAR}") == ""
+
+
+async def test_the_start_lists_nothing_of_others_nothing_suspect_and_nothing_that_is_gone(
+    toolbox: Toolbox, ask: Ask, add: Add
+) -> None:
+    agents = Provenance(distiller="agent")
+    for at in range(40):
+        await add(f"Imported {at}", "1. Book.", provenance=Provenance(imported_from="a clone"), confidence=0.9)
+    for title, changed in (
+        ("Shown before", {"repeats_shown": True}),
+        ("Brought as the user's", {"heard_in": "nowhere"}),
+        ("Of another bank", {"imported_from": "a clone"}),
+        ("Suspect", {"suspect": "wording"}),
+    ):
+        await add(title, "1. Book.", description=f"{title}.", provenance=agents.model_copy(update=changed))
+    await add("Without a moment", "1. Book.", provenance=agents)
+    await add("Blank", "1. Book.", description="``", provenance=agents)
+    await add("Evident", "1. Book.", provenance=agents.model_copy(update={"judge": "evidence"}))
+    await add("Own", "1. Book.", description="Booking of the agent's own.", provenance=agents)
+    start = await ask("SessionStart", source="startup")
+    assert [each for each in start.splitlines() if each[:2] == "- "] == ["- Booking of the agent's own.", "- Evident"]
+
+
+async def test_a_suspect_note_is_not_even_listed_where_it_may_fit(toolbox: Toolbox, ask: Ask, add: Add) -> None:
+    doubted = Provenance(distiller="agent", suspect="wording")
+    await add(LEDGER.title, LEDGER.note, description=LEDGER.when, provenance=doubted)
+    assert await ask("UserPromptSubmit", prompt=NEAR) == ""

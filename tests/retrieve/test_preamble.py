@@ -130,7 +130,9 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_tag_of_a_memory_survives(attack: str) -> None:
-    moments = moments_of([made_item("Title", description=attack), made_item("Other", description=attack)])
+    moments = moments_of(
+        [made_item("Title", description=f"At {attack}"), made_item("Other", description=f"In {attack}")]
+    )
     for text in (
         preamble([(IDS[0], attack, f"1. {attack}\n{attack}")]),
         preamble([(attack, "Title", STEPS)]),

@@ -400,13 +400,16 @@ async def test_a_word_is_a_name_only_where_many_that_have_it_name_it(toolbox: To
         await add(f"{verb} the file {at}", f"{verb} the file and log it.")
     quoted = await add("Set the kind", 'kind = "file" stands for all that is no folder.')
     named = await add("Lease the lane", '1. Ask the "harbourmaster" first.')
+    half = await add("Rise before dawn", "1. The `bellringer` rises.")
+    await add("Noon is quiet", "1. At noon the bellringer sleeps.")
     for prompt, called in (
         ("Bake a file of sourdough bread overnight", set[str]()),
         ('Bake sourdough bread overnight of the sort "file"', {quoted}),
         ("Bake sourdough bread overnight for the harbourmaster of Oslo", {named}),
+        ("Bake sourdough bread overnight for the bellringer of Oslo", {half}),
     ):
         found = await retrieve(toolbox, prompt, unasked=Unasked())
-        assert {each.item.id for each in found.memories} & {quoted, named} == called, prompt
+        assert {each.item.id for each in found.memories} & {quoted, named, half} == called, prompt
 
 
 DO = ("Run the migrations before the tests", "1. Run the migrations before the tests in the shop.")

@@ -31,8 +31,8 @@ MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 MOST = 3
 """So many memories stand beside one call."""
 
-LISTED = 30
-"""So many memories at most a session's start lists: some 400 tokens."""
+SUREST, MOST_LISTED = 200, 30
+"""Among so many of the surest memories a session's start looks; and so many it lists: some 400 tokens."""
 
 LOOKED_AT = 20
 """So many memories that something calls for are looked at."""
@@ -47,17 +47,18 @@ _FAILURE = (
 async def at_start(toolbox: Toolbox, elsewhere: Container[str]) -> list[MemoryItem]:
     """Return the surest memories that a session's start lists, the user's words first, but for those `elsewhere`.
 
-    Another bank's are not among them, nor what repeats what was shown; of what only an agent vouches for it is said
-    when it matters, and never what it says. Raises `StorageError`.
+    Another bank's are not among them, nor what repeats what was shown or was brought as the user's word; of what only
+    an agent vouches for it is said when it matters, and never what it says. Raises `StorageError`.
     """
-    surest = await toolbox.store.surest_memories(toolbox.scope, LISTED)
-    return [each for each in surest if each.id not in elsewhere and _is_listed(each)]
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][:MOST_LISTED]
+    return await still_applying(toolbox, listed)
 
 
 def _is_listed(item: MemoryItem) -> bool:
-    source = item.provenance
-    is_own = source.imported_from is None and not source.repeats_shown
-    return source.priority > 0 or (is_own and bool(item.description or rests_on_evidence(item)))
+    source, is_evident = item.provenance, rests_on_evidence(item)
+    is_agents = source.imported_from is None and source.heard_in is None and not source.repeats_shown
+    return source.priority > 0 or is_evident or (is_agents and bool(item.description))
 
 
 class Around(NamedTuple):

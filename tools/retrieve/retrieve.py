@@ -275,8 +275,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     fitting = await prefer_verified(
         toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth
     )
-    rest = () if unasked else _unlikely(scored, {each.item.id for each in fitting}, wanted)
-    agreeing = await without_contradictions(toolbox, [*fitting, *rest])
+    agreeing = await without_contradictions(toolbox, fitting)
+    if unasked is None and len(agreeing) < wanted:
+        rest = _unlikely(scored, {each.item.id for each in fitting}, wanted - len(agreeing))
+        agreeing = await without_contradictions(toolbox, [*fitting, *rest])
     counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
     memories = [

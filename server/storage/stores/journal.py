@@ -38,12 +38,17 @@ class Journal(Engine):
         rows = _SQL.named(connection, "get_session", scope, session_id)
         return made(HostSession, rows[0], scope=scope) if rows else None
 
-    async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
-        """Return the memories that tasks of a host's session were shown since its context was last cleared."""
+    async def shown_in(
+        self, scope: Scope, session_id: str, task_ids: Sequence[str], kind: str = INJECTED
+    ) -> frozenset[str]:
+        """Return the memories that tasks of a host's session were shown since its context was last cleared.
+
+        With `LISTED` those whose moments were: the session's own id stands for its tasks'.
+        """
         # Taken before the look at the database: what is written meanwhile is in both rather than in neither.
         waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
         unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
-        known = {"injected": INJECTED, "cleared": CLEARED, "session_id": session_id, "tasks": task_ids}
+        known = {"injected": kind, "cleared": CLEARED, "session_id": session_id, "tasks": task_ids}
 
         def written(connection: Connection) -> set[str]:
             found = _SQL.column(connection, "shown_in", **known, scope_id=scope)
