@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, Rule, Table
+from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, VALUES, Rule, Table
 
 _FRAGMENT = re.compile(r"\{([a-z_]+)\}")
 _LINE_BREAK = re.compile(r"\n\s*")
@@ -93,7 +93,7 @@ def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
                 for prefix in row.prefixes:
                     # A pattern that begins with its literal is found many times faster than one that looks behind.
                     literal = re.escape(prefix)
-                    pattern = rf"{literal}(?<![A-Za-z0-9_-]{literal}){row.then}{{end}}"
+                    pattern = rf"{literal}(?<![A-Za-zÀ-ɏ0-9_-]{literal}){row.then}{{end}}"
                     yield Rule(name, section, kind, (prefix,), whole(pattern), prefix)
 
 
@@ -105,8 +105,8 @@ def as_json(table: Table) -> str:
 
 
 def main() -> None:
-    """Write all three files."""
-    for path in (SECRETS, SCREENING, GENERAL):
+    """Write all files."""
+    for path in (SECRETS, VALUES, SCREENING, GENERAL):
         path.write_text(as_json(read(path.with_suffix(".toml"))), "utf-8")
 
 

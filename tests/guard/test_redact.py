@@ -1,5 +1,6 @@
 """Secrets and personal data go, what only looks like them stays."""
 
+import json
 import random
 import time
 from collections.abc import Callable
@@ -9,10 +10,13 @@ from harmless_lines import FIXED, random_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import FULL, grows_by, is_in_time
+from pydantic import JsonValue
 from secret_lines import VENDORS, WORD, after, context_lines, pem, run, vendor_lines
 
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.redact import Redacted, is_card_number, is_iban, redact
+from swarm_memory.tools.guard.redact import Redacted, archivable, is_card_number, is_iban, redact, redact_fields
 from swarm_memory.tools.guard.rules import SECRETS, table
 
 SEED = 20_240
@@ -129,7 +133,7 @@ def test_a_text_about_a_password_stays(line: str) -> None:
     "secret",
     [
         "AKIA" + "X" * 16,
-        "AKIA" + "IOSFODNN7" + "EXAMPLE",
+        "AKIA" + "IOSFODNN7" + "ZXAMPLE",
         "sk-ant-api03-" + "A" * 95,
         "sk-ant-api03-" + "A" * 20,
         after("<WORD 20>/<WORD 10>+<WORD 8>")(random.Random(SEED)),
@@ -140,6 +144,59 @@ def test_a_text_about_a_password_stays(line: str) -> None:
 )
 def test_a_key_goes_whatever_stands_beside_it_and_however_it_repeats_itself(secret: str, frame: str) -> None:
     assert redact(frame.format(secret)).text == frame.format(redact(secret).text) != frame.format(secret)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("line", ['{{"password": "{}"}}', "api_key = '{}'", 'TOKEN="{}" make', "a\tb\npassword:\t{}"])
+def test_a_secret_goes_however_often_its_text_is_quoted_in_another(line: str, depth: int) -> None:
+    for secret in (run(WORD, 14)(random.Random(SEED)), run(WORD, 22)(random.Random(SEED)) + "=="):
+        text = line.format(secret)
+        for _ in range(depth):
+            text = json.dumps({"text": text})
+        redacted = redact(text).text
+        assert secret not in redacted
+        for _ in range(depth):
+            redacted = json.loads(redacted)["text"]
+        assert "[secret:" in redacted
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"env": {"DB_PASSWORD": "Zq81xyPw"}}, {"env": {"DB_PASSWORD": "[secret:password]"}}),
+        ([{"name": "API_KEY", "value": "Zq81xyPw7LmQ2r"}], [{"name": "API_KEY", "value": "[secret:assigned]"}]),
+        ({"passwords": ["Zq81xyPw", "Lm42kkTz"]}, {"passwords": ["[secret:password]"] * 2}),
+        ({"password": "Zq\"81'xyPw"}, {"password": "[secret:password]"}),
+        ({"password": "[secret:password]", "n": 7}, {"password": "[secret:password]", "n": 7}),
+        ({"file": "a.py", "password": "changeme", "token": "${TOKEN}"},) * 2,
+    ],
+)
+def test_a_secret_is_known_by_the_name_of_its_field(value: JsonValue, expected: JsonValue) -> None:
+    assert redact_fields(value) == expected
+    step = Step(id="1", kind="tool_call", role="assistant", tool_name="x", tool_input={"given": value}, call_id="c")
+    (kept,) = archivable(Trajectory(task_id="t", task="t", steps=(step,), source="claude_code"), Settings()).steps
+    assert kept.tool_input == {"given": expected}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "<your-key>",
+            "xxxxxxxxxxxxxxxx",
+            "changeme",
+            "${TOKEN}",
+            "{{ token }}",
+            "my-secret-token",
+            "put_your_key_here",
+        ),
+        *("AKIA" + "IOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "ghp_" + "x" * 36, "00000000-0000-0000"),
+    ],
+)
+@pytest.mark.parametrize("frame", ["API_KEY={}", 'password: "{}"', '{{"secret": "{}"}}', "Authorization: Bearer {}"])
+def test_a_placeholder_and_a_published_example_stay(frame: str, value: str) -> None:
+    line = frame.format(value)
+    assert redact(line) == Redacted(line, {})
 
 
 def test_headers_and_keys_of_the_web_lose_what_is_secret_in_them() -> None:

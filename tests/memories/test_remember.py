@@ -62,6 +62,14 @@ async def test_it_comes_before_what_was_distilled_and_is_shown_as_the_users(tool
     assert (said.tags, said.confidence, said.provenance.distiller) == (("convention",), 1.0, "user")
 
 
+async def test_no_title_is_cut_within_a_secret(toolbox: Toolbox) -> None:
+    password = "Zq81xyPw" * 4
+    for length in range(60, 100):
+        text = f"{'go on ' * length}"[:length] + f" postgres://app:{password}@db:5432/shop"
+        item = (await remember(toolbox, text)).item
+        assert password[:6] not in item.title + item.content
+
+
 async def test_a_memory_that_only_says_so_is_not_shown_as_the_users(toolbox: Toolbox, add: Add) -> None:
     await add("The user said: install packages with npm", "1. Install packages with npm install.")
     found = await retrieve(toolbox, "install packages with npm")

@@ -3,23 +3,25 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
-from swarm_memory.tools.guard.secrets import find_secrets
+from swarm_memory.tools.guard.secrets import find_secrets, shape
 from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:  # the form of all settings takes long to make, and a server answers before it reads them
+    from pydantic import JsonValue
+
     from swarm_memory.schema.settings import PersonalData, Settings
 
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
+_MAX_TASK_CHARS, _MAX_NAME_CHARS, _LONGEST_FIELD = 20_000, 200, 4000
 _MOST_PASSES = 4
 """Of texts in which something is found; hardly one needs a third."""
-_MAX_TASK_CHARS, _MAX_NAME_CHARS = 20_000, 200
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
 _BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
@@ -68,20 +70,36 @@ def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 
 
+def redact_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
+    """Replace the texts of a JSON value that are secrets by the names of their fields, as in `{"password": "…"}`.
+
+    A field `value` has the name that stands beside it: `{"name": "PASSWORD", "value": "…"}`. What is nested more than
+    `depth` times is left as it is. Doing it twice changes nothing.
+    """
+    if isinstance(value, str):
+        quote = next((each for each in "\"'`" if each not in value), None)
+        if quote is None or not name or len(value) > _LONGEST_FIELD:
+            return value
+        given, start = f"{name}={quote}{value}{quote}", len(name) + 2
+        return _replaced(given, (span for span in find_secrets(given) if span.start >= start), Counter())[start:-1]
+    if depth <= 0 or not isinstance(value, Mapping | list):
+        return value
+    if isinstance(value, list):
+        return [redact_fields(part, name, depth - 1) for part in value]
+    own = next((part for key in ("name", "key") if isinstance(part := value.get(key), str)), name)
+    return {key: redact_fields(part, own if key == "value" else key, depth - 1) for key, part in value.items()}
+
+
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans in order; those that overlap become one, named by the one that was found first."""
-    ordered = sorted(enumerate(spans), key=lambda each: each[1].start)
-    if not ordered:
-        return
-    rank, current = ordered[0]
-    for number, span in ordered[1:]:
-        if span.start >= current.end:
-            yield current
-            rank, current = number, span
-            continue
-        first = span if number < rank else current
-        rank, current = min(rank, number), first._replace(start=current.start, end=max(current.end, span.end))
-    yield current
+    merged: list[tuple[int, Span]] = []
+    for rank, span in sorted(enumerate(spans), key=lambda each: each[1].start):
+        if merged and span.start < merged[-1][1].end:
+            before, last = merged.pop()
+            named = last if before < rank else span
+            rank, span = min(before, rank), named._replace(start=last.start, end=max(last.end, span.end))
+        merged.append((rank, span))
+    return (span for _, span in merged)
 
 
 def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
@@ -101,13 +119,10 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     def bounded(text: str, limit: int = MAX_STEP_CHARS) -> str:
         return clean(redacted(text), limit)
 
-    def name(text: str) -> str:
-        return bounded(text, _MAX_NAME_CHARS)
+    def given(step: Step) -> "JsonValue":
+        return redact_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
 
-    steps = [
-        step.model_copy(update={"text": bounded(step.text), "tool_input": with_texts(step.tool_input, bounded, name)})
-        for step in kept
-    ]
+    steps = [step.model_copy(update={"text": bounded(step.text), "tool_input": given(step)}) for step in kept]
     task = bounded(trajectory.task, _MAX_TASK_CHARS)
     dropped += trajectory.dropped_steps
     return trajectory.model_copy(update={"task": task, "steps": tuple(steps), "dropped_steps": dropped})
@@ -149,23 +164,13 @@ def _checked(rule: Rule, text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(*match.span("number" if "number" in pattern.groupindex else 0), mark, rule.name)
 
 
-_CARD = re.compile(
-    r"3[47]\d{13}|3(?:[689]\d|0[0-5])\d{11}|4\d{12}(?:\d{3})?|(?:35|5[0-8]|6[023457])\d{14}"
-    r"|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"
-)
-"""The prefixes and lengths of issuers."""
-
-
 def is_card_number(text: str) -> bool:
     """Whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
     digits = re.sub(r"\D", "", text)
-    if not _CARD.fullmatch(digits):
+    if not shape("card").fullmatch(digits):
         return False
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
+    doubled = (divmod(int(digit) * (1 + place % 2), 10) for place, digit in enumerate(reversed(digits)))
+    return sum(map(sum, doubled)) % 10 == 0
 
 
 def is_iban(text: str) -> bool:
@@ -185,10 +190,8 @@ def _is_email(text: str, match: re.Match[str]) -> bool:
 
 def _is_phone(text: str, match: re.Match[str]) -> bool:
     """Leave out sums, lines of a diff and other numbers with a plus."""
-    digits = sum(each.isdigit() for each in match[0])
     at_line_start = match.start() == 0 or text[match.start() - 1] == "\n"
-    is_bare = match[0][1:].isdigit()
-    return 9 <= digits <= 15 and not (is_bare and at_line_start)
+    return 9 <= sum(map(str.isdigit, match[0])) <= 15 and not (at_line_start and match[0][1:].isdigit())
 
 
 _IS_PERSONAL: Mapping[str, Callable[[str, re.Match[str]], bool]] = {

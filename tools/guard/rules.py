@@ -19,8 +19,8 @@ MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place
 
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
-GENERAL = _DATA / "general.json"
-"""What holds for one machine or day."""
+VALUES, GENERAL = _DATA / "values.json", _DATA / "general.json"
+"""What values look like, and how they are given to a name; what holds for one machine or day."""
 
 
 class Rule(NamedTuple):

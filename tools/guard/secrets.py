@@ -4,18 +4,14 @@ token is …") whose value is one and does not stand for one, as words, variable
 
 import re
 import string
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate, chain
+from functools import cache
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from swarm_memory.tools.guard.rules import MARK, SECRETS, Rule, Span, any_in, compiled, table
-from swarm_memory.tools.text.cleaning import lazy
+from swarm_memory.tools.guard.rules import MARK, SECRETS, VALUES, Rule, Span, any_in, compiled, table
 
-_PIECE = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
-_SEPARATOR = lazy(r"[_\-./:]+")
-_UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_HEX = lazy(r"(?:0x)?[0-9a-fA-F]{16,}")
 _LOOKED_AT = 400
 """So many characters show what kind of text a value is."""
 
@@ -23,118 +19,33 @@ _RANDOM_PIECE = 3.3
 """Random letters and digits come in runs of 1.6 to 2.7 of one kind, words in such of four and more."""
 _STRUCTURED_PART = 8
 """The parts of a name with points or hyphens are short; a separator is rare among random characters."""
+_ASCENDING = 0.6
+"""`0123456789abcdef` and the like: no random text follows the alphabet so far."""
 
-_REFERENCE = lazy(
-    r"\$|%[({A-Z]|\{\{|\{[\w.!:\[\]]*\}|<|\*\*|\*{3}|x{4,}|X{4,}|\.{3}|…|#\{|@\{|@[A-Za-z_]{2,40}@"
-    r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
-    r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
-    r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-]?(?:secret|pass|token|api|key)"
-    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn|person|place)",
-    re.IGNORECASE,
-)
-_CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
-_ARGUMENTS = lazy(r"[A-Za-z_][\w.]{0,60}[(\[]")
-_MEMBER = lazy(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
-_PATH = lazy(
-    r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
-)
-_ADDRESS = lazy(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
-_EXAMPLE = lazy(
-    r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
-)
-_NAME = lazy(
-    r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
-    r"|[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$"
-)
-"""A variable of the environment, or what holds a secret by its name."""
-_GROUPED = lazy(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
-"""A licence or recovery key."""
-_SNAKE = lazy(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
-_PATTERN = lazy(
-    r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
-    r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
-)
-_TERM = lazy(
-    r"(?:(?:hmac|aes|des|rsa|sha|md|utf|base|argon|pbkdf|oauth|http|ipv|tls|ssl|x|p|pkcs|ed|win|x86_|arm|python|v)-?\d"
-    r"|\d+[- ]?[a-z]+$|[a-z]+\d?/)",
-    re.IGNORECASE,
-)
-"""What has digits in a sentence and is the name of a thing: `sha256`, `oauth2`, `8-character`."""
-
-_LONGEST_PHRASE = 100
-_NAMED_THING = lazy(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$")
-_BLANK = lazy(r"[ \t]")
-_SIGN = lazy(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
-"""What is in or at a word and no mark of a sentence."""
-_QUANTITY = lazy(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
-_TEXT = lazy(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
-"""What a path, a template, markup, or code between two quotes begins with or holds."""
-
+_LONGEST_PHRASE, _LONG_VALUE, _WITH_BLANKS = 100, 100, 40
 _OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
-_AFTER = lazy(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
-_WORD_OF_NAME = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_NAME_AND_SIGN = lazy(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
-_GIVEN = lazy(
-    r"""(?P<closed>\\?["'`])?[\])]{0,2}(?:\[\])?(?:(?P<tag>>)\s{0,40}
-    |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
-    |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
-     [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
-    |[ \t]{0,3}(?P<weak>[,(])|(?P<apart>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
-     |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
-    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to|has[ ]been)[ \t]{1,3}(?:now[ \t]{1,3})?
-     (?:(?:re)?set[ \t]to[ \t]|changed[ \t]to[ \t])?)
-    |(?P<space>[ \t]{1,8}))
-    [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
-    (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
-    re.VERBOSE,
-)
-"""How a value is given to a name: behind a sign, in a tag, as the field `value`, or as the next word of a sentence."""
-_BARE = lazy(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
-_SAID = lazy(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
-_WIDE = lazy(r"[^\s\"'`]{8,200}")
-_QUOTED = {quote: lazy(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
-_NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
-_LONG_VALUE = 100
-
-_ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
-
-_LONG_WORD = lazy(r"\S{16,}")
-_LONG_ENOUGH = lazy(r"[!-~]{14}")
-"""No vendor's format is shorter, or of other characters."""
-
-_AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")
-
-_PEM_BEGIN = lazy(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_END = lazy(r"-----END [A-Z0-9 ]{1,60}-----")
-_PEM_BODY = lazy(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
-_MAX_PEM_CHARS = 16_000
-"""A private RSA key of 16,384 bits has 13,000."""
 
 _WITH_MIXED = ("context.headers", "context.documents")
 
 
-def is_reference(value: str) -> bool:
-    """Whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
-    return _REFERENCE.match(value) is not None
+@cache
+def shape(name: str) -> re.Pattern[str]:
+    """Return a pattern of `data/values.toml`."""
+    return next(compiled(rule) for rule in table(VALUES).rules if rule.name == name)
 
 
 def is_mixed(secret: str) -> bool:
     """Whether a string is random, and no word: it has a digit, letters of both cases, or one character many times."""
-    return (
-        any(each.isdigit() for each in secret)
-        or (secret.lower() != secret and secret.upper() != secret)
-        or len(set(secret[-12:])) == 1
-        or (len(secret) >= 20 and secret.isalpha() and secret.isupper())
-    )
+    return shape("mixed").match(secret) is not None
 
 
 def is_random(value: str) -> bool:
     """Whether characters are random, and no words, however these are joined: by the mean length of runs of one kind."""
     seen = value[:_LOOKED_AT]
-    if _UUID.fullmatch(seen) or _HEX.fullmatch(seen):
+    if shape("uuid").fullmatch(seen) or shape("hex").fullmatch(seen):
         return any(map(str.isdigit, seen)) and len(set(seen)) > 5
-    parts = [part for part in _SEPARATOR.split(seen) if part]
-    pieces_of = [_PIECE.findall(part) for part in parts]
+    parts = [part for part in shape("separator").split(seen) if part]
+    pieces_of = [shape("piece").findall(part) for part in parts]
     pieces = [piece for each in pieces_of for piece in each]
     if not pieces or len(set(seen)) < 6:
         return False
@@ -146,32 +57,26 @@ def is_random(value: str) -> bool:
 
 def is_call(value: str) -> bool:
     """Whether what stands outside quotes is code that gives a value: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
-    return _ARGUMENTS.match(value) is not None or value.startswith(("(", "[")) or _MEMBER.match(value) is not None
+    return value.startswith(("(", "[")) or any(shape(each).match(value) for each in ("arguments", "member"))
 
 
 def is_password(value: str, *, loud: bool) -> bool:
     """Whether what is given to a password is one. `loud`: it stands where only a literal value can."""
-    if len(value) < 4 or len(set(value)) == 1 or _BLANK.search(value) or _stands_for_one(value):
+    if len(value) < 4 or len(set(value)) == 1 or " " in value or "\t" in value or _stands_for_one(value):
         return False
-    if value.isdigit():
-        return loud or len(value) > 5
-    has_digit = any(map(str.isdigit, value))
-    if loud:
-        joins_words = re.search(r"[_.:/]", value) and _SNAKE.fullmatch(value[:200]) and not is_random(value)
-        return not value.endswith(":") and (has_digit or not joins_words)
-    names_one = value.lower().startswith(("pass", "pw")) or (_is_code(value) and not value.isalnum())
-    has_sign = re.search(r"[^\w.,:;/()\[\]{}-]", value) is not None
-    may_be = len(value) >= 6 and (has_digit or has_sign) and any(map(str.isalpha, value))
-    return may_be and not names_one and not is_call(value)
+    if loud or value.isdigit():
+        return not value.endswith(":") and (loud or len(value) > 5)
+    may_be = len(value) >= 6 and re.search(r"\d|[^\w.,:;/()\[\]{}-]", value) and any(map(str.isalpha, value))
+    return bool(may_be) and not is_call(value)
 
 
 def is_phrase(value: str, *, sure: bool) -> bool:
     """Whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
     words, found = table(SECRETS).words, re.findall(r"[^\W\d_]+", value.lower())
-    is_text = _TEXT.match(value) or not (words["text_words"] | words["placeholders"]).isdisjoint(found)
+    is_text = shape("text").match(value) or not (words["text_words"] | words["placeholders"]).isdisjoint(found)
     if not 6 <= len(value) <= _LONGEST_PHRASE or is_text or _stands_for_one(value):
         return False
-    has_sign = _SIGN.search(value) or re.search(r"\d", _QUANTITY.sub("", value))
+    has_sign = shape("sign").search(value) or re.search(r"\d", shape("quantity").sub("", value))
     return bool(found) if has_sign else sure and len(found) > 1
 
 
@@ -180,7 +85,7 @@ def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
     last = value.rpartition("/")[2]
     if len(value) < 6 or not any(map(str.isalpha, value)) or not is_password(value, loud=False):
         return False
-    if _TERM.match(value) or _NAMED_THING.search(last):
+    if shape("term").match(value) or shape("named-thing").search(last):
         return False
     has_all = re.search(r"\d", last) is not None and last.lower() != last and last.upper() != last
     return has_all or not (of_three_kinds or "/" in value)
@@ -188,31 +93,41 @@ def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
 
 def is_key(value: str, *, sure: bool, loud: bool) -> bool:
     """Whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
-    if len(value) < 8 or _BLANK.search(value) or _stands_for_one(value):
+    if len(value) < 8 or _stands_for_one(value):
         return False
+    if " " in value or "\t" in value:
+        return sure and len(value) >= _WITH_BLANKS and is_random(value.replace(" ", ""))
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
-    if _GROUPED.fullmatch(value) and len({len(part) for part in value.split("-")}) == 1:
-        return sure
     if is_random(value) and len(value) >= (10 if sure else 16):
-        return sure or len(value) >= 32 or not (_UUID.fullmatch(value) or _HEX.fullmatch(value))
-    if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
+        return sure or len(value) >= 32 or not (shape("uuid").fullmatch(value) or shape("hex").fullmatch(value))
+    if not sure or not any(map(str.isdigit, value)) or value.isdigit() or len(set(value)) < 6:
         return False
-    return len(value) >= (10 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
+    return len(value) >= (8 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
+
+
+def is_example(value: str) -> bool:
+    """Whether even what has a vendor's format is none of somebody's: a variable, a placeholder, a published example."""
+    ascending = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value[:_LOOKED_AT]))
+    is_known = value in table(SECRETS).words["examples"] or ascending > _ASCENDING * len(value)
+    return is_known or bool(shape("reference").match(value) or shape("stop").search(value))
 
 
 def _stands_for_one(value: str) -> bool:
     """Whether a value is a variable, a placeholder, a pattern, a path or an example."""
-    if is_reference(value) or value.lower().strip("_-") in table(SECRETS).words["placeholders"]:
+    words, known = re.findall(r"[^\W_]+", value.lower()), table(SECRETS).words
+    placeholders = known["placeholders"] | known["stop_words"]
+    if is_example(value) or not value.strip("0xX*-_.") or placeholders.issuperset(words):
         return True
-    if _PATTERN.search(value) or _NAME.search(value) or _ADDRESS.match(value):
+    if shape("template").search(value) and not (len(value) >= _WITH_BLANKS and is_random(value)):
         return True
-    return (_PATH.match(value) is not None or _EXAMPLE.search(value) is not None) and not is_random(value)
+    return bool(shape("path").match(value) or shape("example").search(value)) and not is_random(value)
 
 
 def _is_code(value: str) -> bool:
     """Whether it is a variable, an attribute or a call, and no value: words without digits in the middle of them."""
-    return _CODE.match(value[:500]) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", value[:500])
+    seen = value[:500]
+    return shape("code").match(seen) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", seen)
 
 
 class _Name(NamedTuple):
@@ -228,6 +143,8 @@ class _Name(NamedTuple):
     is_parameter: bool
     """Whether it is in the query of an address: `?key=`, `&userpass=`."""
     is_for_password: bool
+    is_sure: bool
+    """Whether it is of a secret, whatever its value looks like: not `my_key`, `my_api` or a vendor's name."""
 
 
 def _find_assigned(text: str, lower: str) -> Iterator[Span]:
@@ -238,10 +155,8 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
         position = 0
         for match in compiled(rule).finditer(lower):
             name = _name_at(text, match, rule) if match.start() >= position else None
-            if name is None or not (_is_secrets(name) or _may_be_secrets(name)):
-                continue
-            given = _GIVEN.match(text, name.end)
-            if given is None:
+            given = name and shape("given").match(text, name.end)
+            if name is None or given is None:
                 continue
             start, end = _value_after(text, given)
             # A long value is looked at once, whatever names are in it: the search stays linear.
@@ -252,12 +167,12 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
 
 def is_shown_to_all(text: str, start: int) -> bool:
     """Whether a name before a value says that it is no secret: an id, a hash, something public."""
-    named = _NAME_AND_SIGN.search(text[max(0, start - 80) : start])
+    named = shape("name-and-sign").search(text[max(0, start - 80) : start])
     return named is not None and _is_of_another_thing(_words(named[1]), _words(named[1]))
 
 
 def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD_OF_NAME.findall(name)]
+    return [word.lower() for word in shape("word-of-name").findall(name)]
 
 
 def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
@@ -267,89 +182,81 @@ def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
 
 
 def _name_at(text: str, match: re.Match[str], rule: Rule) -> _Name | None:
-    """Return the whole of the name; None where the word is the beginning of another one, as in `tokenizer`."""
-    before = text[max(0, match.start() - 60) : match.start()]
+    """Return the whole of the name; None where the word begins another one, as in `tokenizer`, or is of no secret."""
+    before, word = text[max(0, match.start() - 60) : match.start()], match[0]
     stem = before[len(before.rstrip(_OF_A_NAME)) :]
-    if match[0] == "key" and before.endswith(" "):
-        word = before[:-1]
-        stem = word[len(word.rstrip(string.ascii_letters)) :] + " "
-    after = _AFTER.match(text, match.end())
+    if word == "key" and before.endswith(" "):
+        stem = before[len(before[:-1].rstrip(string.ascii_letters)) :]
+    after = shape("after").match(text, match.end())
     tail = after[0].rstrip("-.") if after else ""
     end = match.end() + len(tail)
     if tail[:1] in ("s", "S") and not tail[1:2].isalpha():
         tail = tail[1:]
-    last = text[match.end() - 1]
+    last, first = text[match.end() - 1], match.start() - len(stem)
     goes_on = tail[:1].islower() if last.islower() else tail[:1].isalpha() and last.isascii()
-    first = match.start() - len(stem)
-    is_parameter = first > 0 and text[first - 1] in "?&"
-    is_for_password = rule.section == "names.password"
-    return None if goes_on else _Name(stem, match[0], tail, match.start(), end, is_parameter, is_for_password)
-
-
-def _is_secrets(name: _Name) -> bool:
-    """Whether a name is of a secret, whatever its value looks like."""
-    before = _words(name.before)
-    if _is_of_another_thing(before, _words(name.after)) or name.word == "api":
-        return False
-    if name.is_for_password:
-        return len(name.word) > 4 or not name.before[-1:].isalpha() or name.is_parameter
-    if name.word == "key":
+    words, is_parameter = _words(stem), first > 0 and text[first - 1] in "?&"
+    if goes_on or _is_of_another_thing(words, _words(tail)):
+        return None
+    may_be = is_sure = is_for_password = rule.section == "names.password"
+    if is_for_password:
+        is_apart = not stem[-1:].isalpha() or (stem[-1:].islower() and text[match.start()].isupper())
+        may_be = is_sure = len(word) > 4 or is_apart or is_parameter
+    elif word == "key":
         kinds = tuple(table(SECRETS).words["kinds_of_key"])
-        return (before[-1].endswith(kinds) or name.before.isupper()) if before else name.is_parameter
-    return name.word not in ("auth", "sig", "pat", "signature") or not name.before[-1:].islower()
-
-
-def _may_be_secrets(name: _Name) -> bool:
-    """Whether a name may be of a secret, if its value looks like one: `my_key`, `my_api`."""
-    before, after = _words(name.before), _words(name.after)
-    if not before or _is_of_another_thing(before, after):
-        return False
-    return (name.word == "key" and not name.before.endswith(" ")) or (name.word == "api" and not after)
+        is_sure = (words[-1].endswith(kinds) or stem.isupper()) if words else is_parameter
+        may_be = bool(words) and not stem.endswith(" ")
+    elif word == "api":
+        may_be = bool(words) and not _words(tail)
+    elif rule.section == "names.vendor":
+        may_be = True
+    else:
+        is_sure = word not in ("auth", "sig", "pat", "signature") or not stem[-1:].islower()
+    name = _Name(stem, word, tail, match.start(), end, is_parameter, is_for_password, is_sure)
+    return name if is_sure or may_be else None
 
 
 def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
     """Return where the value starts and ends."""
-    start = given.end()
-    quote = given["quote"]
-    if quote:
-        value = _QUOTED[quote[-1]].match(text, start)
-        end = value.end() if value else start
-        if value and text[end : end + 1] == quote[-1]:
-            return start, end - (1 if quote[0] == "\\" and text[end - 1] == "\\" else 0)
-    value = (_SAID if given["said"] else _BARE).match(text, start)
-    if value is None:
-        wide = None if given["tag"] else _WIDE.match(text, start)
-        is_value = wide is not None and not is_call(wide[0]) and is_random(wide[0])
-        return (start, wide.end()) if wide and is_value else (start, start)
-    return start, start + len(value[0].rstrip(".:"))
+    default = shape("default").match(text, given.end())
+    start = default.end() if default else given.end()
+    quoted = shape("quoted").match(text, start - 1) if given["quote"] and not default else None
+    if quoted:
+        return quoted.span(2)
+    value = shape("said" if given["said"] else "bare").match(text, start)
+    if value is not None:
+        return start, start + len(value[0].rstrip(".:"))
+    wide = None if given["tag"] else shape("wide").match(text, start)
+    is_value = wide is not None and not is_call(wide[0]) and is_random(wide[0])
+    return (start, wide.end()) if wide and is_value else (start, start)
 
 
 def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, int]) -> bool:
     """Whether a value of a name is a secret, by how it is given to it and by what it looks like."""
-    shown, end, is_sure = text[value[0] : value[1]], value[1], _is_secrets(name)
+    shown, end, weak = text[value[0] : value[1]], value[1], given["weak"]
+    if shown.lower() in f"{name.before}{name.word}{name.after}".lower():
+        return False
     is_quoted, is_flag = given["quote"] is not None, name.before.startswith("--")
-    if (given["space"] is not None and not is_flag) or given["apart"] or given["said"]:  # as the next word of a text
-        if name.after or given["closed"] or not is_sure:
+    if (given["space"] and not is_flag) or given["apart"] or given["said"]:  # as the next word of a text
+        if name.after or given["closed"] or not name.is_sure:
             return False
         if not name.is_for_password:
             return len(shown) >= 12 and is_key(shown, sure=True, loud=False)
-        if is_quoted and given["said"] is not None:
+        if is_quoted and (given["said"] or name.before.isupper()):
             return is_password(shown, loud=True)
         return is_said_password(shown.rstrip("!?)"), of_three_kinds=name.word in ("pass", "pw", "pwd"))
-    is_weak = given["weak"] is not None
-    if given["weak"] == "," and not given["closed"]:
-        return is_sure and not (name.is_for_password or name.after) and is_key(shown, sure=True, loud=False)
-    if is_weak and (name.after or name.word == "pass"):
+    if weak == "," and not given["closed"] and (name.is_for_password or name.after or not name.is_sure):
+        return False
+    if weak and (name.after.strip("_") or name.word == "pass"):
         return False
     if not is_quoted and (text[end : end + 1] in ("(", "[") or is_call(shown)):
         return False
-    loud = not is_weak and (is_quoted or is_flag or _is_loud(text, name, given, end))
+    loud = not weak and (is_quoted or is_flag or _is_loud(text, name, given, end))
     if not name.is_for_password:
-        return is_key(shown, sure=is_sure, loud=loud)
+        return is_key(shown, sure=name.is_sure, loud=loud)
     if " " in shown or "\t" in shown:
         # Not a text on it, as `passwordHelp`, nor a pass over something.
-        may_be = not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
-        return not is_weak and may_be and is_phrase(shown, sure=name.word == "passphrase")
+        may_be = not weak and not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
+        return may_be and is_phrase(shown, sure=name.word == "passphrase")
     return is_password(shown, loud=loud and given["tag"] is None)
 
 
@@ -360,8 +267,7 @@ def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
     line_start = text.rfind("\n", max(0, name.start - 80), name.start) + 1
     before = text[line_start : name.start] if line_start or name.start < 80 else "("
     is_alone = text[end : end + 2].strip(" \r")[:1] in ("", "\n")
-    is_attribute = name.after or name.before.startswith(("self.", "this."))
-    return "=" in (given["sign"] or "") and is_alone and not is_attribute and _NAME_ONLY.match(before) is not None
+    return "=" in (given["sign"] or "") and is_alone and shape("name-only").match(before) is not None
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -369,13 +275,17 @@ def find_secrets(text: str) -> Iterator[Span]:
 
     Spans may overlap; none touches a mark that stands already. Linear in the length of the text.
     """
-    yield from _private_keys(text)
-    # What ends a word where it is shown ends it here: colours of a terminal, line breaks written as \n.
-    if "\\" in text or "\x1b" in text:
-        text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
+    if "PRIVATE KEY" in text:  # with their frame; of one that was cut off what is left of it
+        for match in shape("private-key").finditer(text):
+            yield Span(*match.span(), "[secret:private-key]", "private-key")
+    if "\\" in text or "\x1b" in text:  # every character stays at its place
+        text = shape("break").sub(lambda match: "\n".ljust(len(match[0])), text)
+        text = shape("tab").sub(lambda match: "\t".ljust(len(match[0])), text)
+        text = shape("open-quote").sub(lambda match: " " * len(match[0]), text)
+        text = shape("close-quote").sub(lambda match: match[0][-1].ljust(len(match[0])), text)
     marks = [match.span() for match in MARK.finditer(text)] if "[" in text else []
     lower = text.lower()
-    if len(lower) != len(text):  # every character stays at its place
+    if len(lower) != len(text):
         lower = "".join(each.lower() if each.isascii() else each for each in text)
     for span in chain(_vendors(text), _given(text, lower), _find_assigned(text, lower)):
         place = bisect_right(marks, (span.start, len(text)))
@@ -385,9 +295,9 @@ def find_secrets(text: str) -> Iterator[Span]:
 
 def _vendors(text: str) -> Iterator[Span]:
     """Yield what has a vendor's format; it is searched for in the long words alone, for no secret is short."""
-    words = list(_LONG_WORD.finditer(text))
+    words = list(shape("long-word").finditer(text))
     joined = "\n".join(word[0] for word in words)
-    if not _LONG_ENOUGH.search(joined):
+    if not shape("long-enough").search(joined):
         return
     starts = [0, *accumulate(len(word[0]) + 1 for word in words)]
     for rule in table(SECRETS).sections["vendors"]:
@@ -397,10 +307,12 @@ def _vendors(text: str) -> Iterator[Span]:
             group = 1 if match.re.groups else 0
             word = bisect_right(starts, match.start(group)) - 1
             start = words[word].start() + match.start(group) - starts[word]
+            found, is_known = match[group], rule.section not in ("vendors.unknown", "vendors.prefixed")
+            if not is_mixed(found) or is_example(match[0]):
+                continue
             # Random characters are no secret where a name says that they are an id, a hash or public.
-            is_known = rule.section != "vendors.unknown"
-            if is_mixed(match[group]) and (is_known or (is_random(match[group]) and not is_shown_to_all(text, start))):
-                yield Span(start, start + len(match[group]), f"[secret:{rule.kind}]", rule.name)
+            if is_known or (is_random(found) and not is_shown_to_all(text, start)):
+                yield Span(start, start + len(found), f"[secret:{rule.kind}]", rule.name)
 
 
 def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
@@ -414,28 +326,11 @@ def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
     while at >= 0:
         match = pattern.match(text, at)
         if match is None and is_distinct and not re.match(r"[\w-]", text[at - 1 : at]):
-            after = _AFTER_PREFIX.match(text, at + len(prefix))
+            after = shape("after-prefix").match(text, at + len(prefix))
             match = after if after and is_random(after[0].rstrip(".")) else None
         if match:
             yield match
         at = text.find(prefix, match.end() if match else at + 1)
-
-
-def _private_keys(text: str) -> Iterator[Span]:
-    """Yield private keys with their frame; of one that was cut off what is left of it."""
-    if "PRIVATE KEY" not in text:
-        return
-    ends = [match.end() for match in _PEM_END.finditer(text)]
-    position = 0
-    while match := _PEM_BEGIN.search(text, position):
-        limit = match.end() + _MAX_PEM_CHARS
-        place = bisect_left(ends, match.end())
-        if place < len(ends) and ends[place] <= limit:
-            position = ends[place]
-        else:
-            body = _PEM_BODY.match(text, match.end(), limit)
-            position = body.end() if body else match.end()
-        yield Span(match.start(), position, "[secret:private-key]", "private-key")
 
 
 def _given(text: str, lower: str) -> Iterator[Span]:
@@ -446,5 +341,5 @@ def _given(text: str, lower: str) -> Iterator[Span]:
         for match in compiled(rule).finditer(lower):
             value = text[match.start(1) : match.end(1)]
             is_value = is_mixed(value) if rule.section in _WITH_MIXED else is_password(value, loud=True)
-            if is_value and not is_reference(value):
+            if is_value and not _stands_for_one(value):
                 yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)

@@ -20,6 +20,7 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
 from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, notice_of
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_all_of
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
@@ -214,11 +215,10 @@ async def remember(
     said = without_request(text.strip())
     if len(clean(said).strip()) < _LEAST_CHARS or not any(map(str.isalnum, said)):
         raise InputError("text is empty: give what the user said")
-    given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
+    given = {"title": title_of(redact(said).text), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
     is_users = by_hand or attribution.where == "prompt"
-    everywhere = everywhere and is_users
-    scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
+    scope = toolbox.scope.model_copy(update={"project": GLOBAL_PROJECT} if everywhere and is_users else {})
     if known := await toolbox.store.said(scope, texts["content"]):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     item = _item(toolbox, texts, scope, None if by_hand else attribution, is_users=is_users)

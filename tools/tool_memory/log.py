@@ -22,7 +22,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.redact import kept_text, redact
+from swarm_memory.tools.guard.redact import kept_text, redact, redact_fields
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
@@ -145,7 +145,7 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         scope=scope,
         tool_name=_tool_name(logged),
         input=kept_input(given, settings),
-        output=kept_text(as_text(gave), settings, MAX_CALL_CHARS),
+        output=kept_text(as_text(redact_fields(gave)), settings, MAX_CALL_CHARS),
         success=logged.success,
         time_cost_s=logged.time_cost,
         token_cost=_tokens(sent) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
@@ -166,6 +166,7 @@ def as_text(value: JsonValue) -> str:
 
 def kept_input(value: JsonValue, settings: Settings) -> str:
     """Return arguments as they are stored: of JSON that is too long, long texts are shortened before all of it is."""
+    value = redact_fields(value)
     text = kept_text(as_text(value), settings, MAX_CALL_CHARS)
     if isinstance(value, str) or value is None or len(as_text(value)) <= MAX_CALL_CHARS:
         return text
