@@ -42,13 +42,13 @@ BUDGETS = {
     "server/storage/*.py": 804,  # aim 800
     "server/hooks": 1_025,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
-    "server/cli": 3_033,  # aim 2,800
+    "server/cli": 3_043,  # aim 2,800
     "server/mcp server/operations": 1_660,  # aim 1,400
     "server/http server/access": 623,  # aim 700
     "server/viewer": 1_198,
     "server/chat": 660,  # aim 500
     "server/embedding server/rerank": 761,  # aim 800
-    "server/jobs": 977,  # aim 900
+    "server/jobs": 978,  # aim 900
     "server/sources tools/sources": 3_182,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 3_486,

@@ -357,6 +357,28 @@ def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> 
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["id"] == learned
 
 
+def test_vectors_of_another_embedder_stay_where_one_is_asked_for_once(
+    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
+    assert swarm("bank", "reembed", "--json").json["embedded"] == 1
+    once = swarm("--set", "embedding.provider=static", "bank", "reembed")
+    assert "kept: the vectors of other embedders, because embedding.provider is set by the command line" in once.out
+    again = swarm("bank", "reembed", "--json").json
+    assert (again["embedded"], again["kept"]) == (0, "")
+
+
+def test_vectors_stay_where_the_embedder_is_in_the_place_of_one_that_is_missing(
+    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
+        without.setattr("swarm_memory.server.wiring.find_spec", lambda name: None)  # pyright: ignore
+        done = swarm("bank", "reembed", "--json").json
+    assert (done["dropped"], "onnxruntime is not installed" in done["kept"]) == ([], True)
+    assert swarm("bank", "reembed", "--json").json["embedded"] == 0
+
+
 def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> None:
     refused = swarm("memories", "forget", learned, stdin="n\n")
     assert refused.code == 130
