@@ -33,7 +33,7 @@ BUDGETS = {
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500
     "tools/promote": 592,  # aim 550
     "tools/ports tools/*.py": 990,  # aim 800
-    "schema": 2_302,  # aim 2,000
+    "schema": 2_307,  # aim 2,000
     "server/storage/stores": 3_353,  # aim 3,000
     "server/storage/search": 1_051,
     "server/storage/engine": 1_640,  # aim 1,300
