@@ -33,7 +33,7 @@ BUDGETS = {
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500
     "tools/promote": 592,  # aim 550
     "tools/ports tools/*.py": 990,  # aim 800
-    "schema": 2_307,  # aim 2,000
+    "schema": 2_309,  # aim 2,000
     "server/storage/stores": 3_353,  # aim 3,000
     "server/storage/search": 1_051,
     "server/storage/engine": 1_640,  # aim 1,300
@@ -42,7 +42,7 @@ BUDGETS = {
     "server/storage/*.py": 804,  # aim 800
     "server/hooks": 1_025,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
-    "server/cli": 3_043,  # aim 2,800
+    "server/cli": 3_046,  # aim 2,800
     "server/mcp server/operations": 1_660,  # aim 1,400
     "server/http server/access": 623,  # aim 700
     "server/viewer": 1_198,

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -440,6 +442,20 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     kept = swarm("team", "people", "--json").out
     for secret in (token, renewed, hash_of(token), hash_of(renewed), "eve"):
         assert secret not in audit + kept
+
+
+def test_who_may_come_in_and_has_no_token_is_marked(swarm: Shell, project: Path) -> None:
+    for name in ("ada", "eve", "ole"):
+        swarm("team", "add", name)
+    assert "no token" not in swarm("team", "people").out
+    swarm("team", "people", "ole", "--revoke")
+    with closing(sqlite3.connect(project / ".swarm" / "memory.db")) as bank, bank:
+        bank.execute("UPDATE people SET token_hash = NULL, issuer = 'https://login.example' WHERE name = 'ada'")
+    assert "no token: ada; `swarm-memory team people NAME --new-token` gives one" in swarm("team", "people").out
+    listed = {each["name"]: each["has_token"] for each in swarm("team", "people", "--json").json}
+    assert listed == {"ada": False, "eve": True, "ole": False}
+    swarm("team", "people", "ada", "--new-token")
+    assert "no token" not in swarm("team", "people").out
 
 
 TASK = "Make the answer of the shop right."
