@@ -317,6 +317,14 @@ def test_the_error_says_which_form_is_wanted(given: str, complaint: str, own: Wr
         resolve_settings(tmp_path, environ={})
 
 
+def test_what_personal_data_may_be_is_said_where_it_is_something_else(tmp_path: Path) -> None:
+    wanted = (
+        r"^distill\.redact_pii in environment .*REDACT_PII: .*boolean.* 'names' \(it is 'Names'\); the default is True$"
+    )
+    with pytest.raises(ConfigError, match=wanted):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_DISTILL__REDACT_PII": "Names"})
+
+
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
     own("embedding: {provider: openai, base_url: 'http://127.0.0.1:9', dimensions: 64}")
     assert resolve_settings(tmp_path, environ={}).settings.embedding.provider == "openai"
