@@ -1,9 +1,11 @@
 """Every setting with its default, its range and its meaning, which the viewer shows too."""
 
+from contextlib import suppress
 from typing import Annotated, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic_core import from_json
 
 from swarm_memory.schema.base import Model, Unit
 
@@ -34,11 +36,14 @@ def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("ht
 
 
 def _entries(given: object) -> list[str]:
-    """Return the entries of a list; of a text, as a variable holds it, its lines, or its parts between `;;`."""
-    entries = cast(list[object], given.replace(";;", "\n").splitlines() if isinstance(given, str) else given)
-    if not isinstance(given, str | list | tuple) or not all(isinstance(each, str) for each in entries):
-        raise ValueError('must be a list of texts, such as ["one", "two"]')
-    return [entry for each in entries if (entry := str(each).strip())]
+    """Return the entries of a list, or of a text: JSON where it begins with `[`, else lines, or parts between `;;`."""
+    entries = given
+    if isinstance(given, str):
+        with suppress(ValueError):  # a text is left, which is refused
+            entries = from_json(given) if given.lstrip().startswith("[") else given.replace(";;", "\n").splitlines()
+    if not isinstance(entries, list | tuple) or not all(isinstance(each, str) for each in cast(list[object], entries)):
+        raise ValueError('must be a list of texts, such as ["one", "two"], or one text such as one;;two')
+    return [entry for each in cast(list[str], entries) if (entry := each.strip())]
 
 
 Entries = Annotated[tuple[str, ...], BeforeValidator(_entries)]

@@ -283,10 +283,12 @@ def _providers(value: object, origin: str) -> object:
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
     """Name the key, the place and what it may be; what may hold a secret is not repeated: keys, addresses, lists."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = errors[0]
     key = ".".join(str(part) for part in (section, *first["loc"][:1]) if part)
     value, origin = values.get(key, (None, "the settings"))
-    if inner := first["loc"][1:]:
+    inner = first["loc"][1:]
+    if inner and isinstance(inner[0], int):
         entry, *names = inner
         place = ".".join([f"{key}[{entry}]", *map(str, names)])
         if first["type"] == "extra_forbidden":
@@ -295,7 +297,8 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
     is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
     is_shown = isinstance(value, str | int | float) and not is_secret
     given = f" (it is {str(value)[:80]!r})" if is_shown else ""
-    why = first["msg"].removeprefix("Value error, ")
+    forms = (each["msg"] for each in errors if each["loc"][:1] == first["loc"][:1])
+    why = ", or: ".join(forms).removeprefix("Value error, ")
     return ConfigError(f"{key} in {origin}: {why}{given}; {_default_of(key)}")
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import mmap
+import re
 from typing import Any, NamedTuple, cast
 
 from mcp.types import (
@@ -24,6 +25,9 @@ and ten seconds."""
 _BYTE_COST, _VALUE_COST, _SMALL_COST = 26, 1600, 1024 * 1024
 """Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes; and
 for how few no room is looked for."""
+
+_ID_AT_END = re.compile(rb'(?<!\\)"id"\s*:\s*(-?[0-9]{1,18}|"[ !#-\[\]-~]*")\s*\}\s*\Z')
+"""The one bracket closes the message itself, so that this is no id of something within it."""
 
 MAX_EXACT = 2**53
 """Up to here a number that is written with a point or an exponent is one integer and no other."""
@@ -52,12 +56,13 @@ def read_message(text: bytes) -> Message | Refusal | None:
     """
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MAX_VALUES:
-        return refused(f"it holds more than {MAX_VALUES:,} values")
+        has = f"{values:,} commas and opening brackets ([ and {{), in texts too; {MAX_VALUES:,} are the most"
+        return refused(f"it has {has}; send less at a time", id_of_request(text, text))
     if (cost := _BYTE_COST * len(text) + _VALUE_COST * values) > _SMALL_COST:
         try:  # parsers in native code abort where they get no memory
             mmap.mmap(-1, cost).close()
         except OSError:
-            return refused("there is not enough memory to read it; send less at a time")
+            return refused("there is not enough memory to read it; send less at a time", id_of_request(text, text))
     try:
         try:
             decoded: Any = from_json(text)
@@ -91,6 +96,23 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
             return None
         known = cast(RequestId, given) if is_id else None
         return refused('it needs "jsonrpc": "2.0", a method, and its params as an object', known)
+
+
+def id_of_request(start: bytes, end: bytes) -> RequestId | None:
+    """Return the id of a request that is not read whole, where it stands within the first kilobyte or last of all.
+
+    None: it is not known, or this may be no request: the id of a response is none that the client waits for.
+    """
+    try:
+        head: Any = from_json(start[:1024], allow_partial=True)
+        if not isinstance(head, dict) or "method" not in head:
+            return None
+        members, last = cast(dict[str, Any], head), _ID_AT_END.search(end[-256:])
+        is_whole = "id" in [*members][:-1]  # a number at the end of what is known may go on
+        known: Any = members["id"] if is_whole else None if last is None else from_json(last[1])
+    except ValueError:
+        return None
+    return known if isinstance(known, str | int) and not isinstance(known, bool) else None
 
 
 def refused(reason: str, of: RequestId | None = None, code: int = INVALID_REQUEST) -> Refusal:

@@ -5,12 +5,13 @@ VALUES (:id, :tenant_id, :name, :role, :token_hash, :created_at) ON CONFLICT DO 
 
 -- name: find_person
 -- Who has an id, a token or a name: NULL is nobody's.
-SELECT id, tenant_id, name, role, created_at, revoked_at FROM people
+SELECT id, tenant_id, name, role, created_at, revoked_at, token_hash IS NOT NULL AS has_token FROM people
 WHERE tenant_id = :tenant_id AND (id = :id OR name = :name OR (token_hash = :token_hash AND revoked_at IS NULL));
 
 -- name: list_people
 -- All people of a tenant, by name.
-SELECT id, tenant_id, name, role, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
+SELECT id, tenant_id, name, role, created_at, revoked_at, token_hash IS NOT NULL AS has_token FROM people
+WHERE tenant_id = ? ORDER BY name;
 
 -- name: set_role
 -- Let a person do more, or less.

@@ -34,6 +34,8 @@ class Person(Model):
     role: Role
     created_at: Timestamp
     revoked_at: Timestamp | None = None
+    has_token: bool = True
+    """False: revoked, or known from an identity provider, as in an earlier version; they cannot come in."""
 
 
 class AuditEntry(NamedTuple):

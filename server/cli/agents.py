@@ -120,8 +120,11 @@ def left_alone(agent: InstalledHost, root: Path) -> Iterator[Finding]:
     places = (agent.places(scope, root) for scope in agent.scopes if agent.name == CLAUDE)
     for file in dict.fromkeys(each.hooks for each in places):
         for key, value in object_at(object_of(file), "hooks").items():
-            if not isinstance(value, list):
-                found = f"{key} in {file} is none of its hooks; it is left as it is"
+            if not isinstance(value, list) and key in agent.events.values():
+                found = f"{key} in {file} must be a list of hooks, and is none: `install` stops there"
+                yield Finding(agent.title, "fail", found, "put what it holds into a list ([…]), or take it out")
+            elif not isinstance(value, list):
+                found = f"{key} in {file} is no list, as its hooks are; it is left as it is"
                 instead = INSTEAD.get(key, "who wrote it knows whether it is needed")
                 advice = f"some versions skip the whole file for it: take it out ({instead})"
                 yield Finding(agent.title, "warn", found, advice)

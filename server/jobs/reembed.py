@@ -24,7 +24,9 @@ class Reembedded:
     skipped: int = 0
     """Memories and passages without a text that can be embedded; keywords find them."""
     dropped: tuple[str, ...] = ()
-    """Embedders whose vectors were deleted, where that was asked for."""
+    """Embedders whose vectors were deleted."""
+    kept: str = ""
+    """Why those of others were not."""
 
 
 async def reembed(

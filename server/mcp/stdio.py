@@ -14,7 +14,7 @@ from mcp.server import MCPServer
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCRequest
 
-from swarm_memory.server.jsonrpc import Message, Refusal, read_message, refused
+from swarm_memory.server.jsonrpc import Message, Refusal, id_of_request, read_message, refused
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -24,9 +24,10 @@ def next_message(source: IO[bytes]) -> JSONRPCMessage | Refusal | None:
     """Read the next message, in lines of at most `MAX_MESSAGE_BYTES`; None at the end of the input."""
     while line := source.readline(MAX_MESSAGE_BYTES):
         if len(line) == MAX_MESSAGE_BYTES and not line.endswith(b"\n"):
-            while line and not line.endswith(b"\n"):  # it is read to its end, and nothing of it is kept
+            start = line[:_CHUNK]
+            while line and not line.endswith(b"\n"):  # it is read to its end, and no more of it is kept
                 line = source.readline(_CHUNK)
-            return refused(f"it is larger than {MAX_MESSAGE_BYTES} bytes")
+            return refused(f"it is larger than {MAX_MESSAGE_BYTES} bytes", id_of_request(start, line))
         if line.strip() and (found := read_message(line)) is not None:
             return found.value if isinstance(found, Message) else found
     return None

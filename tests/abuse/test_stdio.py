@@ -62,12 +62,11 @@ def hostile() -> Iterator[bytes]:
 
 
 def unreadable() -> Iterator[bytes]:
-    """Yield what is no JSON to any parser, or would be read into memory whole: no id is known of it."""
+    """Yield what is no JSON to any parser: no id is known of it."""
     yield call(7, '{"query":' + "[" * 10_000 + "]" * 10_000 + "}")
     yield call(7, '{"query":' + '{"a":' * 10_000 + "1" + "}" * 10_000 + "}")
     yield call(7, '{"k":' + "9" * 5000 + "}")
     yield call(7, '{"query":"cut off')
-    yield call(7, '{"query":[' + "[]," * 1_000_000 + "[]]}")
 
 
 def test_every_request_is_answered_whatever_is_in_it(tmp_path: Path) -> None:
@@ -75,6 +74,8 @@ def test_every_request_is_answered_whatever_is_in_it(tmp_path: Path) -> None:
         for line in hostile():
             server.write(line)
             assert server.read()["id"] == 7, line[:200]
+        server.write(call(7, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
+        assert server.read()["id"] == 7
         for line in unreadable():
             server.write(line)
             refused = server.read()
@@ -107,7 +108,7 @@ def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path) -> N
         server.write(call(1, "{}", "memory_status"))
         server.read()
         before = resident(server)
-        server.write(call(2, '{"query":"')[:-4])
+        server.write(call(2, '{"query":"')[:-3])
         for _ in range(100):
             server.write(b"x" * MIB)
         server.write(b'"}}}\n')
@@ -115,7 +116,7 @@ def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path) -> N
         rise = resident(server) - before
         server.write(call(3, "{}", "memory_status"))
         assert server.read()["id"] == 3
-    assert refused["id"] is None
+    assert refused["id"] == 2
     assert "larger than" in refused["error"]["message"] + str(refused["error"].get("data"))
     assert rise <= 2 * MAX_MESSAGE_BYTES
 
@@ -154,7 +155,33 @@ def test_a_text_of_many_commas_is_taken_and_a_message_of_too_many_is_not() -> No
     text = '{"query":"' + "1,2,[3,{" * (MAX_VALUES // 6) + '"}'
     assert isinstance(read_message(call(1, text)), Message)
     assert isinstance(refused := read_message(call(2, '{"query":[' + "[]," * MAX_VALUES + "[]]}")), Refusal)
-    assert "values" in refused.answer.error.message
+    said = "commas and opening brackets ([ and {), in texts too; 500,000 are the most; send less at a time"
+    assert refused.answer.error.message.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "known"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":', "}", 7),
+        ('{"id":"a\\u00e9","jsonrpc":"2.0","method":"m","params":', "}", "aé"),
+        ('{"method":"tools/call","params":', ',"jsonrpc":"2.0","id":7}', 7),
+        ('{"method":"tools/call","params":', ',"jsonrpc":"2.0", "id" : "a-1" } ', "a-1"),
+        ('{"method":"m","params":{"id":1,"a":', '},"jsonrpc":"2.0"}', None),
+        ('{"method":"m","params":{"a":', ',"id":1}}', None),
+        ('{"method":"m","params":', ',"x\\"id":1}', None),
+        ('{"method":"' + "m" * 1003 + '","id":1234,"params":', "}", None),
+        ('{"jsonrpc":"2.0","id":7,"result":', "}", None),
+        ('{"result":', ',"jsonrpc":"2.0","id":7}', None),
+        ('{"jsonrpc":"2.0","id":true,"method":"m","params":', "}", None),
+        ('{"jsonrpc":"2.0","id":null,"method":"m","params":', "}", None),
+        ('[{"jsonrpc":"2.0","id":7,"method":"m","params":', "}]", None),
+    ],
+)
+@pytest.mark.parametrize("many", ['"' + "1,2,3\n" * 400_000 + '"', '"' + "x" * MAX_MESSAGE_BYTES + '"'], ids=len)
+def test_a_request_that_is_too_large_is_refused_by_its_id(start: str, end: str, known: object, many: str) -> None:
+    refused = next_message(io.BytesIO((start + many.replace("\n", "\\n") + end + "\n").encode()))
+    assert isinstance(refused, Refusal)
+    assert refused.answer.id == known
 
 
 @pytest.mark.parametrize("way", ["EOF", "SIGTERM", "SIGINT", "SIGHUP"])

@@ -68,7 +68,21 @@ def test_what_takes_the_place_of_a_documents_hooks_is_said_once_each_time(
         assert done.code == 0, done.err
         assert done.out.count("preTaskHook in") == done.out.count("onSave in") == 1
         assert "the hook UserPromptSubmit that `install` writes shows what fits a task" in done.out
-    assert "preTaskHook" in swarm("doctor").out
+    assert f"preTaskHook in {settings} is no list, as its hooks are; it is left as it is" in swarm("doctor").out
+
+
+def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_it_is_said_what_to_change(
+    swarm: Shell, project: Path, home: Path
+) -> None:
+    settings = project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": {"command": "make"}}}))
+    assert "PreToolUse must be a list" in swarm("install", "--project").err
+    for words in (("doctor",), ("uninstall", "--project")):
+        said = swarm(*words).out
+        assert f"PreToolUse in {settings} must be a list of hooks, and is none: `install` stops there" in said
+        assert "put what it holds into a list ([…]), or take it out" in said
+        assert "left as it is" not in said
 
 
 def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[str, Any]) -> None:

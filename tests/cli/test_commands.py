@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +359,28 @@ def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> 
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["id"] == learned
 
 
+def test_vectors_of_another_embedder_stay_where_one_is_asked_for_once(
+    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
+    assert swarm("bank", "reembed", "--json").json["embedded"] == 1
+    once = swarm("--set", "embedding.provider=static", "bank", "reembed")
+    assert "kept: the vectors of other embedders, because embedding.provider is set by the command line" in once.out
+    again = swarm("bank", "reembed", "--json").json
+    assert (again["embedded"], again["kept"]) == (0, "")
+
+
+def test_vectors_stay_where_the_embedder_is_in_the_place_of_one_that_is_missing(
+    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
+        without.setattr("swarm_memory.server.wiring.find_spec", lambda name: None)  # pyright: ignore
+        done = swarm("bank", "reembed", "--json").json
+    assert (done["dropped"], "onnxruntime is not installed" in done["kept"]) == ([], True)
+    assert swarm("bank", "reembed", "--json").json["embedded"] == 0
+
+
 def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> None:
     refused = swarm("memories", "forget", learned, stdin="n\n")
     assert refused.code == 130
@@ -418,6 +442,20 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     kept = swarm("team", "people", "--json").out
     for secret in (token, renewed, hash_of(token), hash_of(renewed), "eve"):
         assert secret not in audit + kept
+
+
+def test_who_may_come_in_and_has_no_token_is_marked(swarm: Shell, project: Path) -> None:
+    for name in ("ada", "eve", "ole"):
+        swarm("team", "add", name)
+    assert "no token" not in swarm("team", "people").out
+    swarm("team", "people", "ole", "--revoke")
+    with closing(sqlite3.connect(project / ".swarm" / "memory.db")) as bank, bank:
+        bank.execute("UPDATE people SET token_hash = NULL, issuer = 'https://login.example' WHERE name = 'ada'")
+    assert "no token: ada; `swarm-memory team people NAME --new-token` gives one" in swarm("team", "people").out
+    listed = {each["name"]: each["has_token"] for each in swarm("team", "people", "--json").json}
+    assert listed == {"ada": False, "eve": True, "ole": False}
+    swarm("team", "people", "ada", "--new-token")
+    assert "no token" not in swarm("team", "people").out
 
 
 TASK = "Make the answer of the shop right."

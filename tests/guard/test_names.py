@@ -125,6 +125,9 @@ def test_where_nothing_finds_them_every_use_says_what_to_install(project: Path, 
     assert "distill.redact_pii is names, and what finds them is not installed" in refused.err
     assert "pip install presidio-analyzer" in refused.err
     assert "redact_pii" not in swarm("remember", "We use pnpm here.").err
+    examined = swarm("--set", "distill.redact_pii=names", "doctor")
+    assert "settings: distill.redact_pii is names, and what finds them is not installed: pip install" in examined.out
+    assert (examined.code, "SQLite" in examined.out) == (1, False)
 
 
 def test_presidio_alone_is_not_asked_to_download_a_model(

@@ -17,6 +17,7 @@ from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.viewer.viewer import PAGES as VIEWED
 from swarm_memory.tools.memories.transfer import export_memories
 from swarm_memory.tools.team.people import change_role, renew_token, revoke
+from tests.viewer.browsed import browsing
 
 __all__ = ["place", "settings"]
 
@@ -48,8 +49,16 @@ async def test_whom_an_issuer_signed_in_before_comes_in_by_a_token_of_ours(place
         named = "UPDATE people SET token_hash = NULL, issuer = 'https://login.example.org', subject = 'ada-1'"
         await team.toolbox.store.write(lambda connection: connection.execute(named))
         assert (await team.post(token, {})).status_code == 401
+        shown = await _page_of_people(place, settings)
+        assert ("no token" in shown, "swarm-memory team people NAME --new-token" in shown) == (True, True)
         renewed = (await renew_token(team.toolbox, "ada")).token
         assert not (await team.call(renewed, "memory_status"))[0]
+        assert "no token" not in await _page_of_people(place, settings)
+
+
+async def _page_of_people(place: Location, settings: Settings) -> str:
+    async with browsing(place, settings) as browser:
+        return await browser.text("/people")
 
 
 async def test_a_role_counts_from_the_next_request_on(place: Location, settings: Settings) -> None:

@@ -276,11 +276,35 @@ def test_a_list_is_a_list_and_a_text_its_lines(given: str, own: Write, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('["acme/*", "me/notes"]', ("acme/*", "me/notes")),
+        (' ["acme/*;;x"]\n', ("acme/*;;x",)),
+        ("[]", ()),
+        ("acme/*;;me/notes", ("acme/*", "me/notes")),
+    ],
+)
+def test_a_list_may_be_json_in_a_variable(given: str, expected: tuple[str, ...], tmp_path: Path) -> None:
+    environ = {"SWARM_MEMORY_SOURCES__ALLOW_GITHUB": given}
+    assert resolve_settings(tmp_path, environ=environ).settings.sources.allow_github == expected
+
+
+@pytest.mark.parametrize("given", ["[acme/*]", '["acme/*"', "[1]", "[[]]", "[" * 10_000])
+def test_a_variable_that_begins_as_json_and_is_no_list_of_texts_is_refused(given: str, tmp_path: Path) -> None:
+    wanted = r'allow_github in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
+    with pytest.raises(ConfigError, match=wanted):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_SOURCES__ALLOW_GITHUB": given})
+
+
+@pytest.mark.parametrize(
     ("given", "complaint"),
     [
         ("sources: {allow_github: {acme: shop}}", r"sources\.allow_github in .* must be a list of texts"),
         ("sources: {allow_github: [acme/*, 3]}", r"sources\.allow_github in .* must be a list of texts"),
-        ("matts: {allowed_commands: 3}", r"must be a list of texts, such as \[\"one\", \"two\"\] \(it is '3'\)"),
+        (
+            "matts: {allowed_commands: 3}",
+            r"must be a list of texts, such as \[\"one\", \"two\"\], or .*one;;two \(it is '3'\)",
+        ),
         ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
         ("retrieve: {k: [3]}", r"retrieve\.k in .* valid integer"),
         ("storage: {db: [a]}", r"storage\.db in .* valid string"),
@@ -291,6 +315,14 @@ def test_the_error_says_which_form_is_wanted(given: str, complaint: str, own: Wr
     own(given)
     with pytest.raises(ConfigError, match=complaint):
         resolve_settings(tmp_path, environ={})
+
+
+def test_what_personal_data_may_be_is_said_where_it_is_something_else(tmp_path: Path) -> None:
+    wanted = (
+        r"^distill\.redact_pii in environment .*REDACT_PII: .*boolean.* 'names' \(it is 'Names'\); the default is True$"
+    )
+    with pytest.raises(ConfigError, match=wanted):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_DISTILL__REDACT_PII": "Names"})
 
 
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:

@@ -104,11 +104,8 @@ def restore(
 async def _embed(toolbox: "Toolbox") -> "Reembedded":
     from swarm_memory.server.jobs.reembed import reembed as operation
 
-    store, embedder = toolbox.store, toolbox.embedder
     with progress("embedding") as moved:
-        done = await operation(store, embedder, on_progress=lambda count: moved(Progress(done=count)))
-    done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
-    return done
+        return await operation(toolbox.store, toolbox.embedder, on_progress=lambda count: moved(Progress(done=count)))
 
 
 @command(of=bank, show=print_answer)
@@ -118,12 +115,25 @@ async def reembed(
 ) -> "Reembedded":
     """Give every memory a vector of the current embedder, then delete the vectors of others.
 
-    Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
+    They are kept where the current one is not your settings file's: where a variable or --set names it, or onnxruntime
+    is missing. Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
     """
-    toolbox = await site.toolbox()
+    from swarm_memory.server.wiring import without_minilm
+
+    toolbox, resolved = await site.toolbox(), site.settings()
+    store, embedder = toolbox.store, toolbox.embedder
     done = await _embed(toolbox)
+    origins, files = {**resolved.origin, **resolved.gone}, {*map(str, resolved.files)}
+    named = {key for key in origins if key.startswith("embedding.")} - {"embedding.api_key", "embedding.base_url"}
+    passing = [f"{key} is set by the {origins[key]}" for key in sorted(named) if origins[key] not in files]
+    if missing := without_minilm(resolved.settings.embedding):
+        passing.append(missing)
+    if passing:
+        done.kept = f"the vectors of other embedders, because {passing[0]}"
+    else:
+        done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     if indexes:
-        await toolbox.store.reindex()
+        await store.reindex()
     return done
 
 

@@ -23,6 +23,7 @@ from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
 from swarm_memory.server.switch import off_by
 from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
+from swarm_memory.tools.guard.names import check_detector
 from swarm_memory.tools.memories.status import memory_status
 
 REPAIR = "run `swarm-memory doctor --repair`"
@@ -64,7 +65,7 @@ def _repair(invocation: Invocation) -> None:
 def examine(invocation: Invocation) -> list[Finding]:
     """Return the findings, one or more for each part. One that cannot be examined does not stop the others.
 
-    Settings that cannot be read do: every other part rests on them and would only say the same again.
+    Settings that cannot be used do: every other part rests on them and would only say the same again.
     """
     findings = [
         Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}"),
@@ -82,6 +83,7 @@ def examine(invocation: Invocation) -> list[Finding]:
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:
     resolved = invocation.settings()
+    check_detector(resolved.settings.distill.redact_pii)
     files = ", ".join(map(str, resolved.files)) or "no files"
     changed = f"{len(resolved.origin)} changed ({files})" if resolved.origin else "all at their defaults"
     yield Finding("settings", "warn" if resolved.notices else "ok", "; ".join((changed, *resolved.notices)))

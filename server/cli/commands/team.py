@@ -7,7 +7,7 @@ import click
 from pydantic import Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
-from swarm_memory.schema.team.person import Role
+from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
@@ -114,12 +114,15 @@ async def review(
     return await team.decide(proposal_id, Decided(act=act, word=word))
 
 
-def _show_person(found: object) -> None:
+def _show_person(found: "Added | Person | list[object]") -> None:
     """Print a token alone on the output, so that it can be put into a file; what is said of it goes beside."""
     from swarm_memory.tools.team.people import Added
 
     if not isinstance(found, Added):
         print_answer(found)
+        people = [each for each in found if isinstance(each, Person)] if isinstance(found, list) else []
+        if without := [each.name for each in people if not each.has_token and each.revoked_at is None]:
+            say(f"no token: {', '.join(without)}; `swarm-memory team people NAME --new-token` gives one")
         return
     person, token = found
     say(f"{person.name} may come in as {person.role}.", err=True)
