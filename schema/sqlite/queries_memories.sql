@@ -358,10 +358,10 @@ WHERE pattern_fts MATCH :expression AND +rowid IN (SELECT value FROM json_each(:
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; and the state of the index of words, which changes with each write to it.
+-- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; the state of the index of words, which changes with each write to it; and the greatest position.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),
-  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10)
+  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10), (SELECT max(seq) FROM patterns)
 FROM (SELECT 1)
 LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (
