@@ -229,8 +229,7 @@ def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
     if session is None:
         return False
     later = (each.call for each in pending.after if each.seq > kept.seq and each.call.session_id == session)
-    following = next(later, None)
-    until = following.created_at if following else None
+    until = next((following.created_at for following in later), None)
     return any(
         at >= kept.call.created_at and (until is None or at <= until) for at in pending.corrections.get(session, ())
     )

@@ -282,8 +282,7 @@ async def summarize_tool_memory(
             on_progress(len(outcomes), len(memories))
 
     due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
-    skipped = known - {memory.totals.tool_name for memory in due}
-    outcomes |= {name: ToolOutcome(name, "skipped") for name in skipped}
+    outcomes |= {name: ToolOutcome(name, "skipped") for name in known - {memory.totals.tool_name for memory in due}}
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     count = Counter(each.status for each in tools)
