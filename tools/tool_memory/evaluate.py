@@ -141,9 +141,7 @@ async def _evaluate_all(
 
         return await asyncio.to_thread(lambda: [by_evidence(each) for each in pending.calls]), {}, False
     model = toolbox.chat
-    done: list[EvaluatedCall] = []
-    failed: dict[int, str] = {}
-    unreached = 0
+    done, failed, unreached = list[EvaluatedCall](), dict[int, str](), 0
 
     async def one(kept: KeptCall) -> None:
         nonlocal unreached
