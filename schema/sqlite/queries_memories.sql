@@ -21,12 +21,10 @@ UPDATE patterns SET
 WHERE seq = :seq;
 
 -- name: just_written
--- Whether one of the last items has the title, the content and the kind of one that is to be written.
-SELECT 1 FROM patterns AS p NOT INDEXED
+-- Titles and contents of those of the last items that have the scope, the status and the kind of one that is to be written.
+SELECT p.pattern_data ->> 'title', p.pattern_data ->> 'content' FROM patterns AS p NOT INDEXED
 WHERE p.seq > (SELECT max(seq) FROM patterns) - 32 AND p.scope_id = :scope_id AND p.status = :status
-  AND p.outcome = :outcome AND p.standing = :standing
-  AND p.pattern_data ->> 'title' = :pattern_data ->> 'title'
-  AND p.pattern_data ->> 'content' = :pattern_data ->> 'content' LIMIT 1;
+  AND p.outcome = :outcome AND p.standing = :standing;
 
 -- name: find_pattern
 -- Where an item stands, by its id and scope.
