@@ -169,7 +169,7 @@ def rank_tools(
         made = _Past(likeness(weights, words), sum(token in own for token in openings), call.score)
         by_tool.setdefault(call.tool_name, []).append(made)
     ranked = [
-        _experience(tool, found, overall[tool], past.sessions[tool], named=named)
+        _experience(tool, found, overall[tool], past.sessions.get(tool, 0), named=named)  # its calls may have gone
         for tool, found in by_tool.items()
         if tool in overall and any(each.alike >= MIN_FIT or (named and each.alike_words) for each in found)
     ]
