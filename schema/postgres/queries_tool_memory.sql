@@ -80,7 +80,7 @@ WITH words AS MATERIALIZED (
   SELECT w.word, ln(1 + (SELECT count(*) FROM matching) / (1.0 + count(*))) AS weight
   FROM words AS w JOIN matching AS m ON w.word = ANY (m.held) GROUP BY w.word
 )
-SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
+SELECT c.tool_name, e.score, f.tokens
 FROM (
   SELECT m.seq, m.tokens FROM matching AS m JOIN weighed AS w ON w.word = ANY (m.held)
   GROUP BY m.seq, m.tokens, m.held
@@ -92,7 +92,7 @@ WHERE e.score IS NOT NULL AND c.scope_id = :scope_id;
 
 -- name: evaluated_calls
 -- Give the evaluated calls of tools, or of all.
-SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
+SELECT c.tool_name, e.score, f.tokens
 FROM tool_calls AS c
 JOIN tool_call_evaluations AS e ON e.seq = c.seq
 JOIN tool_call_words AS f ON f.seq = c.seq

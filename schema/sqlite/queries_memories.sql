@@ -21,12 +21,10 @@ UPDATE patterns SET
 WHERE seq = :seq;
 
 -- name: just_written
--- Whether one of the last items has the title, the content and the kind of one that is to be written.
-SELECT 1 FROM patterns AS p NOT INDEXED
+-- Titles and contents of those of the last items that have the scope, the status and the kind of one that is to be written.
+SELECT p.pattern_data ->> 'title', p.pattern_data ->> 'content' FROM patterns AS p NOT INDEXED
 WHERE p.seq > (SELECT max(seq) FROM patterns) - 32 AND p.scope_id = :scope_id AND p.status = :status
-  AND p.outcome = :outcome AND p.standing = :standing
-  AND p.pattern_data ->> 'title' = :pattern_data ->> 'title'
-  AND p.pattern_data ->> 'content' = :pattern_data ->> 'content' LIMIT 1;
+  AND p.outcome = :outcome AND p.standing = :standing;
 
 -- name: find_pattern
 -- Where an item stands, by its id and scope.
@@ -358,10 +356,10 @@ WHERE pattern_fts MATCH :expression AND +rowid IN (SELECT value FROM json_each(:
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; and the state of the index of words, which changes with each write to it.
+-- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; the state of the index of words, which changes with each write to it; and the greatest position.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),
-  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10)
+  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10), (SELECT max(seq) FROM patterns)
 FROM (SELECT 1)
 LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (

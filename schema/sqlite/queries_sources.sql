@@ -229,10 +229,10 @@ WHERE passage_fts MATCH :expression
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes; and the state of the index of words, which changes with each write to it.
+-- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes; the state of the index of words, which changes with each write to it; and the greatest position.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'source_vec_', r.id, r.passages, coalesce(m.passages, 0),
-  c.partition IS NOT NULL, (SELECT block FROM passage_fts_data WHERE id = 10)
+  c.partition IS NOT NULL, (SELECT block FROM passage_fts_data WHERE id = 10), (SELECT max(seq) FROM passages)
 FROM (SELECT 1)
 LEFT JOIN source_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (

@@ -162,7 +162,7 @@ SELECT doc FROM tool_call_terms WHERE term = ?;
 
 -- name: similar_calls
 -- Give evaluated calls that share words with a query, the best match first.
-SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
+SELECT c.tool_name, e.score, f.tokens
 FROM (SELECT rowid, tokens FROM tool_call_fts WHERE tool_call_fts MATCH :expression ORDER BY rank LIMIT :limit) AS f
 CROSS JOIN tool_calls AS c ON c.seq = f.rowid
 CROSS JOIN tool_call_evaluations AS e ON e.seq = f.rowid
@@ -170,13 +170,20 @@ WHERE e.score IS NOT NULL AND c.scope_id = :scope_id;
 
 -- name: evaluated_calls
 -- Give the evaluated calls of tools, or of all.
-SELECT c.tool_name, e.score, f.tokens, coalesce(nullif(c.session_id, ''), 'call ' || c.seq) AS session
+SELECT c.tool_name, e.score, f.tokens
 FROM tool_calls AS c
 CROSS JOIN tool_call_evaluations AS e ON e.seq = c.seq
 CROSS JOIN tool_call_fts AS f ON f.rowid = c.seq
 WHERE
   c.scope_id = :scope_id AND e.score IS NOT NULL
   AND (:tools IS NULL OR c.tool_name IN (SELECT value FROM json_each(:tools)));
+
+-- name: sessions_of_tools
+-- Count the sessions in which some tools (a JSON list) have evaluated calls; one without a session is its own.
+SELECT c.tool_name, count(DISTINCT coalesce(nullif(c.session_id, ''), 'call ' || c.seq))
+FROM tool_calls AS c JOIN tool_call_evaluations AS e ON e.seq = c.seq
+WHERE c.scope_id = :scope_id AND e.score IS NOT NULL AND c.tool_name IN (SELECT value FROM json_each(:tools))
+GROUP BY c.tool_name;
 
 -- name: count_kept
 -- Count the calls that the windows of a scope hold.

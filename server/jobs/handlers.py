@@ -166,8 +166,8 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Embed what was stored without a vector; `left`, up to the position `seen`, is refused or another embedder's."""
-    done, seen = await embed_stored(toolbox, report.counts())
-    return {"embedded": done, "left": await not_embedded(toolbox), "seen": seen}
+    done, asked = await embed_stored(toolbox, report.counts())
+    return {"embedded": done, "left": await not_embedded(toolbox), **asked}
 
 
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:

@@ -233,6 +233,8 @@ async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(
             [stored(each) for each in (same, *others, others[1])], NUMBERS.name, once=True
         )
         assert written == [each.id for each in others]
+        again = same.model_copy(update={"title": "LEASE the lane", "content": "\uff26irst."})  # a letter of full width
+        assert await store.add_memories([stored(again)], NUMBERS.name, once=True) == []
         assert await store.add_memories([stored(same)], NUMBERS.name) == [same.id]
 
 

@@ -141,6 +141,23 @@ async def test_the_count_of_a_common_word_is_kept_until_much_of_the_bank_has_cha
     assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
 
 
+async def test_the_count_of_a_common_word_follows_a_bank_that_changes_and_stays_as_large(
+    open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "COMMON", 10)
+
+    def titled(title: str) -> Any:
+        return [stored(made_item(title, content="Nothing else."), NUMBERS) for _ in range(MANY // 2)]
+
+    former, query = titled("Former"), SearchQuery((HERE,), NUMBERS.name, None, ("former", "later"), 10)
+    async with open_bank() as store, open_bank() as other:
+        await store.add_memories(former, NUMBERS.name)
+        assert dict((await store.search(query)).document_frequency) == {"former": MANY // 2, "later": 0}
+        await other.add_memories(titled("Later"), NUMBERS.name)
+        await other.set_status((HERE,), [each.item.id for each in former], "archived", "a test")
+        assert dict((await store.search(query)).document_frequency) == {"former": 0, "later": MANY // 2}
+
+
 async def test_words_are_counted_again_after_another_process_edited_a_memory(open_bank: Any) -> None:
     former = made_item("Retry a locked database")
     edited = former.model_copy(update={"title": "Escape the shell", "content": "1. Quote it"})

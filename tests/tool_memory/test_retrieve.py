@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import Guidelines
+from swarm_memory.schema.tool_memory import Guidelines, ToolMemory
 from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import rank_tools, retrieve_tool_memory, tools_in_use
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
-from swarm_memory.tools.tool_memory.summarize import Counts, summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import Counts, screened, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import bank, call, failed, log_calls
 
@@ -109,6 +109,9 @@ async def test_from_few_calls_or_one_session_no_tool_is_ranked(toolbox: Toolbox,
     found = await retrieve_tool_memory(toolbox, task=WEATHER)
     assert (found.experience, found.unlikely) == ((), ("a",))
     assert "too seldom to say: `a`" in found.markdown
+    assert found.reason is not None
+    assert f"`a` was called too seldom: {len(calls)} of at least 5 evaluated calls, in " in found.reason
+    assert found.reason in found.markdown
     await log_calls(toolbox, [asked("a", WEATHER, True, session_id="s2")])
     await evaluate_tool_calls(toolbox)
     assert [each.tool_name for each in (await retrieve_tool_memory(toolbox, task=WEATHER)).experience] == ["a"]
@@ -148,6 +151,36 @@ async def test_many_calls_are_searched_by_words(open_bank: Any) -> None:
         found = await retrieve_tool_memory(toolbox, task=WEATHER)
     assert found.experience[0].tool_name == "w"
     assert found.experience[0].similar.calls == 5
+
+
+@pytest.mark.parametrize("others", [0, 40], ids=["a small project", "a large one"])
+async def test_a_tool_of_many_sessions_is_ranked_however_many_calls_the_project_has(
+    toolbox: Toolbox, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.storage.stores.tool_memory.SMALL_SCOPE", 30)
+    similar = [asked("a", f"{WEATHER} {number}", True, session_id="s0") for number in range(6)]
+    unlike = [asked("a", f"{HISTORY} {number}", True, session_id=f"s{number}") for number in range(6)]
+    padding = [asked(f"b{number % 3}", f"{HISTORY} {number}", True) for number in range(others)]
+    await log_calls(toolbox, [*similar, *unlike, *padding])
+    await evaluate_tool_calls(toolbox)
+    found = await retrieve_tool_memory(toolbox, task=WEATHER)
+    assert [(each.tool_name, each.sessions) for each in found.experience] == [("a", 6)]
+
+
+async def test_only_what_is_shown_is_screened(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"tool{number}" for number in range(9)]
+    await log_calls(toolbox, [asked(name, HISTORY, True) for name in names for _ in range(5)])
+    await log_calls(toolbox, [asked("weather", f"{WEATHER} {number}", True) for number in range(5)])
+    await summarize_tool_memory(toolbox)
+    looked_at = list[str]()
+
+    def counting(memory: ToolMemory) -> Any:
+        looked_at.append(memory.totals.tool_name)
+        return screened(memory)
+
+    monkeypatch.setattr("swarm_memory.tools.tool_memory.advise.screened", counting)
+    found = await retrieve_tool_memory(toolbox, task=WEATHER)
+    assert [each.tool_name for each in found.experience] == looked_at == ["weather"]
 
 
 async def test_calls_that_left_the_window_are_no_longer_found(open_bank: Any) -> None:
@@ -235,19 +268,19 @@ _PAST = st.lists(
 
 @given(_PAST)
 def test_a_good_similar_call_never_lowers_a_tool_and_a_bad_one_never_raises_its_expected_success(past: Any) -> None:
-    calls = tuple(
-        PastCall(tool, score, " ".join(sorted(tokens)), f"s{at}") for at, (tool, score, tokens) in enumerate(past)
-    )
+    calls = tuple(PastCall(tool, score, " ".join(sorted(tokens))) for tool, score, tokens in past)
     frequency = dict.fromkeys("uvw", 3)
 
-    other = PastCall("a", 1.0, "x", "other")
+    other = PastCall("a", 1.0, "x")
 
     def expected(more: tuple[PastCall, ...]) -> float | None:
-        ranked = rank_tools(["u", "v", "w"], PastCalls((*calls, other, *more), 50, frequency), {"a": Counts(5, 10)})
+        ranked = rank_tools(
+            ["u", "v", "w"], PastCalls((*calls, other, *more), 50, frequency, {"a": 2, "b": 2}), {"a": Counts(5, 10)}
+        )
         return next((each.expected_success for each in ranked if each.tool_name == "a"), None)
 
     before = expected(())
-    good, bad = (expected((PastCall("a", score, "u v w", "last"),)) for score in (1.0, 0.0))
+    good, bad = (expected((PastCall("a", score, "u v w"),)) for score in (1.0, 0.0))
     assert good is not None
     assert bad is not None
     if before is not None:

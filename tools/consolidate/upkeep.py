@@ -13,7 +13,7 @@ from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Related, Withdr
 from swarm_memory.tools.consolidate.pairs import OnProgress
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
 from swarm_memory.tools.ports.records import RETAINED, Aging, Retained, Trials, UpkeepBatch, UpkeepChange, UpkeepWritten
-from swarm_memory.tools.retrieve.embed import queue_embedding
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RETENTION = "retention"
@@ -25,12 +25,16 @@ _BATCH: Mapping[Retained, int] = {"trajectories": 10, "events": 500, "metrics": 
 
 async def queue_retention_when_due(toolbox: Toolbox) -> bool:
     """Queue a removal if something is too old and none waits or runs; return if it is due. Raises `StorageError`."""
-    if not await toolbox.store.retention.expired(toolbox.scope, _limits(toolbox)):
-        return False
-    former = await toolbox.store.find_job(toolbox.scope, RETENTION, RETENTION)
+    if has_old := bool(await toolbox.store.retention.expired(toolbox.scope, _limits(toolbox))):
+        await _queue_once(toolbox, RETENTION, RETENTION)
+    return has_old
+
+
+async def _queue_once(toolbox: Toolbox, kind: str, key: str) -> None:
+    """Queue a job unless the last of its kind and key waits or runs: one that is tried again later is not hurried."""
+    former = await toolbox.store.find_job(toolbox.scope, kind, key)
     if former is None or former.ended_at is not None:
-        await toolbox.queue(RETENTION, RETENTION)
-    return True
+        await toolbox.queue(kind, key)
 
 
 async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str, int]:
@@ -78,17 +82,14 @@ async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) ->
     The removal of what is too old is queued too where something is. Where the embedder has just answered, so is the
     embedding of what was stored while it did not. Raises `StorageError`.
     """
-    store, scope, enough = toolbox.store, toolbox.scope, toolbox.settings.consolidate.run_every_new_items
+    enough = toolbox.settings.consolidate.run_every_new_items
     await queue_retention_when_due(toolbox)
-    pending = await store.pending_upkeep(scope, toolbox.embedder.name, enough)
+    pending = await toolbox.store.pending_upkeep(toolbox.scope, toolbox.embedder.name, enough)
     if embedder_answers and pending.not_embedded:
-        await queue_embedding(toolbox)
-    if pending.new < enough:
-        return False
-    former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)
-    if former is None or former.ended_at is not None:
-        await toolbox.queue(CONSOLIDATE, WHOLE_BANK)
-    return True
+        await _queue_once(toolbox, EMBED, BACKLOG)
+    if is_due := pending.new >= enough:
+        await _queue_once(toolbox, CONSOLIDATE, WHOLE_BANK)
+    return is_due
 
 
 @dataclass(slots=True)
@@ -161,8 +162,7 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     """
     store, scope = toolbox.store, toolbox.scope
     records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}
-    items = await store.upkeep_items_of(scope, toolbox.embedder, list(records))
-    found = [(each, records[each.id]) for each in items]
+    found = [(each, records[each.id]) for each in await store.upkeep_items_of(scope, toolbox.embedder, list(records))]
     trials = Trials(
         frozenset(each.id for each, record in found if record.resting and each.priority <= 0),
         {each.id: record.says for each, record in found if record.is_doubtful and each.priority > 0},

@@ -67,6 +67,8 @@ class Experience(NamedTuple):
     begin_alike: Counts
     """Calls whose request begins with the same two words as the task; where there are none, with the same word."""
     overall: Counts
+    sessions: int
+    """In so many the tool has calls that are evaluated and kept."""
 
 
 class ToolGuidance(NamedTuple):
@@ -97,43 +99,47 @@ async def retrieve_tool_memory(
         raise InputError("name tools, or give a task to find the tool for, or both")
     if task and task.strip():
         return await _for_task(toolbox, clean(task[:MAX_TASK_CHARS]), names)
-    found = await _memories(toolbox, names)
+    found = await _screened(await toolbox.store.tool_memory.memories(toolbox.scope, names))
     memories = [each.model_copy(update={"new_calls": await news_of(toolbox, each)}) for each in found]
     known = {memory.totals.tool_name for memory in memories}
     unknown = tuple(name for name in names or () if name not in known)
-    text = of_tools(memories, unknown, GUIDANCE_TOKENS)
     reason = None if memories else "none of these tools was ever called in this project"
-    return ToolGuidance(text, tuple(memories), unknown, reason)
+    return ToolGuidance(of_tools(memories, unknown, GUIDANCE_TOKENS), tuple(memories), unknown, reason)
 
 
-async def _memories(toolbox: Toolbox, names: Sequence[str] | None) -> list[ToolMemory]:
+async def _screened(found: Sequence[ToolMemory]) -> list[ToolMemory]:
     """Return what is known of tools, without what would not stand as a memory, whichever version summarized it."""
-    found = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     return await asyncio.to_thread(lambda: [each.model_copy(update={"summary": screened(each)}) for each in found])
 
 
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
     tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_tokens(task))
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
-    memories = await _memories(toolbox, names)
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     overall = {memory.totals.tool_name: Counts(memory.totals.good, memory.totals.evaluated) for memory in memories}
-    ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
+    alike = rank_tools(tokens, past, overall, named=names is not None)
+    ranked = [each for each in alike if each.overall.calls >= MIN_CALLS and each.sessions >= MIN_SESSIONS][:MAX_RANKED]
     unknown = tuple(name for name in names or () if name not in overall)
     best = {each.tool_name for each in ranked}
     others = sorted(overall.keys() - best, key=lambda tool: (-overall[tool].rate, tool))[: MAX_RANKED - len(ranked)]
+    kept = best if ranked or names is None else overall
+    shown = await _screened([memory for memory in memories if memory.totals.tool_name in kept])
     if ranked:
-        shown = tuple(memory for memory in memories if memory.totals.tool_name in best)
         text, reason = of_task(ranked, shown, GUIDANCE_TOKENS), None
     else:
-        shown = tuple(memories) if names is not None else ()
-        text = "No experience with tasks like this."
         reason = "no evaluated call of this project was similar to the task"
+        text = "No experience with tasks like this."
+        if alike:
+            n, sessions = alike[0].overall.calls, alike[0].sessions
+            so_far = f"{n} of at least {MIN_CALLS} evaluated calls, in {sessions} of at least {MIN_SESSIONS} sessions"
+            reason = f"{name_of(alike[0].tool_name)} was called too seldom: {so_far}"
+            text = f"Too little experience with tasks like this: {reason}."
         if shown:
             text += f" What is known of these tools otherwise:\n\n{of_tools(shown, unknown, GUIDANCE_TOKENS - 20)}"
     if others:
         listed = "; ".join(f"{name_of(tool)} ({overall[tool]} went well)" for tool in others)
         text += f"\n\nCalled for other things, or too seldom to say: {listed}."
-    return ToolGuidance(text, shown, unknown, reason, tuple(ranked), tuple(others))
+    return ToolGuidance(text, tuple(shown), unknown, reason, tuple(ranked), tuple(others))
 
 
 def rank_tools(
@@ -148,11 +154,11 @@ def rank_tools(
         a = c·r + sum K(s_i)·y_i,   b = c·(1 - r) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
 
     with r the tool's smoothed overall rate and c = 2. Rank is that mean times the reach: the mean likeness of the three
-    nearest fitting calls over 0.5, at most 1. A tool with no call that fits is not ranked, nor one of fewer than five
-    evaluated calls or two sessions. Tools that are `named` can all do the task, so rank is the mean alone, and one with
-    a call that begins as the task does is ranked too. Their r is the rate of the calls that begin with the same two
-    words, beside c calls at the rate of those that begin with the same word, and these beside c at the overall rate:
-    "how many" and "how does" ask for different things, and a word says something where no pair does.
+    nearest fitting calls over 0.5, at most 1. A tool with no call that fits is left out. Tools that are `named` can all
+    do the task, so rank is the mean alone, and one with a call that begins as the task does is ranked too. Their r is
+    the rate of the calls that begin with the same two words, beside c calls at the rate of those that begin with the
+    same word, and these beside c at the overall rate: "how many" and "how does" ask for different things, and a word
+    says something where no pair does.
     """
     openings = [token for token in tokens if token.startswith(OPENING)]
     weights = _idf([token for token in tokens if not token.startswith(OPENING)], past)
@@ -160,14 +166,12 @@ def rank_tools(
     for call in past.calls:
         own = call.tokens.split()
         words = [token for token in own if not token.startswith(OPENING)]
-        made = _Past(likeness(weights, words), sum(token in own for token in openings), call.score, call.session)
+        made = _Past(likeness(weights, words), sum(token in own for token in openings), call.score)
         by_tool.setdefault(call.tool_name, []).append(made)
     ranked = [
-        _experience(tool, found, overall[tool], named=named)
+        _experience(tool, found, overall[tool], past.sessions.get(tool, 0), named=named)  # its calls may have gone
         for tool, found in by_tool.items()
-        if tool in overall and overall[tool].calls >= MIN_CALLS
-        if len({each.session for each in found}) >= MIN_SESSIONS
-        if any(each.alike >= MIN_FIT or (named and each.alike_words) for each in found)
+        if tool in overall and any(each.alike >= MIN_FIT or (named and each.alike_words) for each in found)
     ]
     return sorted(ranked, key=lambda each: (-each.rank, -each.expected_success, each.tool_name))
 
@@ -179,7 +183,6 @@ class _Past(NamedTuple):
     alike_words: int
     """How many of the first two words are the task's: 2 only where both are."""
     score: float
-    session: str
 
 
 def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
@@ -210,7 +213,7 @@ def _idf(tokens: Sequence[str], past: "PastCalls") -> dict[str, float]:
     return {token: seen.get(token, mean) for token in dict.fromkeys(tokens)}
 
 
-def _experience(tool: str, found: Sequence[_Past], overall: Counts, *, named: bool) -> Experience:
+def _experience(tool: str, found: Sequence[_Past], overall: Counts, sessions: int, *, named: bool) -> Experience:
     begin_alike, rate = list[float](), overall.rate
     for words in (1, 2):
         if scores := [each.score for each in found if each.alike_words >= words]:
@@ -230,6 +233,7 @@ def _experience(tool: str, found: Sequence[_Past], overall: Counts, *, named: bo
         similar=Counts(sum(each.score >= 1.0 for each in fitting), len(fitting)),
         begin_alike=Counts(sum(score >= 1.0 for score in begin_alike), len(begin_alike)),
         overall=overall,
+        sessions=sessions,
     )
 
 
@@ -253,8 +257,7 @@ def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget
         lines.append(f"{place}. {name_of(each.tool_name)}: {expected}")
     text = "\n".join(lines)
     for each in ranked[:2]:
-        memory = known.get(each.tool_name)
-        if memory is not None and memory.summary is not None:
+        if (memory := known.get(each.tool_name)) is not None and memory.summary is not None:
             text += f"\n\n{_guidelines(each.tool_name, memory.summary.guidelines)}"
     return _within(text, budget)
 
@@ -351,11 +354,11 @@ class SeenError(NamedTuple):
 
 async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
     """Return every tool that was called, the most used first, or the one named. Raises `NotFoundError` for no such."""
-    memories = await _memories(toolbox, None if name is None else [name])
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
     if name is not None and not memories:
         raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
     used: list[Use] = []
-    for memory in sorted(memories, key=lambda each: -each.totals.calls):
+    for memory in sorted(await _screened(memories), key=lambda each: -each.totals.calls):
         totals, calls = memory.totals, max(memory.totals.calls, 1)
         time_s = totals.time_cost_us / totals.timed / 1e6 if totals.timed else None
         tokens = totals.token_cost / totals.counted if totals.counted else None

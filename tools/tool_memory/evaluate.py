@@ -141,9 +141,7 @@ async def _evaluate_all(
 
         return await asyncio.to_thread(lambda: [by_evidence(each) for each in pending.calls]), {}, False
     model = toolbox.chat
-    done: list[EvaluatedCall] = []
-    failed: dict[int, str] = {}
-    unreached = 0
+    done, failed, unreached = list[EvaluatedCall](), dict[int, str](), 0
 
     async def one(kept: KeptCall) -> None:
         nonlocal unreached
@@ -229,8 +227,7 @@ def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
     if session is None:
         return False
     later = (each.call for each in pending.after if each.seq > kept.seq and each.call.session_id == session)
-    following = next(later, None)
-    until = following.created_at if following else None
+    until = next((following.created_at for following in later), None)
     return any(
         at >= kept.call.created_at and (until is None or at <= until) for at in pending.corrections.get(session, ())
     )

@@ -91,9 +91,8 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     return LogResult(logged=added, known=len(logged) - added, tools=tools)
 
 
-async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
-    """Have what was logged evaluated when it has settled, or after `delay`; what is logged meanwhile goes with it."""
-    after = timedelta(seconds=SETTLE_S) if delay is None else delay
+async def queue_evaluation(toolbox: Toolbox, after: timedelta = timedelta(seconds=SETTLE_S)) -> None:
+    """Have what was logged evaluated when it has settled, or `after` so long; what is logged meanwhile goes with it."""
     await toolbox.queue(EVALUATE, EVALUATE, after=after)
 
 

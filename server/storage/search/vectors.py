@@ -487,10 +487,8 @@ class Search:
             check_vector(query.vector, len(query.vector), query.embedder)
         space, partitions = looked or self._look(connection)
         items = self.index.items = sum(partition.items for partition in partitions)
-        if query.vector is None:
-            return Near(items, 0, None, {})
-        unreachable = items - sum(partition.embedded for partition in partitions)
-        if space is None:
+        unreachable = 0 if query.vector is None else items - sum(partition.embedded for partition in partitions)
+        if query.vector is None or space is None:
             return Near(items, unreachable, None, {})
         vector = QueryVector.of(query.vector, space, self.index)
         coded = {partition.id for partition in partitions if partition.is_coded}
@@ -550,8 +548,8 @@ class Search:
         rows = connection.execute(self.index.statements["searched"], values).fetchall()
         space = None if rows[0][0] is None else Space(*rows[0][:6])
         partitions = [
-            Partition(number, items, embedded, bool(is_coded), state)
-            for *_, number, items, embedded, is_coded, state in rows
+            Partition(number, items, embedded, bool(is_coded), state, newest)
+            for *_, number, items, embedded, is_coded, state, newest in rows
             if items
         ]
         return space, partitions

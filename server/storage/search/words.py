@@ -104,8 +104,8 @@ def says(data: str, text: str) -> bool:
 
 MAX_REMEMBERED = 20_000  # counts of words, in all partitions together
 COMMON, MOVED = 500, 0.01
-"""Counting the words that stand in so many items takes longest: those counts outlast writes, until that share of the
-partition's items came or went. An idf hardly moves by it."""
+"""Counting the words that stand in so many items takes longest: those counts outlast writes, until as many items as
+that share of the partition came, or went, or as many searches found something written: an idf hardly moves by it."""
 
 SIDE_BY_SIDE = 0.1
 """What two words of a query add that stand side by side in an item too, of what both are worth at most."""
@@ -152,6 +152,8 @@ class Partition(NamedTuple):
     is_coded: bool
     state: bytes
     """Of the index of words: the same until something is written to it."""
+    newest: int
+    """The greatest position of any item, also of other partitions: it grows by whatever is added."""
 
 
 class TermCounts:
@@ -159,7 +161,7 @@ class TermCounts:
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
-        self._known: dict[int, tuple[bytes, int, dict[str, int]]] = {}
+        self._known: dict[int, tuple[Partition, int, dict[str, int]]] = {}
 
     def count(
         self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
@@ -168,14 +170,14 @@ class TermCounts:
         is_full = sum(len(each) for *_, each in self._known.values()) > MAX_REMEMBERED
         if is_full or connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
-        state, size, known = self._known.get(partition.id, (b"", 0, dict[str, int]()))
-        if state != partition.state:
-            if abs(partition.items - size) > MOVED * size:
-                size, known = partition.items, {}
+        before, moved, known = self._known.get(partition.id, (partition, 0, dict[str, int]()))
+        if before.state != partition.state:
+            moved += max(1, abs(partition.items - before.items), partition.newest - before.newest)
+            if moved > MOVED * partition.items:
+                moved, known = 0, {}
             known = {token: items for token, items in known.items() if items >= COMMON}
-            self._known[partition.id] = partition.state, size, known
-        others = [token for token in tokens if token not in known]
-        if others:
+        self._known[partition.id] = partition, moved, known
+        if others := [token for token in tokens if token not in known]:
             terms = json.dumps([in_scope(partition.id, token) for token in others], ensure_ascii=False)
             found = dict(connection.execute(statements["term_counts"], (terms,)).fetchall())
             known |= {token: found.get(number, 0) for number, token in enumerate(others)}

@@ -117,7 +117,7 @@ class Memories(Engine):
         expression = words.match_all(find_scope(connection, scope) or 0, tokenize(content.lower()))
         values = {"scope_id": scope, "characters": len(content), "words": expression}
         texts = dict(_SQL.rows(connection, "said_in_as_many_characters", **values))
-        wanted, *others = (normalize("NFKC", text).casefold() for text in (content, *texts.values()))
+        wanted, *others = _folded(content, *texts.values())
         ids = [memory_id for memory_id, text in zip(texts, others, strict=True) if text == wanted]
         same = items_at(connection, (scope,), ids)
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
@@ -202,7 +202,7 @@ class Memories(Engine):
         """Write items with all their indexes in one transaction; return the ids that were new.
 
         Where there are any, `job` is queued with them, unless one of its kind and key is. With `once` none is written
-        that another process stored a moment ago, after whoever writes it looked for it.
+        that another process stored a moment ago, after whoever writes it looked for it: the same in NFKC but for case.
         Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
         none was written.
         """
@@ -250,6 +250,10 @@ def items_at(connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]
     return [item_of(row) for row in _SQL.rows(connection, "get_patterns", ids=ids, scopes=scopes)] if ids else []
 
 
+def _folded(*texts: str) -> list[str]:
+    return [normalize("NFKC", text).casefold() for text in texts]
+
+
 def _place(scope: Scope) -> dict[str, str]:
     return {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
 
@@ -264,26 +268,24 @@ def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
 def add_items(
     connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str, *, once: bool = False
 ) -> list[MemoryItem]:
-    """Write new items with their indexes, and return them: no id that is there, and `once` no text just written."""
+    """Write new items with their indexes, return them: no id that is there, `once` none just written in any case."""
     scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
     now, new = now_text(), list[tuple[int, int, StoredMemory]]()
     for memory in memories:
         scope_id = scopes[memory.item.scope]
         row = pattern_row(memory.item, scope_id, now)
-        if once and _SQL.row(connection, "just_written", **row):
+        just_written = _SQL.rows(connection, "just_written", **row) if once else []
+        if _folded(memory.item.title, memory.item.content) in [_folded(*texts) for texts in just_written]:
             continue
         written = connection.execute(_SQL["add_pattern"], row)
         if written.rowcount:
             new.append((written.lastrowid or 0, scope_id, memory))
     _enter(connection, bank, new, embedder)
-    items = [each.item for _, _, each in new]
-    origins = [item.provenance.model_dump(include={"run_id", "task_id"}, exclude_none=True) for item in items]
-    events_of_new = [
-        event_row(scope_id, CREATED, item.id, origin)
-        for (_, scope_id, _), item, origin in zip(new, items, origins, strict=True)
-    ]
-    connection.executemany(_BANK["add_event"], events_of_new)
-    return items
+    items = [(scope_id, each.item) for _, scope_id, each in new]
+    origins = [item.provenance.model_dump(include={"run_id", "task_id"}, exclude_none=True) for _, item in items]
+    rows = [event_row(at, CREATED, item.id, origin) for (at, item), origin in zip(items, origins, strict=True)]
+    connection.executemany(_BANK["add_event"], rows)
+    return [item for _, item in items]
 
 
 def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, embedder: str, reason: str) -> None:
@@ -385,8 +387,7 @@ def delete_item(connection: Connection, index: Index, found: tuple[int, str, int
 
 def put_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
     """Note what calls for some items, given with their positions."""
-    rows = [(handle, seq) for seq, item in items for handle in handles_of(item)]
-    connection.executemany(_HANDLES["put_handle"], rows)
+    connection.executemany(_HANDLES["put_handle"], [(each, seq) for seq, item in items for each in handles_of(item)])
 
 
 def handles_due(connection: Connection) -> bool:
@@ -412,8 +413,7 @@ def find_patterns(
 
 def count_added(connection: Connection, scope_id: int, added: int, limit: int, at: datetime) -> None:
     """Count what is being added. Raises `QuotaReached` when the day's limit does not hold it: nothing is written."""
-    total = added_on(connection, scope_id, at) + added
-    if total > limit:
+    if (total := added_on(connection, scope_id, at) + added) > limit:
         raise QuotaReached(limit)
     _SQL.run(connection, "put_added", scope_id=scope_id, value=f"{to_text(at)[:10]} {total}")
 

@@ -39,8 +39,6 @@ class PastCall(NamedTuple):
     score: float
     tokens: str
     """Joined by spaces, each once."""
-    session: str
-    """The call itself where its caller named none."""
 
 
 class PastCalls(NamedTuple):
@@ -51,6 +49,8 @@ class PastCalls(NamedTuple):
     """Calls in the windows of the scope."""
     document_frequency: Mapping[str, int]
     """Of each token of the query: in how many calls it stands."""
+    sessions: Mapping[str, int]
+    """In how many sessions each tool of these calls has evaluated ones; one without a session is its own."""
 
 
 class ToolMemoryCounts(NamedTuple):
@@ -186,11 +186,11 @@ class ToolCalls(Part):
         the rarest tokens."""
         scope_id = find_scope(connection, scope)
         if scope_id is None:
-            return PastCalls((), 0, {})
+            return PastCalls((), 0, {}, {})
         (documents,) = _SQL.row(connection, "count_kept", scope_id)
         known = usable(tokens)
-        counts = [_SQL.row(connection, "term_frequency", in_scope(scope_id, token)) or (0,) for token in known]
-        frequency = {token: int(count) for token, (count,) in zip(known, counts, strict=True)}
+        counts = ((_SQL.row(connection, "term_frequency", in_scope(scope_id, token)) or (0,))[0] for token in known)
+        frequency = dict(zip(known, map(int, counts), strict=True))
         if tools is not None or documents <= SMALL_SCOPE:
             rows = _SQL.rows(connection, "evaluated_calls", scope_id=scope_id, tools=tools)
         else:
@@ -198,9 +198,9 @@ class ToolCalls(Part):
             searched = rarest(known, stand)
             values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
             rows = _SQL.rows(connection, "similar_calls", **values) if searched else []
-        prefix = in_scope(scope_id, "")
-        calls = tuple(PastCall(tool, score, words.replace(prefix, ""), by) for tool, score, words, by in rows)
-        return PastCalls(calls, documents, frequency)
+        calls = tuple(PastCall(tool, score, words.replace(in_scope(scope_id, ""), "")) for tool, score, words in rows)
+        values = {"scope_id": scope_id, "tools": list({each.tool_name for each in calls})}
+        return PastCalls(calls, documents, frequency, dict(_SQL.rows(connection, "sessions_of_tools", **values)))
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
         """Delete tools, or all, with every trace; return how many there were."""
