@@ -67,7 +67,8 @@ class Leave:
     start_servers: bool = False
     any_repository: bool = False
     written_before: datetime | None = None
-    """A .mcp.json that was written to after it starts no server: what a pull brought is not run by itself."""
+    """Of what is looked at again by itself: a path that leads elsewhere by now is not read, and a .mcp.json that was
+    written to after it starts no server. What a pull brought is neither shown nor run."""
 
 
 NO_LEAVE = Leave()
@@ -105,6 +106,8 @@ async def index(
         groups = read_servers(path, folder=root, environ=os.environ)
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
+    if leave.written_before is not None and location != asked.path:
+        raise InputError(f"{asked.path} is a link to {location} by now: index that yourself where it is meant")
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
         return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})

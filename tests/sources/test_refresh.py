@@ -139,6 +139,36 @@ async def test_a_link_that_was_put_in_place_of_an_indexed_folder_is_not_followed
     assert "Key" not in await titles(place, "password of the vault")
 
 
+@pytest.mark.parametrize("target", [".env", "docs/old.md"])
+async def test_a_link_that_was_put_in_place_of_an_indexed_file_is_not_followed_within_the_project_either(
+    place: Location, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    (place.root / ".gitignore").write_text(".env\n")
+    (place.root / ".env").write_text("The launch word is xylophone.\n")
+    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
+    await indexed(place, "document", "notes.md")
+    (place.root / "notes.md").unlink()
+    (place.root / "notes.md").symlink_to(place.root / target)
+    result = await started(place, monkeypatch)
+    assert f"notes.md is a link to {target} by now" in result["left"]["document notes.md"]
+    assert await titles(place, "xylophone launch word, or the carrier pigeon") == ["Notes"]
+
+
+async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.root / "server.py").write_text(SERVER)
+    (place.root / "tools.txt").write_text("add_numbers")
+    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
+    (place.root / "docs" / "x.json").write_text(json.dumps(entry))
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry["mcpServers"]["tiny"]}}))
+    await indexed(place, "tool", ".mcp.json")
+    (place.root / "started").unlink()
+    (place.root / ".mcp.json").unlink()
+    (place.root / ".mcp.json").symlink_to(place.root / "docs" / "x.json")
+    result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
+    assert ".mcp.json is a link to docs/x.json by now" in result["left"]["tool .mcp.json"]
+    assert not (place.root / "started").exists()
+
+
 async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_not_written_to_since(
     place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
