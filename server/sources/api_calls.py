@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 import httpx
-from jsonschema import Draft202012Validator, exceptions, validators
+from jsonschema import Draft202012Validator, exceptions
 from pydantic import JsonValue
+from referencing import Registry
 
 from swarm_memory.schema.errors import InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
@@ -29,15 +30,9 @@ TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 1_000_000
 CHARS_IN_TOKEN = 4
 
-_UNCHECKED = ("$ref", "$dynamicRef", "pattern", "patternProperties")
-"""Keywords of a schema that are passed over: a description is anybody's, and these would fetch or compute for long."""
-
-
-def _nothing(*_: object) -> tuple[()]:
-    return ()
-
-
-_Validator: Any = cast(Any, validators).extend(Draft202012Validator, dict.fromkeys(_UNCHECKED, _nothing))
+_UNCHECKED = ("pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
+_NAMED, _VALUES = ("properties", "dependentSchemas", "dependentRequired"), ("enum", "const")
+"""Keywords of a schema below which keys are names, and those that hold values."""
 
 
 class ApiAnswer(NamedTuple):
@@ -146,10 +141,27 @@ def _check(schema: Mapping[str, Any], arguments: Mapping[str, JsonValue]) -> Non
     known = mapping_of(schema.get("properties"))
     if unknown := [name for name in arguments if name not in known]:
         raise InputError(f"it takes no {', '.join(unknown)}: {', '.join(known) or 'nothing'}")
+    checked = _checked(schema)
     try:
-        _Validator.check_schema(schema)
+        Draft202012Validator.check_schema(checked)
     except exceptions.SchemaError as error:
         raise InputError(f"its description holds no JSON schema: {one_line(error.message, 200)}") from None
-    wrong = cast("Any", exceptions).best_match(_Validator(schema).iter_errors(dict(arguments)))
+    validator: Any = Draft202012Validator(checked, registry=Registry())
+    wrong = cast("Any", exceptions).best_match(validator.iter_errors(dict(arguments)))
     if wrong is not None:
         raise InputError(f"{'.'.join(map(str, wrong.absolute_path)) or 'arguments'}: {one_line(wrong.message, 300)}")
+
+
+def _checked(schema: object, are_names: bool = False) -> Any:
+    """Return a schema without `_UNCHECKED` and `$ref`, `$schema` …: a description is anybody's, and these would have
+    the validator fetch what they name, follow another draft, or compute for long. Of `are_names` no key is a keyword.
+    """
+    if isinstance(schema, list):
+        return [_checked(each) for each in list_of(cast(object, schema))]
+    if not isinstance(schema, dict):
+        return schema
+    found = mapping_of(cast(object, schema))
+    if are_names:
+        return {name: _checked(part) for name, part in found.items()}
+    kept = {key: part for key, part in found.items() if key not in _UNCHECKED and not key.startswith("$")}
+    return {key: part if key in _VALUES else _checked(part, key in _NAMED) for key, part in kept.items()}

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Generator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -147,17 +148,49 @@ def test_a_path_leads_to_no_other_host(path: str) -> None:
     assert request.url.path.startswith("/v1/")
 
 
-def test_a_schema_of_a_description_fetches_nothing_and_takes_no_time() -> None:
+def test_a_schema_of_a_description_takes_no_time() -> None:
     schema = {
         "type": "object",
-        "properties": {"q": {"in": "query", "pattern": "^(a+)+$", "$ref": "http://x.example/s"}},
+        "properties": {"q": {"in": "query", "pattern": "^(a+)+$"}, "pattern": {"in": "query", "type": "string"}},
     }
     data: Json = {"method": "GET", "path": "/", "servers": ["https://api.example"], "input_schema": schema}
     operation = Passage(kind="api", group="api.json", position=0, title="x", data=data)
     assert request_of(operation, {"q": "a" * 60 + "!"}, {}).url.query.startswith(b"q=aaa")
+    with pytest.raises(InputError, match="pattern: 3 is not of type 'string'"):
+        request_of(operation, {"pattern": 3}, {})
     wrong = operation.model_copy(update={"data": data | {"input_schema": {"type": "nothing"}}})
     with pytest.raises(InputError, match="holds no JSON schema"):
         request_of(wrong, {}, {})
+
+
+def fetching(url: str) -> dict[str, Json]:
+    """Return schemas that name something to be fetched, each in a way of its own."""
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": url}
+    older = {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": url}
+    return {
+        "$ref": {"$ref": url},
+        "$dynamicRef": {"$dynamicRef": url},
+        "$recursiveRef": older,
+        "$schema": {"allOf": [draft]},
+        "$schema of nobody": {"$schema": url, "$id": url},
+        "unevaluatedProperties": {"unevaluatedProperties": False, "$dynamicRef": url},
+        "unevaluatedItems": {"unevaluatedItems": False, "$dynamicRef": url},
+        "below": {"unevaluatedProperties": False, "anyOf": [{"$dynamicRef": url}, {"unevaluatedProperties": draft}]},
+        "of names": {"additionalProperties": False, "patternProperties": {"^(a+)+$": draft}, "properties": {"y": {}}},
+    }
+
+
+@pytest.mark.parametrize("keyword", fetching(""))
+async def test_checking_arguments_fetches_nothing(toolbox: Toolbox, tmp_path: Path, shop: Shop, keyword: str) -> None:
+    description = json.loads(openapi(shop.url))
+    body = description["paths"]["/items"]["post"]["requestBody"]["content"]["application/json"]
+    body["schema"] = fetching(f"{shop.url}/schema")[keyword]
+    api = await indexed(toolbox, tmp_path, json.dumps(description))
+    for value in ({"x": 1, "y": 1}, [1]) if keyword != "of names" else ({"y": 1},):
+        await api.call("addItem", {"body": value})
+    with pytest.raises(InputError, match="unexpected") if keyword == "of names" else nullcontext():
+        await api.call("addItem", {"body": {"a" * 60 + "!": 1}})
+    assert {asked.path for asked in shop.asked} == {"/items"}
 
 
 async def test_an_answer_is_bounded_and_a_redirection_is_one(
