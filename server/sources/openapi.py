@@ -19,7 +19,7 @@ from swarm_memory.server.sources.tool_lists import (
     text_of,
 )
 
-READER = "openapi-2"
+READER = "openapi-3"
 MAX_BYTES = 20_000_000
 MAX_RESOLVED = 2_000
 """Schemas that are put together for one operation."""
@@ -134,7 +134,9 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(shared.get(method), dict):
                 operation = mapping_of(shared[method])
                 parameters = [*list_of(shared.get("parameters")), *list_of(operation.get("parameters"))]
-                yield _operation(document, method.upper(), path, {**operation, "parameters": parameters})
+                nearest = (list_of(each.get("servers")) for each in (operation, shared, document))
+                said = {"parameters": parameters, "servers": next(filter(None, nearest), [])}
+                yield _operation(document, method.upper(), path, operation | said)
 
 
 def _operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,8 +152,7 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
     api = text_of(mapping_of(document.get("info")).get("title"))
     lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
     data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
-    servers = list_of(operation.get("servers")) or list_of(document.get("servers"))
-    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in servers))):
+    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in operation["servers"]))):
         data["servers"] = [*urls]
     if operation.get("deprecated") is True:
         data["deprecated"] = True

@@ -134,6 +134,20 @@ def test_an_address_that_is_none_is_asked_for(url: str) -> None:
         request_of(operation, {"body": {"name": "lamp"}}, {})
 
 
+async def test_the_nearest_address_is_asked(toolbox: Toolbox, tmp_path: Path, shop: Shop) -> None:
+    description = json.loads(openapi("http://127.0.0.1:1"))
+    description["paths"]["/items"]["servers"] = [{"url": f"{shop.url}/item"}]
+    description["paths"]["/slow"]["servers"] = [{"url": "http://127.0.0.1:1"}]
+    description["paths"]["/slow"]["get"]["servers"] = [{"url": f"{shop.url}/operation"}]
+    api = await indexed(toolbox, tmp_path, json.dumps(description))
+    shop.gate.set()
+    await api.call("addItem", {"body": {"name": "lamp"}})
+    await api.call("GET /slow", {})
+    assert [asked.path for asked in shop.asked] == ["/item/items", "/operation/slow"]
+    with pytest.raises(SourceUnavailable):
+        await api.call("getItem", {"id": "1"})
+
+
 @pytest.mark.parametrize(
     "path", ["@evil.example/x", "//evil.example/x", "https://evil.example/x", "/a/../../x", "/a?b", "\\x"]
 )
