@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 from jsonschema import Draft202012Validator, exceptions
@@ -29,6 +29,9 @@ TIMEOUT_S = 30.0
 """Of one call, from its first byte to its last."""
 MAX_ANSWER_BYTES = 1_000_000
 CHARS_IN_TOKEN = 4
+
+_OURS = ("host", "content-length", "content-type", "transfer-encoding")
+"""Headers that no argument sets: a description may name anything as one."""
 
 _UNCHECKED = ("pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
 _NAMED, _VALUES = ("properties", "dependentSchemas", "dependentRequired"), ("enum", "const")
@@ -49,7 +52,9 @@ class ApiToolbox:
     """The operations of the APIs that are indexed in a project: `await ApiToolbox(toolbox).call(name, arguments)`."""
 
     def __init__(self, toolbox: Toolbox, headers: Mapping[str, str] | None = None, host: str | None = None) -> None:
-        """`headers` go with each call, such as one with a key, to this host alone: a description may name any other."""
+        """`headers` go with each call, such as one with a key, to this host (HOST or HOST:PORT) alone, and over https
+        unless it is this machine: a description may name any other.
+        """
         self._toolbox, self._headers, self._host = toolbox, headers or {}, host
 
     async def call(self, name: str, arguments: Mapping[str, JsonValue]) -> ApiAnswer:
@@ -59,8 +64,8 @@ class ApiToolbox:
         `SourceUnavailable` for no answer within `TIMEOUT_S`.
         """
         request = request_of(await self._found(name), arguments, self._headers)
-        if self._headers and request.url.host != self._host:
-            raise InputError(f"{name} is at {request.url.host}: name this host where headers are to go to it")
+        if self._headers:
+            _check_receiver(name, request.url, self._host)
         read = bytearray()
         try:
             async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
@@ -107,7 +112,7 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
             path = path.replace(f"{{{name}}}", quote(plain, safe=""))
         elif place == "query":
             query[name] = value if isinstance(value, list) else plain
-        elif place == "header":
+        elif place == "header" and name.lower() not in {*_OURS, *map(str.lower, headers)}:
             sent[name] = plain
         elif place == "body":
             body["json"] = value
@@ -121,6 +126,17 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
         return httpx.Request(text_of(operation.data.get("method")), url, headers=sent, **body)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise InputError(f"no request can be made of this: {one_line(str(error), 200)}") from None
+
+
+def _check_receiver(name: str, url: httpx.URL, host: str | None) -> None:
+    """Raise `InputError` where headers would go elsewhere than to `host`, or so that others can read them."""
+    with suppress(ValueError):  # of a host or port that is none
+        wanted, port = urlsplit(f"//{host or ''}"), url.port or (443 if url.scheme == "https" else 80)
+        if wanted.hostname == url.host and wanted.port in (None, port):
+            if url.scheme == "https" or url.host in ("127.0.0.1", "::1", "localhost"):
+                return
+            raise InputError(f"{name} is at {url}, where others could read the headers: they go over https")
+    raise InputError(f"{name} is at {url.netloc.decode()}: name this host where headers are to go to it")
 
 
 def _base_of(operation: Passage) -> httpx.URL:

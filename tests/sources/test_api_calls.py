@@ -134,6 +134,47 @@ def test_an_address_that_is_none_is_asked_for(url: str) -> None:
         request_of(operation, {"body": {"name": "lamp"}}, {})
 
 
+@pytest.mark.parametrize("name", ["Host", "Transfer-Encoding", "content-length", "AUTHORIZATION"])
+async def test_no_argument_sets_a_header_that_is_ours_or_given(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, name: str
+) -> None:
+    description = openapi(shop.url).replace("X-Trace", name)
+    api = await indexed(toolbox, tmp_path, description)
+    with pytest.raises(InputError, match="goes into the header: that cannot be asked"):
+        await api.call("getItem", {"id": "1", name: "7"})
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [("127.0.0.1:{port}", True), ("127.0.0.1:1", False), ("127.0.0.1:x", False), ("[::1", False), ("", False)],
+)
+async def test_a_host_may_be_named_with_its_port(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, host: str, is_it: bool
+) -> None:
+    await indexed(toolbox, tmp_path, openapi(shop.url))
+    api = ApiToolbox(toolbox, {"authorization": "Bearer key"}, host.format(port=shop.url.rpartition(":")[2]))
+    with nullcontext() if is_it else pytest.raises(InputError, match=r"getItem is at 127\.0\.0\.1:"):
+        await api.call("getItem", {"id": "1"})
+    assert len(shop.asked) == is_it
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "complaint"),
+    [
+        ("http://shop.invalid", "shop.invalid", "they go over https"),
+        ("http://127.evil.invalid", "127.evil.invalid", "they go over https"),
+        ("https://shop.invalid:8443", "shop.invalid:443", "name this host"),
+    ],
+)
+async def test_a_key_does_not_travel_in_the_clear_nor_to_another_port(
+    toolbox: Toolbox, tmp_path: Path, url: str, host: str, complaint: str
+) -> None:
+    await indexed(toolbox, tmp_path, openapi(url))
+    with pytest.raises(InputError, match=complaint):
+        await ApiToolbox(toolbox, {"authorization": "Bearer key"}, host).call("getItem", {"id": "1"})
+
+
 async def test_the_nearest_address_is_asked(toolbox: Toolbox, tmp_path: Path, shop: Shop) -> None:
     description = json.loads(openapi("http://127.0.0.1:1"))
     description["paths"]["/items"]["servers"] = [{"url": f"{shop.url}/item"}]
