@@ -58,7 +58,7 @@ class ApiToolbox:
         self._toolbox, self._headers, self._host = toolbox, headers or {}, host
 
     async def call(self, name: str, arguments: Mapping[str, JsonValue]) -> ApiAnswer:
-        """Call the operation of a name: its id, or `GET /path`. A redirection is an answer, and not followed.
+        """Call the operation of a name: its id, or `GET /path` where it has none. No redirection is followed.
 
         Raises `NotFoundError`, `InputError` for arguments that its schema refuses or a description without an address,
         `SourceUnavailable` for no answer within `TIMEOUT_S`.
@@ -106,18 +106,21 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
     query: dict[str, Any] = {}
     sent, body = dict(headers), dict[str, Any]()
     for name, value in arguments.items():
-        place = "body" if name == "body" else text_of(mapping_of(schema["properties"][name]).get("in"))
-        plain = value if isinstance(value, str) else json.dumps(value)
-        if place == "path" and plain not in ("", ".", ".."):  # which would lead to another operation
-            path = path.replace(f"{{{name}}}", quote(plain, safe=""))
-        elif place == "query":
-            query[name] = value if isinstance(value, list) else plain
-        elif place == "header" and name.lower() not in {*_OURS, *map(str.lower, headers)}:
-            sent[name] = plain
-        elif place == "body":
+        place = text_of(mapping_of(schema["properties"][name]).get("in")) or "unknown"
+        parts: list[Any] = list_of(value) if place == "query" and isinstance(value, list) else [value]
+        texts = [each if isinstance(each, str) else json.dumps(each) for each in parts]
+        is_plain = all(isinstance(each, str | int | float) for each in parts)
+        if (place == "body" or place.endswith("+json")) and value is not None:  # for which no body would be sent
             body["json"] = value
+            sent["content-type"] = "application/json" if place == "body" else place
+        elif is_plain and place == "path" and texts[0] not in ("", ".", ".."):  # which would lead to another operation
+            path = path.replace(f"{{{name}}}", quote(texts[0], safe=""))
+        elif is_plain and place == "query":
+            query[name] = texts
+        elif is_plain and place == "header" and name.lower() not in {*_OURS, *map(str.lower, headers)}:
+            sent[name] = texts[0]
         else:
-            raise InputError(f"{name} is {plain!r} and goes into the {place or 'unknown'}: that cannot be asked")
+            raise InputError(f"{name} is {value!r} and goes into the {place}: that cannot be asked")
     base = _base_of(operation)
     if "{" in path or ".." in path.split("/"):
         raise InputError(f"{path} is no path: an argument is missing, or its description is at fault")

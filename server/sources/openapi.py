@@ -30,6 +30,9 @@ API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
+_FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
+"""Of OpenAPI 3.0 they are booleans, which no JSON schema has there, and are left out."""
+_JSON = ("application/json", "*/*", "application/*")
 _SIGNS = ("paths", "endpoints", "parameters")
 WANTED = "OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON, is wanted"
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
@@ -122,7 +125,12 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
             schema = {"type": kind} if kind in _TYPES.values() else {}
             parameters.append({"in": place, **given, "schema": schema})
         operation = {"operationId": name, "description": each.get("description"), "parameters": parameters}
-        paths[f"/{name.lstrip('/')}"] = {text_of(each.get("method")).lower() or "get": operation}
+        methods, method = paths.setdefault(f"/{name.lstrip('/')}", {}), str(each.get("method") or "get").lower()
+        if method not in _METHODS or method in methods:
+            raise InputError(
+                f"{name} cannot be asked by {method.upper()}: it is no method, or another endpoint's there"
+            )
+        methods[method] = operation
     return {"openapi": "3.1.0", "servers": [{"url": document.get("base_url")}], "paths": paths}
 
 
@@ -184,24 +192,31 @@ class _References:
         return {}
 
     def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
-        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`."""
+        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`.
+
+        `in` is where one goes: `path`, `query and header` of two with one name, `body` as JSON, or a media type.
+        """
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
-        for parameter in map(self.resolved, operation["parameters"]):
-            name = text_of(parameter.get("name"))
+        parameters = [self.resolved(each) for each in operation["parameters"]]
+        body = self.resolved(operation.get("requestBody"))
+        if content := mapping_of(body.get("content")):
+            is_json = {each: each.partition(";")[0].lower() in _JSON for each in content}
+            media = next((each for each in content if is_json[each] or each.endswith("+json")), next(iter(content)))
+            about = {"name": "body", "in": "body" if is_json[media] else media, "description": ""}
+            parameters.append(body | about | {"schema": mapping_of(content[media]).get("schema")})
+        for parameter in parameters:
+            name, place = text_of(parameter.get("name")), text_of(parameter.get("in"))
             if not name:
                 continue
+            other = text_of(mapping_of(properties.get(name)).get("in"))
+            if other not in ("", place):
+                place = f"{other} and {place}"
             field = mapping_of(self._whole(parameter.get("schema"), MAX_REF_DEPTH))
-            marks = {"description": text_of(parameter.get("description")), "in": text_of(parameter.get("in"))}
+            marks = {"description": text_of(parameter.get("description")), "in": place}
             properties[name] = field | {key: text for key, text in marks.items() if text}
             if parameter.get("required") is True and name not in required:
                 required.append(name)
-        body = self.resolved(operation.get("requestBody"))
-        content = list(mapping_of(body.get("content")).values())
-        if content:
-            properties["body"] = self._whole(mapping_of(content[0]).get("schema"), MAX_REF_DEPTH)
-            if body.get("required") is True:
-                required.append("body")
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
@@ -215,4 +230,8 @@ class _References:
             return value if isinstance(value, str | int | float | bool | None) else str(value)
         below = depth - 1 if "$ref" in value else depth
         found = self.resolved(cast(object, value))
-        return {str(key): self._whole(part, below, level + 1) for key, part in found.items() if key not in _EXAMPLES}
+        return {
+            str(key): self._whole(part, below, level + 1)
+            for key, part in found.items()
+            if not (key in _EXAMPLES or (key in _FLAGS and isinstance(part, bool)))
+        }

@@ -1,6 +1,7 @@
 """Operations of an API that is indexed, called by name against a local server: what is sent, and what is refused."""
 
 import json
+import re
 import threading
 from collections.abc import Generator
 from contextlib import nullcontext
@@ -132,6 +133,108 @@ def test_an_address_that_is_none_is_asked_for(url: str) -> None:
     (_, operation, _) = parse_api("api.json", openapi(url).encode())
     with pytest.raises(InputError, match="has no address that can be asked"):
         request_of(operation, {"body": {"name": "lamp"}}, {})
+
+
+UNUSUAL: Json = {
+    "openapi": "3.0.3",
+    "paths": {
+        "/items/{id}": {
+            "get": {
+                "operationId": "find",
+                "parameters": [
+                    {"name": "id", "in": "path", "required": True, "schema": {}},
+                    {"name": "page", "in": "query", "schema": {"minimum": 0, "exclusiveMinimum": True}},
+                    {"name": "where", "in": "query", "schema": {}},
+                    {"name": "version", "in": "query", "schema": {"type": "string"}},
+                    {"name": "version", "in": "header", "schema": {"type": "string"}},
+                    {"name": "session", "in": "cookie", "schema": {}},
+                    {"name": "X-List", "in": "header", "schema": {}},
+                ],
+            }
+        },
+        "/form": {
+            "post": {
+                "operationId": "send",
+                "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}},
+            }
+        },
+        "/both": {
+            "post": {
+                "operationId": "sendBoth",
+                "parameters": [{"name": "tag", "in": "query", "schema": {}}],
+                "requestBody": {
+                    "content": {"text/csv": {"schema": {"type": "string"}}, "application/json; charset=utf-8": {}}
+                },
+            },
+        },
+        "/merge": {"post": {"operationId": "merge", "requestBody": {"content": {"application/merge-patch+json": {}}}}},
+        "/named": {
+            "post": {
+                "operationId": "sendNamed",
+                "parameters": [{"name": "body", "in": "query", "schema": {}}],
+                "requestBody": {"content": {"application/json": {}}},
+            }
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaint"),
+    [
+        ("find", {"id": ["a", "b"]}, "goes into the path"),
+        ("find", {"id": None}, "id is None and goes into the path"),
+        ("find", {"id": "1", "where": [{"a": 1}]}, "goes into the query"),
+        ("find", {"id": "1", "where": {"a": 1}}, "goes into the query"),
+        ("find", {"id": "1", "where": None}, "goes into the query"),
+        ("find", {"id": "1", "where": [None]}, "goes into the query"),
+        ("find", {"id": "1", "version": "2"}, "goes into the query and header"),
+        ("find", {"id": "1", "session": "s"}, "goes into the cookie"),
+        ("find", {"id": "1", "X-List": [1]}, "goes into the header"),
+        ("send", {"body": {"a": 1}}, "goes into the application/x-www-form-urlencoded"),
+        ("sendBoth", {"body": None}, "goes into the body"),
+        ("sendNamed", {"body": "x"}, "goes into the query and body"),
+    ],
+)
+async def test_what_would_be_sent_otherwise_than_it_was_meant_is_refused(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, name: str, arguments: Json, complaint: str
+) -> None:
+    api = await indexed(toolbox, tmp_path, json.dumps({**UNUSUAL, "servers": [{"url": shop.url}]}))
+    with pytest.raises(InputError, match=f"{complaint}: that cannot be asked"):
+        await api.call(name, arguments)
+    assert shop.asked == []
+
+
+async def test_what_is_beside_it_is_sent(toolbox: Toolbox, tmp_path: Path, shop: Shop) -> None:
+    api = await indexed(toolbox, tmp_path, json.dumps({**UNUSUAL, "servers": [{"url": shop.url}]}))
+    await api.call("find", {"id": 7, "page": 2, "where": [1.5, True, "x"]})
+    await api.call("sendBoth", {"body": [None, {"a": False}], "tag": []})
+    await api.call("merge", {"body": {"a": None}})
+    await api.call("send", {})
+    assert shop.asked[0].path == "/items/7?page=2&where=1.5&where=true&where=x"
+    assert [(asked.headers.get("content-type"), asked.body) for asked in shop.asked[1:]] == [
+        ("application/json", b'[null,{"a":false}]'),
+        ("application/merge-patch+json", b'{"a":null}'),
+        (None, b""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "fault"),
+    [
+        ({"a": {"parameters": [], "method": "FETCH"}}, "a cannot be asked by FETCH"),
+        ({"a": {"parameters": [], "method": ["GET"]}}, r"a cannot be asked by \['GET'\]"),
+        ({"a": {"parameters": []}, "/a": {"parameters": [], "method": "get"}}, "/a cannot be asked by GET"),
+    ],
+)
+def test_an_endpoint_that_would_be_lost_is_a_fault(swarm: Shell, project: Path, endpoints: Json, fault: str) -> None:
+    (project / "shop.json").write_text(json.dumps({"b": {"parameters": []}, **endpoints}))
+    done = swarm("sources", "index", "--kind", "api", "shop.json", "--json")
+    assert re.search(fault, done.json["faults"][0]["reason"])
+    endpoints["a"]["method"] = "post"
+    (project / "shop.json").write_text(json.dumps(endpoints))
+    done = swarm("sources", "index", "--kind", "api", "shop.json", "--json")
+    assert (done.json["faults"], done.json["passages"]) == ([], len(endpoints))
 
 
 @pytest.mark.parametrize("name", ["Host", "Transfer-Encoding", "content-length", "AUTHORIZATION"])
