@@ -52,9 +52,7 @@ class ApiToolbox:
     """The operations of the APIs that are indexed in a project: `await ApiToolbox(toolbox).call(name, arguments)`."""
 
     def __init__(self, toolbox: Toolbox, headers: Mapping[str, str] | None = None, host: str | None = None) -> None:
-        """`headers` go with each call, such as one with a key, to this host (HOST or HOST:PORT) alone, and over https
-        unless it is this machine: a description may name any other.
-        """
+        """`headers`, such as one with a key, go to `host`, maybe HOST:PORT, alone: a description may name any other."""
         self._toolbox, self._headers, self._host = toolbox, headers or {}, host
 
     async def call(self, name: str, arguments: Mapping[str, JsonValue]) -> ApiAnswer:
@@ -112,7 +110,7 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
         is_plain = all(isinstance(each, str | int | float) for each in parts)
         if (place == "body" or place.endswith("+json")) and value is not None:  # for which no body would be sent
             body["json"] = value
-            sent["content-type"] = "application/json" if place == "body" else place
+            sent.update({} if place == "body" else {"content-type": place})
         elif is_plain and place == "path" and texts[0] not in ("", ".", ".."):  # which would lead to another operation
             path = path.replace(f"{{{name}}}", quote(texts[0], safe=""))
         elif is_plain and place == "query":

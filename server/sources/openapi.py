@@ -116,7 +116,7 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
     `base_url` beside `endpoints` is where they are; without it they can be found and not called.
     """
     paths: dict[str, Any] = {}
-    for name, each in endpoints.items():
+    for name, each in zip(map(str, endpoints), endpoints.values(), strict=True):
         parameters: list[dict[str, Any]] = []
         for given in map(mapping_of, list_of(each["parameters"])):
             kind = text_of(given.get("type")).lower()
@@ -142,8 +142,8 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(shared.get(method), dict):
                 operation = mapping_of(shared[method])
                 parameters = [*list_of(shared.get("parameters")), *list_of(operation.get("parameters"))]
-                nearest = (list_of(each.get("servers")) for each in (operation, shared, document))
-                said = {"parameters": parameters, "servers": next(filter(None, nearest), [])}
+                servers = (list_of(each.get("servers")) for each in (operation, shared, document))
+                said = {"parameters": parameters, "servers": next(filter(None, servers), None)}
                 yield _operation(document, method.upper(), path, operation | said)
 
 
@@ -160,7 +160,7 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
     api = text_of(mapping_of(document.get("info")).get("title"))
     lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
     data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
-    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in operation["servers"]))):
+    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in list_of(operation["servers"])))):
         data["servers"] = [*urls]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
@@ -200,11 +200,13 @@ class _References:
         required: list[JsonValue] = []
         parameters = [self.resolved(each) for each in operation["parameters"]]
         body = self.resolved(operation.get("requestBody"))
-        if content := mapping_of(body.get("content")):
-            is_json = {each: each.partition(";")[0].lower() in _JSON for each in content}
-            media = next((each for each in content if is_json[each] or each.endswith("+json")), next(iter(content)))
-            about = {"name": "body", "in": "body" if is_json[media] else media, "description": ""}
-            parameters.append(body | about | {"schema": mapping_of(content[media]).get("schema")})
+        bodies = {
+            "body" if media.partition(";")[0].lower() in _JSON else media: mapping_of(each).get("schema")
+            for media, each in ((str(key), each) for key, each in mapping_of(body.get("content")).items())
+        }
+        if bodies:
+            place = min(bodies, key=lambda each: (each != "body", not each.endswith("+json")))
+            parameters.append({**body, "name": "body", "in": place, "schema": bodies[place], "description": ""})
         for parameter in parameters:
             name, place = text_of(parameter.get("name")), text_of(parameter.get("in"))
             if not name:
