@@ -108,7 +108,8 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
         parts: list[Any] = list_of(value) if place == "query" and isinstance(value, list) else [value]
         texts = [each if isinstance(each, str) else json.dumps(each) for each in parts]
         is_plain = all(isinstance(each, str | int | float) for each in parts)
-        if (place == "body" or place.endswith("+json")) and value is not None:  # for which no body would be sent
+        is_json = place == "body" or (place.endswith("+json") and place.split() == [place])
+        if is_json and value is not None:  # for which no body would be sent
             body["json"] = value
             sent.update({} if place == "body" else {"content-type": place})
         elif is_plain and place == "path" and texts[0] not in ("", ".", ".."):  # which would lead to another operation

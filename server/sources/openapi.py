@@ -107,7 +107,7 @@ def _endpoints(document: object) -> dict[str, Any]:
     """Return the endpoints of a document in RapidAPI's shape, at its top or under `endpoints`; none of another one."""
     found = mapping_of(mapping_of(document).get("endpoints", document))
     are_all = all(isinstance(mapping_of(each).get("parameters"), list) for each in found.values())
-    return found if are_all and "openapi" not in found else {}
+    return {str(name): each for name, each in found.items()} if are_all and "openapi" not in found else {}
 
 
 def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
     `base_url` beside `endpoints` is where they are; without it they can be found and not called.
     """
     paths: dict[str, Any] = {}
-    for name, each in zip(map(str, endpoints), endpoints.values(), strict=True):
+    for name, each in endpoints.items():
         parameters: list[dict[str, Any]] = []
         for given in map(mapping_of, list_of(each["parameters"])):
             kind = text_of(given.get("type")).lower()
@@ -127,9 +127,7 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
         operation = {"operationId": name, "description": each.get("description"), "parameters": parameters}
         methods, method = paths.setdefault(f"/{name.lstrip('/')}", {}), str(each.get("method") or "get").lower()
         if method not in _METHODS or method in methods:
-            raise InputError(
-                f"{name} cannot be asked by {method.upper()}: it is no method, or another endpoint's there"
-            )
+            raise InputError(f"{name} cannot be asked by {method.upper()}: it is no method, or another endpoint's")
         methods[method] = operation
     return {"openapi": "3.1.0", "servers": [{"url": document.get("base_url")}], "paths": paths}
 

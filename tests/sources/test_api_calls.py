@@ -168,6 +168,13 @@ UNUSUAL: Json = {
             },
         },
         "/merge": {"post": {"operationId": "merge", "requestBody": {"content": {"application/merge-patch+json": {}}}}},
+        "/odd": {
+            "post": {
+                "operationId": "sendOdd",
+                "parameters": [{"name": "body", "in": "query", "schema": {}}],
+                "requestBody": {"content": {"application/merge-patch+json": {}}},
+            }
+        },
         "/named": {
             "post": {
                 "operationId": "sendNamed",
@@ -194,6 +201,7 @@ UNUSUAL: Json = {
         ("send", {"body": {"a": 1}}, "goes into the application/x-www-form-urlencoded"),
         ("sendBoth", {"body": None}, "goes into the body"),
         ("sendNamed", {"body": "x"}, "goes into the query and body"),
+        ("sendOdd", {"body": "x"}, r"goes into the query and application/merge-patch\+json"),
     ],
 )
 async def test_what_would_be_sent_otherwise_than_it_was_meant_is_refused(
