@@ -49,7 +49,7 @@ BUDGETS = {
     "server/chat": 660,  # aim 500
     "server/embedding server/rerank": 761,  # aim 800
     "server/jobs": 978,  # aim 900
-    "server/sources tools/sources": 3_182,  # aim 2,800, and 73 of the judge's for conversations
+    "server/sources tools/sources": 3_237,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 3_486,
     "server/*.py": 1_487,  # aim 1,300

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
-from jsonschema import Draft202012Validator, exceptions, validators
+from jsonschema import Draft202012Validator, exceptions
 from pydantic import JsonValue
+from referencing import Registry
 
 from swarm_memory.schema.errors import InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
@@ -29,15 +30,12 @@ TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 1_000_000
 CHARS_IN_TOKEN = 4
 
-_UNCHECKED = ("$ref", "$dynamicRef", "pattern", "patternProperties")
-"""Keywords of a schema that are passed over: a description is anybody's, and these would fetch or compute for long."""
+_OURS = ("host", "content-length", "content-type", "transfer-encoding")
+"""Headers that no argument sets: a description may name anything as one."""
 
-
-def _nothing(*_: object) -> tuple[()]:
-    return ()
-
-
-_Validator: Any = cast(Any, validators).extend(Draft202012Validator, dict.fromkeys(_UNCHECKED, _nothing))
+_UNCHECKED = ("pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
+_NAMED, _VALUES = ("properties", "dependentSchemas", "dependentRequired"), ("enum", "const")
+"""Keywords of a schema below which keys are names, and those that hold values."""
 
 
 class ApiAnswer(NamedTuple):
@@ -54,18 +52,18 @@ class ApiToolbox:
     """The operations of the APIs that are indexed in a project: `await ApiToolbox(toolbox).call(name, arguments)`."""
 
     def __init__(self, toolbox: Toolbox, headers: Mapping[str, str] | None = None, host: str | None = None) -> None:
-        """`headers` go with each call, such as one with a key, to this host alone: a description may name any other."""
+        """`headers`, such as one with a key, go to `host`, maybe HOST:PORT, alone: a description may name any other."""
         self._toolbox, self._headers, self._host = toolbox, headers or {}, host
 
     async def call(self, name: str, arguments: Mapping[str, JsonValue]) -> ApiAnswer:
-        """Call the operation of a name: its id, or `GET /path`. A redirection is an answer, and not followed.
+        """Call the operation of a name: its id, or `GET /path` where it has none. No redirection is followed.
 
         Raises `NotFoundError`, `InputError` for arguments that its schema refuses or a description without an address,
         `SourceUnavailable` for no answer within `TIMEOUT_S`.
         """
         request = request_of(await self._found(name), arguments, self._headers)
-        if self._headers and request.url.host != self._host:
-            raise InputError(f"{name} is at {request.url.host}: name this host where headers are to go to it")
+        if self._headers:
+            _check_receiver(name, request.url, self._host)
         read = bytearray()
         try:
             async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
@@ -106,18 +104,22 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
     query: dict[str, Any] = {}
     sent, body = dict(headers), dict[str, Any]()
     for name, value in arguments.items():
-        place = "body" if name == "body" else text_of(mapping_of(schema["properties"][name]).get("in"))
-        plain = value if isinstance(value, str) else json.dumps(value)
-        if place == "path" and plain not in ("", ".", ".."):  # which would lead to another operation
-            path = path.replace(f"{{{name}}}", quote(plain, safe=""))
-        elif place == "query":
-            query[name] = value if isinstance(value, list) else plain
-        elif place == "header":
-            sent[name] = plain
-        elif place == "body":
+        place = text_of(mapping_of(schema["properties"][name]).get("in")) or "unknown"
+        parts: list[Any] = list_of(value) if place == "query" and isinstance(value, list) else [value]
+        texts = [each if isinstance(each, str) else json.dumps(each) for each in parts]
+        is_plain = all(isinstance(each, str | int | float) for each in parts)
+        is_json = place == "body" or (place.endswith("+json") and place.split() == [place])
+        if is_json and value is not None:  # for which no body would be sent
             body["json"] = value
+            sent.update({} if place == "body" else {"content-type": place})
+        elif is_plain and place == "path" and texts[0] not in ("", ".", ".."):  # which would lead to another operation
+            path = path.replace(f"{{{name}}}", quote(texts[0], safe=""))
+        elif is_plain and place == "query":
+            query[name] = texts
+        elif is_plain and place == "header" and name.lower() not in {*_OURS, *map(str.lower, headers)}:
+            sent[name] = texts[0]
         else:
-            raise InputError(f"{name} is {plain!r} and goes into the {place or 'unknown'}: that cannot be asked")
+            raise InputError(f"{name} is {value!r} and goes into the {place}: that cannot be asked")
     base = _base_of(operation)
     if "{" in path or ".." in path.split("/"):
         raise InputError(f"{path} is no path: an argument is missing, or its description is at fault")
@@ -126,6 +128,17 @@ def request_of(operation: Passage, arguments: Mapping[str, JsonValue], headers: 
         return httpx.Request(text_of(operation.data.get("method")), url, headers=sent, **body)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise InputError(f"no request can be made of this: {one_line(str(error), 200)}") from None
+
+
+def _check_receiver(name: str, url: httpx.URL, host: str | None) -> None:
+    """Raise `InputError` where headers would go elsewhere than to `host`, or so that others can read them."""
+    with suppress(ValueError):  # of a host or port that is none
+        wanted, port = urlsplit(f"//{host or ''}"), url.port or (443 if url.scheme == "https" else 80)
+        if wanted.hostname == url.host and wanted.port in (None, port):
+            if url.scheme == "https" or url.host in ("127.0.0.1", "::1", "localhost"):
+                return
+            raise InputError(f"{name} is at {url}, where others could read the headers: they go over https")
+    raise InputError(f"{name} is at {url.netloc.decode()}: name this host where headers are to go to it")
 
 
 def _base_of(operation: Passage) -> httpx.URL:
@@ -146,10 +159,27 @@ def _check(schema: Mapping[str, Any], arguments: Mapping[str, JsonValue]) -> Non
     known = mapping_of(schema.get("properties"))
     if unknown := [name for name in arguments if name not in known]:
         raise InputError(f"it takes no {', '.join(unknown)}: {', '.join(known) or 'nothing'}")
+    checked = _checked(schema)
     try:
-        _Validator.check_schema(schema)
+        Draft202012Validator.check_schema(checked)
     except exceptions.SchemaError as error:
         raise InputError(f"its description holds no JSON schema: {one_line(error.message, 200)}") from None
-    wrong = cast("Any", exceptions).best_match(_Validator(schema).iter_errors(dict(arguments)))
+    validator: Any = Draft202012Validator(checked, registry=Registry())
+    wrong = cast("Any", exceptions).best_match(validator.iter_errors(dict(arguments)))
     if wrong is not None:
         raise InputError(f"{'.'.join(map(str, wrong.absolute_path)) or 'arguments'}: {one_line(wrong.message, 300)}")
+
+
+def _checked(schema: object, are_names: bool = False) -> Any:
+    """Return a schema without `_UNCHECKED` and `$ref`, `$schema` …: a description is anybody's, and these would have
+    the validator fetch what they name, follow another draft, or compute for long. Of `are_names` no key is a keyword.
+    """
+    if isinstance(schema, list):
+        return [_checked(each) for each in list_of(cast(object, schema))]
+    if not isinstance(schema, dict):
+        return schema
+    found = mapping_of(cast(object, schema))
+    if are_names:
+        return {name: _checked(part) for name, part in found.items()}
+    kept = {key: part for key, part in found.items() if key not in _UNCHECKED and not key.startswith("$")}
+    return {key: part if key in _VALUES else _checked(part, key in _NAMED) for key, part in kept.items()}

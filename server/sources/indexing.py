@@ -67,7 +67,8 @@ class Leave:
     start_servers: bool = False
     any_repository: bool = False
     written_before: datetime | None = None
-    """A .mcp.json that was written to after it starts no server: what a pull brought is not run by itself."""
+    """Of what is looked at again by itself: a path that leads elsewhere by now is not read, and a .mcp.json that was
+    written to after it starts no server. What a pull brought is neither shown nor run."""
 
 
 NO_LEAVE = Leave()
@@ -105,6 +106,8 @@ async def index(
         groups = read_servers(path, folder=root, environ=os.environ)
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
+    if leave.written_before is not None and location != asked.path:
+        raise InputError(f"{asked.path} is a link to {location} by now: index that yourself where it is meant")
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
         return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
@@ -117,24 +120,27 @@ async def index(
 async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
     """Index the sources of the project in `root` again, those that were looked at longest ago first.
 
-    So long as `REFRESH_S`: the next time goes on. Nothing but what was indexed before is read, by the leave that the
-    settings give an agent; what may not be read, is gone or fails stays as it was indexed, with the reason.
+    So long as `REFRESH_S`, each at most a quarter of what is left of it, so that slow ones keep no other from its turn;
+    the next time goes on. Nothing but what was indexed before is read, by the leave that the settings give an agent;
+    what may not be read, is gone or fails stays as it was indexed, with the reason.
     """
     sources = await toolbox.store.sources.list_sources(toolbox.scope)
     left: dict[str, JsonValue] = {f"{each.kind} {each.location}": "there was no time" for each in sources}
     changed: dict[str, JsonValue] = {}
-    with anyio.move_on_after(REFRESH_S):
+    with anyio.move_on_after(REFRESH_S) as whole:
         for source in sorted(sources, key=lambda each: each.indexed_at):
             await toolbox.give_way()
             name, asked = f"{source.kind} {source.location}", IndexRequest(kind=source.kind, path=source.location)
+            share_s = (whole.deadline - anyio.current_time()) / 4
+            left[name] = f"it was not done within its {share_s:.0f} s"
             try:
-                done = await index(toolbox, asked, root, Leave(written_before=source.indexed_at), report)
+                with anyio.move_on_after(share_s):
+                    done = await index(toolbox, asked, root, Leave(written_before=source.indexed_at), report)
+                    del left[name]
+                    if done.passages or done.removed:
+                        changed[name] = done.passages
             except (InputError, ConfigError, SourceUnavailable, OSError) as error:
                 left[name] = str(error)
-                continue
-            del left[name]
-            if done.passages or done.removed:
-                changed[name] = done.passages
     return {"looked_at": len(sources) - len(left), "changed": changed, "left": left}
 
 

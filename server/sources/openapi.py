@@ -19,7 +19,7 @@ from swarm_memory.server.sources.tool_lists import (
     text_of,
 )
 
-READER = "openapi-2"
+READER = "openapi-3"
 MAX_BYTES = 20_000_000
 MAX_RESOLVED = 2_000
 """Schemas that are put together for one operation."""
@@ -30,6 +30,9 @@ API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
+_FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
+"""Of OpenAPI 3.0 they are booleans, which no JSON schema has there, and are left out."""
+_JSON = ("application/json", "*/*", "application/*")
 _SIGNS = ("paths", "endpoints", "parameters")
 WANTED = "OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON, is wanted"
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
@@ -104,7 +107,7 @@ def _endpoints(document: object) -> dict[str, Any]:
     """Return the endpoints of a document in RapidAPI's shape, at its top or under `endpoints`; none of another one."""
     found = mapping_of(mapping_of(document).get("endpoints", document))
     are_all = all(isinstance(mapping_of(each).get("parameters"), list) for each in found.values())
-    return found if are_all and "openapi" not in found else {}
+    return {str(name): each for name, each in found.items()} if are_all and "openapi" not in found else {}
 
 
 def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +125,10 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
             schema = {"type": kind} if kind in _TYPES.values() else {}
             parameters.append({"in": place, **given, "schema": schema})
         operation = {"operationId": name, "description": each.get("description"), "parameters": parameters}
-        paths[f"/{name.lstrip('/')}"] = {text_of(each.get("method")).lower() or "get": operation}
+        methods, method = paths.setdefault(f"/{name.lstrip('/')}", {}), str(each.get("method") or "get").lower()
+        if method not in _METHODS or method in methods:
+            raise InputError(f"{name} cannot be asked by {method.upper()}: it is no method, or another endpoint's")
+        methods[method] = operation
     return {"openapi": "3.1.0", "servers": [{"url": document.get("base_url")}], "paths": paths}
 
 
@@ -134,7 +140,9 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(shared.get(method), dict):
                 operation = mapping_of(shared[method])
                 parameters = [*list_of(shared.get("parameters")), *list_of(operation.get("parameters"))]
-                yield _operation(document, method.upper(), path, {**operation, "parameters": parameters})
+                servers = (list_of(each.get("servers")) for each in (operation, shared, document))
+                said = {"parameters": parameters, "servers": next(filter(None, servers), None)}
+                yield _operation(document, method.upper(), path, operation | said)
 
 
 def _operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,8 +158,7 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
     api = text_of(mapping_of(document.get("info")).get("title"))
     lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
     data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
-    servers = list_of(operation.get("servers")) or list_of(document.get("servers"))
-    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in servers))):
+    if urls := list(filter(None, (text_of(mapping_of(each).get("url")) for each in list_of(operation["servers"])))):
         data["servers"] = [*urls]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
@@ -183,24 +190,33 @@ class _References:
         return {}
 
     def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
-        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`."""
+        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`.
+
+        `in` is where one goes: `path`, `query and header` of two with one name, `body` as JSON, or a media type.
+        """
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
-        for parameter in map(self.resolved, operation["parameters"]):
-            name = text_of(parameter.get("name"))
+        parameters = [self.resolved(each) for each in operation["parameters"]]
+        body = self.resolved(operation.get("requestBody"))
+        bodies = {
+            "body" if media.partition(";")[0].lower() in _JSON else media: mapping_of(each).get("schema")
+            for media, each in ((str(key), each) for key, each in mapping_of(body.get("content")).items())
+        }
+        if bodies:
+            place = min(bodies, key=lambda each: (each != "body", not each.endswith("+json")))
+            parameters.append({**body, "name": "body", "in": place, "schema": bodies[place], "description": ""})
+        for parameter in parameters:
+            name, place = text_of(parameter.get("name")), text_of(parameter.get("in"))
             if not name:
                 continue
+            other = text_of(mapping_of(properties.get(name)).get("in"))
+            if other not in ("", place):
+                place = f"{other} and {place}"
             field = mapping_of(self._whole(parameter.get("schema"), MAX_REF_DEPTH))
-            marks = {"description": text_of(parameter.get("description")), "in": text_of(parameter.get("in"))}
+            marks = {"description": text_of(parameter.get("description")), "in": place}
             properties[name] = field | {key: text for key, text in marks.items() if text}
             if parameter.get("required") is True and name not in required:
                 required.append(name)
-        body = self.resolved(operation.get("requestBody"))
-        content = list(mapping_of(body.get("content")).values())
-        if content:
-            properties["body"] = self._whole(mapping_of(content[0]).get("schema"), MAX_REF_DEPTH)
-            if body.get("required") is True:
-                required.append("body")
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
@@ -214,4 +230,8 @@ class _References:
             return value if isinstance(value, str | int | float | bool | None) else str(value)
         below = depth - 1 if "$ref" in value else depth
         found = self.resolved(cast(object, value))
-        return {str(key): self._whole(part, below, level + 1) for key, part in found.items() if key not in _EXAMPLES}
+        return {
+            str(key): self._whole(part, below, level + 1)
+            for key, part in found.items()
+            if not (key in _EXAMPLES or (key in _FLAGS and isinstance(part, bool)))
+        }

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -55,20 +55,18 @@ def read_json_tools(root: Path, *, allows: Callable[[str], bool] | None = None) 
 
 def looks_like_tools(data: bytes) -> bool:
     """Whether a file's bytes are functions with parameters: much else has a name and a description."""
-    try:
+    with suppress(InputError):
         return any(_has_schema(entry) for entry in _entries(parse_json(data)))
-    except InputError:
-        return False
+    return False
 
 
 def names_servers(path: Path) -> bool:
     """Whether a file is a `.mcp.json`, by its name or by what it says."""
     if path.name == ".mcp.json":
         return True
-    try:
+    with suppress(InputError):
         return "mcpServers" in mapping_of(parse_json(read_bytes(path, MAX_BYTES)))
-    except InputError:
-        return False
+    return False
 
 
 def parse_tools(group: str, data: bytes) -> list[Passage]:

@@ -31,8 +31,9 @@ _COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.sources.workers")
 
 
 async def prepare(preparation: "Preparation") -> "list[Prepared]":
-    """Return what became of each group: in a process, in a thread where they are few or no process can be started."""
-    if len(preparation.groups) >= MIN_GROUPS and (os.cpu_count() or 1) > 1:
+    """Return what became of each group: in a process, or in a thread where none can be started or it would not pay."""
+    loads_model = preparation.pii == "names"  # for seconds, in each process
+    if not loads_model and len(preparation.groups) >= MIN_GROUPS and (os.cpu_count() or 1) > 1:
         with suppress(OSError):
             return await _in_process(preparation)
     return await asyncio.to_thread(preparation)

@@ -1,8 +1,10 @@
 """Operations of an API that is indexed, called by name against a local server: what is sent, and what is refused."""
 
 import json
+import re
 import threading
 from collections.abc import Generator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,178 @@ def test_an_address_that_is_none_is_asked_for(url: str) -> None:
         request_of(operation, {"body": {"name": "lamp"}}, {})
 
 
+UNUSUAL: Json = {
+    "openapi": "3.0.3",
+    "paths": {
+        "/items/{id}": {
+            "get": {
+                "operationId": "find",
+                "parameters": [
+                    {"name": "id", "in": "path", "required": True, "schema": {}},
+                    {"name": "page", "in": "query", "schema": {"minimum": 0, "exclusiveMinimum": True}},
+                    {"name": "where", "in": "query", "schema": {}},
+                    {"name": "version", "in": "query", "schema": {"type": "string"}},
+                    {"name": "version", "in": "header", "schema": {"type": "string"}},
+                    {"name": "session", "in": "cookie", "schema": {}},
+                    {"name": "X-List", "in": "header", "schema": {}},
+                ],
+            }
+        },
+        "/form": {
+            "post": {
+                "operationId": "send",
+                "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}},
+            }
+        },
+        "/both": {
+            "post": {
+                "operationId": "sendBoth",
+                "parameters": [{"name": "tag", "in": "query", "schema": {}}],
+                "requestBody": {
+                    "content": {"text/csv": {"schema": {"type": "string"}}, "application/json; charset=utf-8": {}}
+                },
+            },
+        },
+        "/merge": {"post": {"operationId": "merge", "requestBody": {"content": {"application/merge-patch+json": {}}}}},
+        "/odd": {
+            "post": {
+                "operationId": "sendOdd",
+                "parameters": [{"name": "body", "in": "query", "schema": {}}],
+                "requestBody": {"content": {"application/merge-patch+json": {}}},
+            }
+        },
+        "/named": {
+            "post": {
+                "operationId": "sendNamed",
+                "parameters": [{"name": "body", "in": "query", "schema": {}}],
+                "requestBody": {"content": {"application/json": {}}},
+            }
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaint"),
+    [
+        ("find", {"id": ["a", "b"]}, "goes into the path"),
+        ("find", {"id": None}, "id is None and goes into the path"),
+        ("find", {"id": "1", "where": [{"a": 1}]}, "goes into the query"),
+        ("find", {"id": "1", "where": {"a": 1}}, "goes into the query"),
+        ("find", {"id": "1", "where": None}, "goes into the query"),
+        ("find", {"id": "1", "where": [None]}, "goes into the query"),
+        ("find", {"id": "1", "version": "2"}, "goes into the query and header"),
+        ("find", {"id": "1", "session": "s"}, "goes into the cookie"),
+        ("find", {"id": "1", "X-List": [1]}, "goes into the header"),
+        ("send", {"body": {"a": 1}}, "goes into the application/x-www-form-urlencoded"),
+        ("sendBoth", {"body": None}, "goes into the body"),
+        ("sendNamed", {"body": "x"}, "goes into the query and body"),
+        ("sendOdd", {"body": "x"}, r"goes into the query and application/merge-patch\+json"),
+    ],
+)
+async def test_what_would_be_sent_otherwise_than_it_was_meant_is_refused(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, name: str, arguments: Json, complaint: str
+) -> None:
+    api = await indexed(toolbox, tmp_path, json.dumps({**UNUSUAL, "servers": [{"url": shop.url}]}))
+    with pytest.raises(InputError, match=f"{complaint}: that cannot be asked"):
+        await api.call(name, arguments)
+    assert shop.asked == []
+
+
+async def test_what_is_beside_it_is_sent(toolbox: Toolbox, tmp_path: Path, shop: Shop) -> None:
+    api = await indexed(toolbox, tmp_path, json.dumps({**UNUSUAL, "servers": [{"url": shop.url}]}))
+    await api.call("find", {"id": 7, "page": 2, "where": [1.5, True, "x"]})
+    await api.call("sendBoth", {"body": [None, {"a": False}], "tag": []})
+    await api.call("merge", {"body": {"a": None}})
+    await api.call("send", {})
+    assert shop.asked[0].path == "/items/7?page=2&where=1.5&where=true&where=x"
+    assert [(asked.headers.get("content-type"), asked.body) for asked in shop.asked[1:]] == [
+        ("application/json", b'[null,{"a":false}]'),
+        ("application/merge-patch+json", b'{"a":null}'),
+        (None, b""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "fault"),
+    [
+        ({"a": {"parameters": [], "method": "FETCH"}}, "a cannot be asked by FETCH"),
+        ({"a": {"parameters": [], "method": ["GET"]}}, r"a cannot be asked by \['GET'\]"),
+        ({"a": {"parameters": []}, "/a": {"parameters": [], "method": "get"}}, "/a cannot be asked by GET"),
+    ],
+)
+def test_an_endpoint_that_would_be_lost_is_a_fault(swarm: Shell, project: Path, endpoints: Json, fault: str) -> None:
+    (project / "shop.json").write_text(json.dumps({"b": {"parameters": []}, **endpoints}))
+    done = swarm("sources", "index", "--kind", "api", "shop.json", "--json")
+    assert re.search(fault, done.json["faults"][0]["reason"])
+    endpoints["a"]["method"] = "post"
+    (project / "shop.json").write_text(json.dumps(endpoints))
+    done = swarm("sources", "index", "--kind", "api", "shop.json", "--json")
+    assert (done.json["faults"], done.json["passages"]) == ([], len(endpoints))
+
+
+def test_a_description_in_yaml_may_have_numbers_for_names() -> None:
+    operation = b"{operationId: a, requestBody: {content: {7: {}}}}"
+    (found,) = parse_api("api.yaml", b"openapi: 3.0.0\npaths:\n  /a:\n    post: " + operation)
+    assert found.data["input_schema"] == {"type": "object", "properties": {"body": {"in": "7"}}}
+    assert [each.title for each in parse_api("api.yaml", b"7: {parameters: []}")] == ["7"]
+
+
+@pytest.mark.parametrize("name", ["Host", "Transfer-Encoding", "content-length", "AUTHORIZATION"])
+async def test_no_argument_sets_a_header_that_is_ours_or_given(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, name: str
+) -> None:
+    description = openapi(shop.url).replace("X-Trace", name)
+    api = await indexed(toolbox, tmp_path, description)
+    with pytest.raises(InputError, match="goes into the header: that cannot be asked"):
+        await api.call("getItem", {"id": "1", name: "7"})
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [("127.0.0.1:{port}", True), ("127.0.0.1:1", False), ("127.0.0.1:x", False), ("[::1", False), ("", False)],
+)
+async def test_a_host_may_be_named_with_its_port(
+    toolbox: Toolbox, tmp_path: Path, shop: Shop, host: str, is_it: bool
+) -> None:
+    await indexed(toolbox, tmp_path, openapi(shop.url))
+    api = ApiToolbox(toolbox, {"authorization": "Bearer key"}, host.format(port=shop.url.rpartition(":")[2]))
+    with nullcontext() if is_it else pytest.raises(InputError, match=r"getItem is at 127\.0\.0\.1:"):
+        await api.call("getItem", {"id": "1"})
+    assert len(shop.asked) == is_it
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "complaint"),
+    [
+        ("http://shop.invalid", "shop.invalid", "they go over https"),
+        ("http://127.evil.invalid", "127.evil.invalid", "they go over https"),
+        ("https://shop.invalid:8443", "shop.invalid:443", "name this host"),
+    ],
+)
+async def test_a_key_does_not_travel_in_the_clear_nor_to_another_port(
+    toolbox: Toolbox, tmp_path: Path, url: str, host: str, complaint: str
+) -> None:
+    await indexed(toolbox, tmp_path, openapi(url))
+    with pytest.raises(InputError, match=complaint):
+        await ApiToolbox(toolbox, {"authorization": "Bearer key"}, host).call("getItem", {"id": "1"})
+
+
+async def test_the_nearest_address_is_asked(toolbox: Toolbox, tmp_path: Path, shop: Shop) -> None:
+    description = json.loads(openapi("http://127.0.0.1:1"))
+    description["paths"]["/items"]["servers"] = [{"url": f"{shop.url}/item"}]
+    description["paths"]["/slow"]["servers"] = [{"url": "http://127.0.0.1:1"}]
+    description["paths"]["/slow"]["get"]["servers"] = [{"url": f"{shop.url}/operation"}]
+    api = await indexed(toolbox, tmp_path, json.dumps(description))
+    shop.gate.set()
+    await api.call("addItem", {"body": {"name": "lamp"}})
+    await api.call("GET /slow", {})
+    assert [asked.path for asked in shop.asked] == ["/item/items", "/operation/slow"]
+    with pytest.raises(SourceUnavailable):
+        await api.call("getItem", {"id": "1"})
+
+
 @pytest.mark.parametrize(
     "path", ["@evil.example/x", "//evil.example/x", "https://evil.example/x", "/a/../../x", "/a?b", "\\x"]
 )
@@ -147,17 +321,51 @@ def test_a_path_leads_to_no_other_host(path: str) -> None:
     assert request.url.path.startswith("/v1/")
 
 
-def test_a_schema_of_a_description_fetches_nothing_and_takes_no_time() -> None:
+def test_a_schema_of_a_description_takes_no_time() -> None:
     schema = {
         "type": "object",
-        "properties": {"q": {"in": "query", "pattern": "^(a+)+$", "$ref": "http://x.example/s"}},
+        "properties": {"q": {"in": "query", "pattern": "^(a+)+$"}, "pattern": {"in": "query", "type": "string"}},
     }
     data: Json = {"method": "GET", "path": "/", "servers": ["https://api.example"], "input_schema": schema}
     operation = Passage(kind="api", group="api.json", position=0, title="x", data=data)
     assert request_of(operation, {"q": "a" * 60 + "!"}, {}).url.query.startswith(b"q=aaa")
+    with pytest.raises(InputError, match="pattern: 3 is not of type 'string'"):
+        request_of(operation, {"pattern": 3}, {})
     wrong = operation.model_copy(update={"data": data | {"input_schema": {"type": "nothing"}}})
     with pytest.raises(InputError, match="holds no JSON schema"):
         request_of(wrong, {}, {})
+
+
+def fetching(url: str) -> dict[str, Json]:
+    """Return schemas that name something to be fetched, each in a way of its own."""
+    draft = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": url}
+    older = {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": url}
+    return {
+        "$ref": {"$ref": url},
+        "$dynamicRef": {"$dynamicRef": url},
+        "$recursiveRef": older,
+        "$schema": {"allOf": [draft]},
+        "$schema of nobody": {"$schema": url, "$id": url},
+        "unevaluatedProperties": {"unevaluatedProperties": False, "$dynamicRef": url},
+        "unevaluatedItems": {"unevaluatedItems": False, "$dynamicRef": url},
+        "below": {"unevaluatedProperties": False, "anyOf": [{"$dynamicRef": url}, {"unevaluatedProperties": draft}]},
+        "of names": {"additionalProperties": False, "patternProperties": {"^(a+)+$": draft}, "properties": {"y": {}}},
+    }
+
+
+@pytest.mark.parametrize("keyword", fetching(""))
+async def test_checking_arguments_fetches_nothing(toolbox: Toolbox, tmp_path: Path, shop: Shop, keyword: str) -> None:
+    description = json.loads(openapi(shop.url))
+    body = description["paths"]["/items"]["post"]["requestBody"]["content"]["application/json"]
+    body["schema"] = fetching(f"{shop.url}/schema")[keyword]
+    api = await indexed(toolbox, tmp_path, json.dumps(description))
+    values: tuple[Any, ...] = ({"y": 1},) if keyword == "of names" else ({"x": 1, "y": 1}, [1])
+    slow: Json = {"a" * 60 + "!": 1}
+    for value in values:
+        await api.call("addItem", {"body": value})
+    with pytest.raises(InputError, match="unexpected") if keyword == "of names" else nullcontext():
+        await api.call("addItem", {"body": slow})
+    assert {asked.path for asked in shop.asked} == {"/items"}
 
 
 async def test_an_answer_is_bounded_and_a_redirection_is_one(

@@ -1,5 +1,6 @@
 """What was indexed is indexed again when it changed: as a server starts, and nothing that was not asked for once."""
 
+import asyncio
 import json
 import sys
 from dataclasses import replace
@@ -16,13 +17,15 @@ from shell import Shell, project, swarm
 from stdio_server import serving
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.source import SourceKind
+from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.toolbox import Toolbox
 
 __all__ = ["project", "swarm"]
 
@@ -139,6 +142,36 @@ async def test_a_link_that_was_put_in_place_of_an_indexed_folder_is_not_followed
     assert "Key" not in await titles(place, "password of the vault")
 
 
+@pytest.mark.parametrize("target", [".env", "docs/old.md"])
+async def test_a_link_that_was_put_in_place_of_an_indexed_file_is_not_followed_within_the_project_either(
+    place: Location, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    (place.root / ".gitignore").write_text(".env\n")
+    (place.root / ".env").write_text("The launch word is xylophone.\n")
+    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
+    await indexed(place, "document", "notes.md")
+    (place.root / "notes.md").unlink()
+    (place.root / "notes.md").symlink_to(place.root / target)
+    result = await started(place, monkeypatch)
+    assert f"notes.md is a link to {target} by now" in result["left"]["document notes.md"]
+    assert await titles(place, "xylophone launch word, or the carrier pigeon") == ["Notes"]
+
+
+async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.root / "server.py").write_text(SERVER)
+    (place.root / "tools.txt").write_text("add_numbers")
+    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
+    (place.root / "docs" / "x.json").write_text(json.dumps(entry))
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry["mcpServers"]["tiny"]}}))
+    await indexed(place, "tool", ".mcp.json")
+    (place.root / "started").unlink()
+    (place.root / ".mcp.json").unlink()
+    (place.root / ".mcp.json").symlink_to(place.root / "docs" / "x.json")
+    result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
+    assert ".mcp.json is a link to docs/x.json by now" in result["left"]["tool .mcp.json"]
+    assert not (place.root / "started").exists()
+
+
 async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_not_written_to_since(
     place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +192,34 @@ async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_no
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
     assert "was written to since it was indexed" in result["left"]["tool .mcp.json"]
     assert times.read_text() == "xx"
+
+
+async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = ["one.md", "two.md"]
+    for name in (*slow, "notes.md"):
+        (place.root / name).write_text(f"# {name}\n\nThe baker opens at six.\n")
+        await indexed(place, "document", name)
+    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at seven.\n")
+    reader, loop = indexing.index, asyncio.get_running_loop()
+    clock, ahead = loop.time, [0.0, 10.1, 17.7]
+
+    async def endless(toolbox: Toolbox, asked: IndexRequest, *others: Any) -> IndexedSource:
+        if asked.path not in slow:
+            return await reader(toolbox, asked, *others)
+        del ahead[0]  # its time has passed at once
+        return await asyncio.Future()
+
+    monkeypatch.setattr(loop, "time", lambda: clock() + ahead[0])
+    monkeypatch.setattr(indexing, "index", endless)
+    monkeypatch.setattr(indexing, "REFRESH_S", 40.0)
+    result = await started(place, monkeypatch)
+    assert (result["looked_at"], result["changed"]) == (1, {"document notes.md": 1})
+    assert result["left"] == {
+        "document one.md": "it was not done within its 10 s",
+        "document two.md": "it was not done within its 7 s",
+    }
 
 
 async def test_all_kinds_are_looked_at_as_far_as_there_is_time(

@@ -54,6 +54,11 @@ async def test_a_process_prepares_what_a_thread_does(tmp_path: Path, started: li
     assert started == [0]
 
 
+async def test_the_model_that_finds_names_is_loaded_by_no_further_process(started: list[int | None]) -> None:
+    (fault,) = await prepare(Preparation((faulty("b.md", "is binary"),), pii="names"))
+    assert (fault, started) == (Fault(group="b.md", reason="is binary"), [])
+
+
 async def test_a_file_that_ends_its_parser_is_a_fault_and_the_others_are_prepared(tmp_path: Path) -> None:
     names = pages(tmp_path, 2)
     groups = (*read_documents(tmp_path), ("crash.md", "1", partial(os._exit, 3)))

@@ -134,7 +134,7 @@ async def call(
     name: Annotated[str, Word("NAME")],
     given: Annotated[str, "As a JSON object.", "--arguments JSON"] = "{}",
     headers: Annotated[tuple[str, ...], "Sent too: the value that a variable has.", "--header NAME=VARIABLE"] = (),
-    host: Annotated[str | None, "With --header: the host that gets them, and no other."] = None,
+    host: Annotated[str | None, "With --header: the host, or HOST:PORT, that gets them, and no other."] = None,
 ) -> Row:
     """Call the operation NAME of an API that is indexed, at the address that its description names, and no other.
 
