@@ -9,7 +9,7 @@ from hooked import hooked
 from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryItem, Note
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.learn.learn import learn
@@ -45,6 +45,7 @@ async def taught(toolbox: Toolbox) -> MemoryItem:
     return done.item
 
 
+FAILED = Verdict(label="Failure", confidence=0.9, judge="agent", reasons=("it was not sent",))
 SEND, SENT, LEASED = ("ship send", REFUSED, 3), ("ship send", "sent", 0), ("ship lease", "leased", 0)
 GONE = ("ship lease", "ship: unknown option: lease is no such option", 2)
 
@@ -57,6 +58,8 @@ GONE = ("ship lease", "ship: unknown option: lease is no such option", 2)
         ((LEASED, SEND, SENT), "active"),
         ((SEND, ("ship wash", "", 0), SEND), "active"),  # what it warns of was done, and not what it advises
         ((LEASED, ("pytest -q", "1 failed in 0.1s", 1)), "active"),
+        ((LEASED, ("ship send", "ship: could not resolve host: berth", 3)), "active"),  # that is of no note
+        ((GONE, SENT), "active"),  # what it names went through in another way
     ],
 )
 async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_vain(
@@ -65,7 +68,7 @@ async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_
     item = await taught(toolbox)
     assert item.id in await shown_before(toolbox, "ship send", "s1")
     assert item.id not in await shown_before(toolbox, "ship send", "s1"), "once in a session"
-    await learn(toolbox, task("s1", *commands))
+    await learn(toolbox, task("s1", *commands), agent_verdict=FAILED)
     (found,) = await get_memories(toolbox, [item.id])
     assert found.status == status
     if status == "quarantined":
@@ -74,14 +77,19 @@ async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_
         assert "followed it in vain: 'ship lease'" in card.reason
         await keep(toolbox, item.id, kind)
         assert item.id in await shown_before(toolbox, "ship send", "s3")
-        await learn(toolbox, task("s3", *commands))
+        await learn(toolbox, task("s3", *commands), agent_verdict=FAILED)
         (kept,) = await get_memories(toolbox, [item.id])
         assert kept.status == "active", "whoever kept it knows more"
 
 
-async def test_what_was_not_shown_is_not_blamed(toolbox: Toolbox) -> None:
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_what_was_not_shown_or_in_a_task_that_did_not_fail_is_not_blamed(
+    toolbox: Toolbox, *, is_shown: bool
+) -> None:
     item = await taught(toolbox)
-    await learn(toolbox, task("s1", LEASED, SEND))
+    if is_shown:
+        await shown_before(toolbox, "ship send", "s1")
+    await learn(toolbox, task("s1", LEASED, SEND), agent_verdict=None if is_shown else FAILED)
     (found,) = await get_memories(toolbox, [item.id])
     assert found.status == "active"
 
@@ -110,4 +118,4 @@ async def test_beside_a_call_too_one_memory_says_that_tasks_of_both_outcomes_tau
     shown = await shown_before(toolbox, "ship send", "s1")
     assert first.item.id in shown
     assert second.item.id not in shown
-    assert "A task that did so succeeded, and another one failed" in shown
+    assert "It was noted after a failed task, and after another one too" in shown

@@ -30,6 +30,11 @@ _OF_ONE_RUN = re.compile(r"(?<![\w.])\d{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[a-f])[0-9
 """A process, a port that was free, who held a lock: in another run it is another one."""
 
 
+def is_of_one_run(text: str) -> bool:
+    """Whether a step names what another run has otherwise."""
+    return _OF_ONE_RUN.search(text) is not None
+
+
 class Fix(NamedTuple):
     """An error that ended, with what ended it."""
 
@@ -69,7 +74,7 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
     steps = {show_call(call, names, MAX_SHOWN): call for call in others}
     if not 0 < len(steps) <= _MAX_ACTIONS or not all(map(can_be_shown, steps.values())):
         return None
-    if any(map(_OF_ONE_RUN.search, steps)) or not steps.keys().isdisjoint(vain[failed.signature.digest]):
+    if any(map(is_of_one_run, steps)) or not steps.keys().isdisjoint(vain[failed.signature.digest]):
         return None
     actions = tuple(call for call in steps.values() if call is not repair.success)
     return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(steps))
@@ -92,7 +97,7 @@ def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
         signature = first.signature
         if error.repair is not None or not again or signature is None or not may_come_again(first, reading):
             continue
-        done = (text for text in vain[signature.digest] if not _OF_ONE_RUN.search(text))
+        done = (text for text in vain[signature.digest] if not is_of_one_run(text))
         draft = guardrail_draft(error.calls, done, reading.particulars, tags=(CANDIDATE,))
         if draft is not None:
             yield draft

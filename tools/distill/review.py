@@ -20,16 +20,23 @@ from swarm_memory.tools.trajectory.reading import Reading
 _UNUSABLE = frozenset({"missing-command", "missing-file", "bad-arguments"})
 """Kinds of errors of a command that is gone, or that is no longer written so."""
 
+_OUTSIDE = frozenset({
+    "network", "rate-limit", "service-down", "port-in-use", "permission", "not-logged-in", "locked", "disk-full",
+    "timeout", "bad-arguments",
+})  # fmt: skip
+"""Kinds of errors that say nothing of what was done before."""
+
 
 async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) -> None:
-    """Put into quarantine what the task was shown and followed in vain, at the first time, with the reason.
+    """Put into quarantine what a failed task was shown and followed in vain, at the first time, with the reason.
 
     Not what the user said, restored or kept, nor what more tasks were helped by than not, nor a fix: its own error is
     its count. Raises `StorageError`.
     """
-    shown = await toolbox.store.injections(toolbox.scope, reading.trajectory.task_id)
+    task_id = reading.trajectory.task_id
+    shown = await toolbox.store.injections(toolbox.scope, task_id)
     since = {**shown.beside, **shown.given}
-    if verdict.label == "Success" or not since:
+    if verdict.label != "Failure" or not since:
         return
     for item in await toolbox.store.get_memories((toolbox.scope,), list(since)):
         is_open = item.status == "active" and item.status_reason is None and item.provenance.priority <= 0
@@ -39,35 +46,44 @@ async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) ->
         if command is None:
             continue
         events = (await toolbox.store.memory_histories((toolbox.scope,), [item.id], (CREDITED,)))[item.id]
-        others = [event.data for event in events if event.data.get("task_id") != reading.trajectory.task_id]
+        others = [event.data for event in events if event.data.get("task_id") != task_id]
         used = [each.get("label") for each in others if each.get("method", "none") != "none"]
         if not helps(used.count("Success"), len(used) + 1):
-            why = f"a task followed it in vain: {redact(command).text!r} ({reading.trajectory.task_id})"
+            why = f"a task followed it in vain: {redact(command).text!r} ({task_id})"
             await toolbox.store.set_status((toolbox.scope,), [item.id], "quarantined", one_line(why, 400))
 
 
 def followed_in_vain(reading: Reading, item: MemoryItem, since: datetime | None) -> str | None:
     """Return a command that a task ran since it was shown a memory that advises it, where that was in vain; else None.
 
-    It could not be run as it is written, or whatever the memory speaks of beside it failed from then on. Sentences that
-    warn advise nothing; a check that fails, or the agent's own work, says nothing of a memory.
+    It could not be run as it is written, and nothing that the memory names went through; or what the memory speaks of
+    beside it failed from then on in a way of its own, not of the network or a limit. Sentences that warn advise
+    nothing; a check that fails, or the agent's own work, says nothing of a memory.
     """
     advising = "\n".join(each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
     advised = {" ".join(span.split()) for span in spans(advising)}
+
+    def is_named(call: Call) -> bool:
+        return any(f"{span} ".startswith(f"{_named(call)} ") for span in advised)
+
+    went_through = any(not call.failed and is_named(call) for call in reading.calls)
     for at, call in enumerate(reading.calls):
         text = " ".join(call.command.text.split()) if call.command else ""
         if text not in advised or (since is not None and call.step.at is not None and call.step.at < since):
             continue
         if call.failed:
-            if classify(call.error).kind in _UNUSABLE and one_line(call.error, 200) not in item.advice:
+            if classify(call.error).kind in _UNUSABLE and not went_through:
                 return text
             continue
         concerned = [
             each
             for each in reading.calls[at + 1 :]
-            if each.command and each.check is None and _named(each) in advising and _named(each) != _named(call)
+            if each.command and each.check is None and is_named(each) and _named(each) != _named(call)
         ]
-        if concerned and all(each.failed and may_come_again(each, reading) for each in concerned):
+        if concerned and all(
+            each.failed and may_come_again(each, reading) and classify(each.error).kind not in _OUTSIDE
+            for each in concerned
+        ):
             return text
     return None
 

@@ -19,7 +19,7 @@ _RANDOM_PIECE = 3.3
 """Random letters and digits come in runs of 1.6 to 2.7 of one kind, words in such of four and more."""
 _STRUCTURED_PART = 8
 """The parts of a name with points or hyphens are short; a separator is rare among random characters."""
-_ASCENDING = 0.6
+_ASCENDING, _LONG_ROW = 0.6, 16
 """`0123456789abcdef` and the like: no random text follows the alphabet so far."""
 
 _LONGEST_PHRASE, _LONG_VALUE, _WITH_BLANKS = 100, 100, 40
@@ -109,7 +109,8 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
 def is_example(value: str) -> bool:
     """Whether even what has a vendor's format is none of somebody's: a variable, a placeholder, a published example."""
     ascending = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value[:_LOOKED_AT]))
-    is_known = value in table(SECRETS).words["examples"] or ascending > _ASCENDING * len(value)
+    is_row = len(value) >= _LONG_ROW and ascending > _ASCENDING * len(value)  # a short one may be somebody's password
+    is_known = value in table(SECRETS).words["examples"] or is_row
     return is_known or bool(shape("reference").match(value) or shape("stop").search(value))
 
 

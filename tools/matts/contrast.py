@@ -21,7 +21,7 @@ from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.drafts import MAX_ACTION, can_be_shown, draft_of, guardrail_draft, repair_draft
-from swarm_memory.tools.distill.fixes import is_seen
+from swarm_memory.tools.distill.fixes import is_of_one_run, is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
@@ -192,7 +192,9 @@ def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
     met = sides["Success"]
     title = " instead of ".join(show_call(call, met.reading.particulars, MAX_ACTION) for call in (*own, *instead))
     when = f"the task is like this one: {one_line(met.attempt.trajectory.task, 200)}"
-    said = "So did the attempt that met the task, and the one that missed it did not; else both did the same."
+    if is_of_one_run(title):
+        return
+    said = "So did the attempt that met the task, and the one that missed it did not."
     draft = draft_of(f"Run {title}", when, [f"Run {title}.", said], ("contrast", CANDIDATE), calls=[*own, *instead])
     yield Lesson(draft, "Success", met.attempt)
 

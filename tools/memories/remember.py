@@ -252,7 +252,10 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     ids, fault = await add_new(toolbox, new, superseded=superseded)
     answers: list[Remembered] = []
     for item, known, (_, where) in zip(items, same, parts, strict=True):
-        if item.id not in ids and (known := known or await same_in_bank(toolbox, with_indexes(item, None))):
+        if item.id not in ids:
+            known = known or await same_in_bank(toolbox, with_indexes(item, None))
+            known = known or next(iter(await toolbox.store.said(item.scope, item.content)), None)
+        if item.id not in ids and known is not None:
             # The user's word makes a known note his; where none was known, another process stored it since.
             is_users = item.provenance.is_users_word
             answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))

@@ -38,7 +38,7 @@ _UNLIKELY = "-- The nearest of the rest; they probably do not fit: --\n"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
-OF_BOTH = "A task that did so succeeded, and another one failed"
+OF_BOTH = "It was noted after a failed task, and after another one too"
 SETTLED = 10
 """Of so many that were found first none gives way to a later one: they are the same however many are wanted."""
 
