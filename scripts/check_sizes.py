@@ -27,7 +27,7 @@ BUDGETS = {
     "tools/tool_memory": 1_481,  # aim 1,400
     "tools/retrieve": 1_866,  # aim 1,600
     "tools/credit": 621,  # aim 600
-    "tools/consolidate": 937,  # aim 900
+    "tools/consolidate": 939,  # aim 900
     "tools/memories tools/tasks": 1_745,  # aim 1,500
     "tools/guard": 1_514,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500

@@ -2,10 +2,14 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.location import Location
+from swarm_memory.server.wiring import place_of
 from swarm_memory.tools.ports.sources import ReadGroup
 
 Texts = Sequence[tuple[str, str, str]]
@@ -34,6 +38,16 @@ class MadeSource:
             ]
 
         return parse
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Location:
+    """A project with one page."""
+    folder = tmp_path / "shop"
+    (folder / "docs").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "docs" / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
+    return place_of(folder, Settings())
 
 
 @pytest.fixture

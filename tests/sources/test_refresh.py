@@ -23,7 +23,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
-from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
+from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -46,13 +46,10 @@ server.run()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Location:
-    folder = tmp_path / "shop"
-    (folder / "docs").mkdir(parents=True)
-    (folder / ".git").mkdir()
-    (folder / "docs" / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
-    (folder / "docs" / "old.md").write_text("# Old\n\nThe carrier pigeon brings the mail.\n")
-    return place_of(folder, Settings())
+def place(place: Location) -> Location:
+    """The project with a second page."""
+    (place.root / "docs" / "old.md").write_text("# Old\n\nThe carrier pigeon brings the mail.\n")
+    return place
 
 
 def settings_of(**sources: Any) -> Settings:

@@ -18,7 +18,7 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.mcp.tool import capped, is_within
-from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.server.wiring import make_worker, open_toolbox
 from swarm_memory.tools.text.tokens import count_tokens
 
 Call = Callable[..., Any]
@@ -39,15 +39,6 @@ def add_numbers(first: int, second: int) -> int:
 
 server.run()
 """
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Location:
-    folder = tmp_path / "shop"
-    (folder / "docs").mkdir(parents=True)
-    (folder / ".git").mkdir()
-    (folder / "docs" / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
-    return place_of(folder, Settings())
 
 
 @asynccontextmanager

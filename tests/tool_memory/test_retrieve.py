@@ -62,40 +62,31 @@ async def test_the_tool_that_did_well_with_similar_calls_comes_first(toolbox: To
     assert [each.tool_name for each in only.experience] == ["deep"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "tasks"),
+    [
+        ("who invented {}", "compare {}", ("Who painted ceilings", "Compare chimneys")),
+        ("how many {} exist", "how do {} work", ("How many chimneys stand", "How do chimneys draw air")),
+    ],
+)
 async def test_of_tools_that_are_named_those_do_better_that_did_well_with_requests_that_begin_alike(
-    toolbox: Toolbox,
+    toolbox: Toolbox, first: str, second: str, tasks: tuple[str, str]
 ) -> None:
+    """By the first word, or by the first two; what is to be expected decides."""
     topics = ("harbours", "violins", "glaciers", "tariffs", "orchids", "looms")
-    calls = [asked("plain", f"who invented {topic}", True) for topic in topics]
-    calls += [asked("plain", f"compare {topic}", False) for topic in topics]
-    calls += [asked("deep", f"compare {topic}", True) for topic in topics]
-    calls += [asked("deep", f"who invented {topic}", False) for topic in topics]
-    await log_calls(toolbox, calls)
+    for tool, met, missed in (("plain", first, second), ("deep", second, first)):
+        await log_calls(toolbox, [asked(tool, met.format(topic), True) for topic in topics])
+        await log_calls(toolbox, [asked(tool, missed.format(topic), False) for topic in topics])
     await evaluate_tool_calls(toolbox)
-    for task, best in (("Who painted ceilings", "plain"), ("Compare chimneys", "deep")):
-        found = await retrieve_tool_memory(toolbox, ["plain", "deep"], task)
-        assert found.experience[0].tool_name == best
-        assert "6 of 6 that begin alike" in found.markdown
-    assert (await retrieve_tool_memory(toolbox, task="Who painted ceilings")).experience == (), (
-        "nothing is known of that"
-    )
-
-
-async def test_of_tools_that_are_named_the_next_word_counts_and_what_to_expect_decides(toolbox: Toolbox) -> None:
-    topics = ("harbours", "violins", "glaciers", "tariffs", "orchids", "looms")
-    calls = [asked("plain", f"how many {topic} exist", True) for topic in topics]
-    calls += [asked("plain", f"how do {topic} work", False) for topic in topics]
-    calls += [asked("deep", f"how do {topic} work", True) for topic in topics]
-    calls += [asked("deep", f"how many {topic} exist", False) for topic in topics]
-    await log_calls(toolbox, calls)
-    await evaluate_tool_calls(toolbox)
-    for task, best in (("How many chimneys stand", "plain"), ("How do chimneys draw air", "deep")):
+    for task, best in zip(tasks, ("plain", "deep"), strict=True):
         found = await retrieve_tool_memory(toolbox, ["plain", "deep"], task)
         assert found.experience[0].tool_name == best
         assert [each.rank for each in found.experience] == pytest.approx(
             [each.expected_success for each in found.experience], abs=1e-6
         )
         assert "6 of 6 that begin alike" in found.markdown
+    unknown = await retrieve_tool_memory(toolbox, task="Who painted ceilings")
+    assert unknown.experience == (), "nothing is known of that"
 
 
 @pytest.mark.parametrize(

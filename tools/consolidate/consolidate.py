@@ -208,7 +208,9 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     changes: list[UpkeepChange] = []
     for each, others in against.items():
         if is_outvoted((items[other].priority, items[other].usage_count) for other in others):
-            left = items[each].confidence * (DOUBTED if each in fresh else 1.0)  # else it was lowered when it came
+            # The newer one of a contradiction that was seen when it came was lowered then.
+            was_lowered = each not in fresh and all(items[each].position > items[other].position for other in others)
+            left = items[each].confidence * (1.0 if was_lowered else DOUBTED)
             reason = f"contradicts {', '.join(sorted(others))}"
             changes.append(UpkeepChange(items[each], round(left, 6), "quarantined", reason, unless_used=True))
     for part in in_parts(changes, _BATCH):
