@@ -192,10 +192,6 @@ ON CONFLICT (space_id, scope_id) DO UPDATE SET active = space_members.active + :
 -- How many active items of a scope have a vector in a space.
 SELECT active FROM space_members WHERE space_id = ? AND scope_id = ?;
 
--- name: all_members
--- How many active items of every scope have a vector in a space.
-SELECT scope_id, active FROM space_members WHERE space_id = ?;
-
 -- name: forget_members
 -- Drop the counts of a space before they are made again.
 DELETE FROM space_members WHERE space_id = ?;
@@ -249,16 +245,11 @@ INSERT INTO {vectors} (rowid, scope_id, embedding) VALUES (?, ?, {element}(?));
 DELETE FROM {vectors} WHERE rowid = ?;
 
 -- name: fill_vector_index
--- Enter the vectors of all active items, but those that have codes, into the empty index of a space.
+-- Enter the vectors of all active items into the empty index of a space.
 INSERT INTO {vectors} (rowid, scope_id, embedding)
 SELECT p.seq, p.scope_id, {element}(e.vector) -- sorting them would lose their type
 FROM pattern_embeddings AS e JOIN patterns AS p ON p.seq = e.seq
-WHERE e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND p.status = 'active'
-  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
-
--- name: drop_vector_index
--- Drop the index of a space.
-DROP TABLE {vectors};
+WHERE e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND p.status = 'active';
 
 -- name: vector_slots
 -- The size of a space's index and what is live in it.
@@ -267,28 +258,6 @@ SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}
 -- name: nearest_vectors
 -- The k nearest items of each of some partitions (a JSON list).
 SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id IN (SELECT value FROM json_each(:partitions));
-
--- name: nearest_by_codes
--- The nearest vectors among those with the nearest codes of one scope.
-SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
-FROM (
-  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
-    AND bucket IN ({buckets})
-) AS near
-JOIN pattern_embeddings AS e
-  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
-ORDER BY distance, near.rowid LIMIT :k;
-
--- name: nearest_by_codes_among
--- The same among some of them (a JSON list).
-SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
-FROM (
-  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
-    AND bucket IN ({buckets}) AND rowid IN (SELECT value FROM json_each(:among))
-) AS near
-JOIN pattern_embeddings AS e
-  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
-ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: nearest_among
 -- The k nearest of some items (a JSON list), each compared: the index would read the vectors of all.
@@ -310,8 +279,8 @@ SELECT e.seq, e.vector FROM json_each(:among) AS wanted CROSS JOIN pattern_embed
   ON e.seq = wanted.value AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
 -- name: passing
--- What passes filters, each of which gives (scope, position): of each scope a JSON list, and how many.
-SELECT scope_id, json_group_array(seq), count(*) FROM ({filters}) GROUP BY scope_id;
+-- What passes filters, each of which gives (scope, position): of each scope a JSON list.
+SELECT scope_id, json_group_array(seq) FROM ({filters}) GROUP BY scope_id;
 
 -- name: active_of_domain
 -- The active items of some scopes (a JSON list) that are of a domain.
@@ -356,17 +325,15 @@ WHERE pattern_fts MATCH :expression AND +rowid IN (SELECT value FROM json_each(:
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; the state of the index of words, which changes with each write to it; and the greatest position.
+-- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items and those with a vector there.
 SELECT
-  v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),
-  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10), (SELECT max(seq) FROM patterns)
+  v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0)
 FROM (SELECT 1)
 LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (
   SELECT each.id, each.active FROM json_each(:scopes) AS wanted
   JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1) AS s
-LEFT JOIN space_members AS m ON m.space_id = v.id AND m.scope_id = s.id
-LEFT JOIN coded_partitions AS c ON c.space = 'vec_' || v.id AND c.partition = s.id;
+LEFT JOIN space_members AS m ON m.space_id = v.id AND m.scope_id = s.id;
 
 -- name: vectors_of_items
 -- The vectors that items (a JSON list of positions) have in a space.
@@ -453,7 +420,6 @@ WHERE coalesce((SELECT m.active FROM space_members AS m WHERE m.space_id = :spac
   WHERE p.scope_id = s.id AND p.status = 'active' AND e.space_id = :space_id);
 
 -- name: vectors_to_index
--- The vectors that the index of a space must hold; those that have codes are not in it.
+-- The vectors that the index of a space must hold.
 SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq
-WHERE p.status = 'active' AND e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?)
-  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
+WHERE p.status = 'active' AND e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);

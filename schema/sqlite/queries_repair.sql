@@ -42,26 +42,10 @@ WHERE seq = ? AND space_id = (SELECT id FROM vector_spaces WHERE model = ? AND d
 -- The vectors that the index of a space holds.
 SELECT rowid, embedding FROM {vectors};
 
--- name: pattern_text
--- The text of a memory with its hash.
-SELECT pattern_data, content_hash FROM patterns WHERE id = ?;
-
--- name: trajectory_text
--- The text of a trajectory with its hash.
-SELECT trajectory_json, content_hash FROM task_trajectories WHERE id = ?;
-
--- name: put_pattern_text
--- Put back the text of a memory.
-UPDATE patterns SET pattern_data = ?, content_hash = ? WHERE id = ?;
-
--- name: put_trajectory_text
--- Put back the text of a trajectory.
-UPDATE task_trajectories SET trajectory_json = ?, content_hash = ? WHERE id = ?;
-
--- name: place_of_pattern
--- Where a memory stands: position, id, scope, status.
-SELECT seq, id, scope_id, status FROM patterns WHERE id = ?;
+-- name: delete_pattern
+-- Delete a memory whose text is not what was written.
+DELETE FROM patterns WHERE id = ?;
 
 -- name: delete_trajectory
--- Delete a trajectory that cannot be read.
+-- Delete a trajectory whose text is not what was written.
 DELETE FROM task_trajectories WHERE id = ?;

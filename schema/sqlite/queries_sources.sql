@@ -131,10 +131,6 @@ ON CONFLICT (space_id, partition_id) DO UPDATE SET passages = source_space_membe
 -- How many passages of a partition have a vector in a space.
 SELECT passages FROM source_space_members WHERE space_id = ? AND partition_id = ?;
 
--- name: all_members
--- How many passages of every partition have a vector in a space.
-SELECT partition_id, passages FROM source_space_members WHERE space_id = ?;
-
 -- name: forget_members
 -- Drop the counts of a space before they are made again.
 DELETE FROM source_space_members WHERE space_id = ?;
@@ -174,16 +170,6 @@ SELECT p.seq, p.partition_id, 1 FROM json_each(?) AS wanted JOIN passages AS p O
 -- Whether the vector index of a space is there.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;
 
--- name: nearest_by_codes
--- The nearest vectors among those with the nearest codes of one partition.
-SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
-FROM (
-  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
-    AND bucket IN ({buckets})
-) AS near
-JOIN passage_embeddings AS e ON e.seq = near.rowid AND e.model = :model AND e.dims = :dims
-ORDER BY distance, near.rowid LIMIT :k;
-
 -- name: index_vector
 -- Enter a vector into the index of its space.
 INSERT INTO {vectors} (rowid, partition_id, embedding) VALUES (?, ?, {element}(?));
@@ -193,15 +179,10 @@ INSERT INTO {vectors} (rowid, partition_id, embedding) VALUES (?, ?, {element}(?
 DELETE FROM {vectors} WHERE rowid = ?;
 
 -- name: fill_vector_index
--- Enter the vectors of all passages, but those that have codes, into the empty index of a space.
+-- Enter the vectors of all passages into the empty index of a space.
 INSERT INTO {vectors} (rowid, partition_id, embedding)
 SELECT p.seq, p.partition_id, {element}(e.vector) -- sorting them would lose their type
-FROM passage_embeddings AS e JOIN passages AS p ON p.seq = e.seq WHERE e.model = ? AND e.dims = ?
-  AND p.partition_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
-
--- name: drop_vector_index
--- Drop the index of a space.
-DROP TABLE {vectors};
+FROM passage_embeddings AS e JOIN passages AS p ON p.seq = e.seq WHERE e.model = ? AND e.dims = ?;
 
 -- name: vector_slots
 -- The size of a space's index and what is live in it.
@@ -229,10 +210,9 @@ WHERE passage_fts MATCH :expression
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes; the state of the index of words, which changes with each write to it; and the greatest position.
+-- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages and those with a vector there.
 SELECT
-  v.id, v.model, v.dims, v.quantization, v.stale, 'source_vec_', r.id, r.passages, coalesce(m.passages, 0),
-  c.partition IS NOT NULL, (SELECT block FROM passage_fts_data WHERE id = 10), (SELECT max(seq) FROM passages)
+  v.id, v.model, v.dims, v.quantization, v.stale, 'source_vec_', r.id, r.passages, coalesce(m.passages, 0)
 FROM (SELECT 1)
 LEFT JOIN source_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (
@@ -240,8 +220,7 @@ LEFT JOIN (
   JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.value ->> 1
   JOIN source_partitions AS each ON each.scope_id = s.id
   WHERE each.kind IN (SELECT value FROM json_each(:kinds))) AS r
-LEFT JOIN source_space_members AS m ON m.space_id = v.id AND m.partition_id = r.id
-LEFT JOIN coded_partitions AS c ON c.space = 'source_vec_' || v.id AND c.partition = r.id;
+LEFT JOIN source_space_members AS m ON m.space_id = v.id AND m.partition_id = r.id;
 
 -- name: candidates
 -- What scoring needs of passages by their positions (a JSON list), with their vectors in a space.
@@ -304,7 +283,6 @@ WHERE coalesce((
   WHERE p.partition_id = s.id AND e.model = :model AND e.dims = :dims);
 
 -- name: vectors_to_index
--- The vectors that the index of a space of passages must hold; those that have codes are not in it.
+-- The vectors that the index of a space of passages must hold.
 SELECT p.seq, e.vector FROM passages AS p JOIN passage_embeddings AS e ON e.seq = p.seq
-WHERE e.model = ? AND e.dims = ?
-  AND p.partition_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
+WHERE e.model = ? AND e.dims = ?;

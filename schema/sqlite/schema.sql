@@ -341,12 +341,6 @@ CREATE TABLE benchmark_runs (
   ended_at TEXT
 ) WITHOUT ROWID;
 
-CREATE TABLE coded_partitions (
-  space TEXT NOT NULL,
-  partition INTEGER NOT NULL,
-  PRIMARY KEY (space, partition)
-) WITHOUT ROWID;
-
 CREATE TABLE pattern_embeddings (
   seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
   space_id INTEGER NOT NULL REFERENCES vector_spaces (id) ON DELETE CASCADE,

@@ -42,7 +42,7 @@ def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
 
 
 def code_table(table: str, bits: int) -> str:
-    """Return the CREATE statement of the codes beside a vector table."""
+    """Return the CREATE statement of the codes beside a vector table, which schema 18 and older have."""
     return (
         f"CREATE VIRTUAL TABLE codes_{table} USING vec0 (part INTEGER PARTITION KEY, bucket INTEGER PARTITION KEY, "
         f"embedding bit[{bits:d}], chunk_size=512)"

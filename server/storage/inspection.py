@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.server.storage.engine.connection import one_moment
-from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
+from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.server.storage.stores.rows import content_hash
@@ -71,8 +71,7 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
         for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
             pages.append(f"a row of {table} refers to a row of {parent} that is not there")
         memories = damaged(connection)
-        rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
-        trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
+        trajectories = damaged_trajectories(connection)
         indexes, vectors = [*_faults_of_memories(connection)], list[tuple[str, int, tuple[int, ...]]]()
         for space in all_spaces(connection):
             size = space.dims * _BYTES[space.quantization]
@@ -88,6 +87,12 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
         for space in all_spaces(connection, _PASSAGES.queries):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
+
+
+def damaged_trajectories(connection: "Connection") -> list[str]:
+    """Return the ids of trajectories whose text is not what was written."""
+    rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
+    return [each for each, text, written in rows if content_hash(each, text) != written]
 
 
 def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
@@ -135,9 +140,9 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
 def _vector_faults(
     connection: "Connection", space: "Space", of: _Indexed, searchable: bool
 ) -> tuple[list[str], list[int]]:
-    """Say what the counts, the index and the codes of a space hold wrongly.
+    """Say what the counts and the index of a space hold wrongly.
 
-    Also return the positions where nobody knows whether the vector or what was made of it is right.
+    Also return the positions where nobody knows whether the vector or the index is right.
     """
     faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}
@@ -146,16 +151,8 @@ def _vector_faults(
     if not searchable or space.stale:
         return faults, []
     held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
-    wanted = connection.execute(space.sql(of.queries["vectors_to_index"]), (space.model, space.dims))
-    wrong, doubtful = 0, list[int]()
-    for seq, vector in wanted:
-        indexed = held.pop(seq, None)
-        wrong += indexed != vector
-        if indexed is not None and indexed != vector:
-            doubtful.append(seq)
-    if wrong := wrong + len(held):
+    wanted = dict(connection.execute(space.sql(of.queries["vectors_to_index"]), (space.model, space.dims)).fetchall())
+    differ = [seq for seq, vector in wanted.items() if seq in held and held[seq] != vector]
+    if wrong := len(differ) + len(held.keys() ^ wanted.keys()):
         faults.append(f"the vector index of {space.model} is wrong about {wrong} {of.items}")
-    misplaced, differ = wrong_codes(connection, space, of.queries["scan_vectors"])
-    if wrong := misplaced + len(differ):
-        faults.append(f"the codes of {space.model} are wrong about {wrong} {of.items}")
-    return faults, [*doubtful, *differ]
+    return faults, differ

@@ -39,7 +39,7 @@ Row: TypeAlias = tuple[Any, ...]
 _AT_ONCE = 1000
 """Rows that are sent at once."""
 
-_DERIVED = {"tool_calls_to_unindex", "coded_partitions", "space_members", "source_space_members"}
+_DERIVED = {"tool_calls_to_unindex", "space_members", "source_space_members"}
 """Tables that an index is, or that count what is in one."""
 
 _OWN_KEYS = ("bank", "forgotten_position")

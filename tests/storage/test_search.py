@@ -1,13 +1,10 @@
-"""Searching a real bank, on every driver: exact neighbours and filters, codes, keyword scores, the same everywhere."""
+"""Searching a real bank, on every driver: exact neighbours and filters, keyword scores, the same everywhere."""
 
 import math
 import random
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from hashlib import sha256
 from operator import mul
 from typing import Any
 
@@ -21,21 +18,8 @@ from made_items import HERE, made_item, rewrite
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.search import vectors
-from swarm_memory.server.storage.search.vectors import (
-    Quantization,
-    Search,
-    Space,
-    code_bits,
-    codes,
-    decode,
-    encode,
-    encode_all,
-)
+from swarm_memory.server.storage.search.vectors import Quantization, Space, decode, encode, encode_all
 from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
-from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.server.storage.stores.memories import joined
-from swarm_memory.server.storage.stores.rows import to_json
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.retrieve.rank import ideal_keyword_score
 
@@ -60,11 +44,6 @@ def kept(vector: Any) -> list[float]:
     """Return a vector as 8 bits keep it, of unit length."""
     numbers = decode(encode(vector, "int8"), "int8")
     return [number / math.hypot(*numbers) for number in numbers]
-
-
-def answer(found: SearchResult) -> tuple[Any, ...]:
-    """Return what a search found without what reads further."""
-    return found.documents, found.document_frequency, found.legs, [each[:9] for each in found.candidates]
 
 
 def best(cosines: dict[str, float], k: int) -> set[str]:
@@ -170,20 +149,6 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(open_bank: An
         await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
         assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
         assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
-
-
-async def test_words_and_vectors_find_the_same_at_once_as_one_after_the_other(
-    open_bank: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), 5)
-    narrowed = query._replace(only=SearchFilter(domain="d"))
-    async with open_bank() as store:
-        for domain in (None, "d"):
-            items = [stored(each, NUMBERS) for each in many(40, domain=domain)]
-            await store.add_memories(items, NUMBERS.name)
-        alone = [answer(await store.search(each)) for each in (query, narrowed)]
-        monkeypatch.setattr(vectors, "SMALL", 80)
-        assert [answer(await store.search(each)) for each in (query, narrowed)] == alone
 
 
 async def test_each_scope_gives_a_pool_of_its_own(open_bank: Any) -> None:
@@ -307,24 +272,6 @@ def test_eight_bits_keep_the_direction() -> None:
     assert decode(encode(unit, "float32"), "float32") == unit
 
 
-async def test_what_another_process_writes_between_the_legs_is_found_or_left_out(
-    open_bank: Callable[..., AbstractAsyncContextManager[SqliteStore]],
-) -> None:
-    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("retry"), ("retri",), 10)
-    async with open_bank() as store:
-        search = Search(store.index, query, {"scopes": to_json(query.scopes)})
-        near = await store.read(search.near)
-        memory = stored(made_item("retry the upload"), NUMBERS)
-        await store.add_memories([memory], NUMBERS.name)
-        keywords = await store.read(search.keywords)
-        join = partial(joined, search=search, near=near, keywords=keywords)
-        found = await store.read(join)
-        assert [candidate.id for candidate in found.candidates] == [memory.item.id]
-        await store.forget([HERE], [memory.item.id])
-        gone = await store.read(join)
-        assert gone.candidates == ()
-
-
 def bm25(documents: int, frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:
     return [score for score, _ in keyword_scores(documents, frequency, items)]
 
@@ -381,42 +328,6 @@ def unit_vector(rng: random.Random, dims: int) -> "array[float]":
     numbers = [rng.gauss(0, 1 / (1 + at)) for at in range(dims)]
     length = math.sqrt(sum(number * number for number in numbers))
     return array("f", [number / length for number in numbers])
-
-
-def distance(one: bytes, other: bytes) -> int:
-    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
-
-
-KEPT = {("int8", 384): "c151fe2a434ab992", ("float32", 100): "623ba93b5eddc669"}
-"""Hashes of codes as banks hold them."""
-
-
-def code(blob: bytes, dims: int) -> bytes:
-    (made,) = codes([blob], "float32", dims)
-    return made
-
-
-@pytest.mark.parametrize(("quantization", "dims"), KEPT)
-def test_codes_stay_what_they_are_in_banks(quantization: Quantization, dims: int) -> None:
-    rng = random.Random(dims)
-    blobs = [encode(unit_vector(rng, dims), quantization) for _ in range(40)]
-    made = codes(blobs, quantization, dims)
-    assert {len(each) * 8 for each in made} == {code_bits(dims)}
-    assert sha256(b"".join(made)).hexdigest()[:16] == KEPT[quantization, dims]
-
-
-def test_distances_follow_the_angle() -> None:
-    rng = random.Random(1)
-    base = unit_vector(rng, 256)
-    for share in (0.1, 0.4, 0.8):
-        away = unit_vector(rng, 256)
-        mixed = [(1 - share) * a + share * b for a, b in zip(base, away, strict=True)]
-        length = math.sqrt(sum(number * number for number in mixed))
-        other = array("f", [number / length for number in mixed])
-        cosine = sum(a * b for a, b in zip(base, other, strict=True))
-        expected = math.acos(min(1.0, cosine)) / math.pi * code_bits(256)
-        found = distance(code(encode(base, "float32"), 256), code(encode(other, "float32"), 256))
-        assert abs(found - expected) < 60, (share, found, expected)
 
 
 @pytest.mark.parametrize("quantization", ["int8", "float32"])

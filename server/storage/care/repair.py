@@ -1,19 +1,18 @@
 """Another file in a bank's place: a backup that is restored, or what repairing makes of the bank's own rows.
 
-Rows are copied into a new bank, texts brought back from backups, indexes made again. A file of which SQLite cannot read
+Rows whose text is what was written are copied into a new bank, indexes made again. A file of which SQLite cannot read
 every row is left as it is: a backup is the way back. What stood there before is always kept: as a backup, or as
 `<name>.corrupt-<time>` when it cannot be copied; and no crash leaves an empty file there.
 """
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
@@ -32,12 +31,11 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
 )
 from swarm_memory.server.storage.engine.files import flush, make_folder, writer_lock
-from swarm_memory.server.storage.inspection import Inspection, inspect
+from swarm_memory.server.storage.inspection import Inspection, damaged_trajectories, inspect
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import pack, unpack
-from swarm_memory.server.storage.stores.memories import change_status, damaged
-from swarm_memory.server.storage.stores.rows import content_hash
+from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -45,10 +43,6 @@ if TYPE_CHECKING:
 
 _QUERIES = queries("repair")
 _AT_ONCE = 1000
-_TextOf: TypeAlias = Callable[[str, str], str | None]
-"""What finds a row's text in backups, by the name of a query and the row's id."""
-
-_QUARANTINED = "its text is not what was written, and no backup has it"
 
 
 class Repaired(NamedTuple):
@@ -101,29 +95,31 @@ def _made_again(
     """Fill a new bank with the rows of a damaged one, mended; return what was done. Raises `StoreDamaged`."""
     searchable = driver.vec_version is not None
     index = Index(searchable, driver.reason)
-    text_of = partial(_text_in_backups, database, driver.module)
     target.execute("PRAGMA foreign_keys = OFF")
     with closing(open_read_only(driver.module, database)) as source, write_transaction(target, fresh, 10.0):
         if check_content(source, database) == "new":
             raise StoreDamaged(f"{database} is empty and was a bank")
         carry_over(source, target)
+        changed = _drop_changed(target)
         orphans = drop_orphans(target)
         for model, dims, seqs in found.vectors:
             target.executemany(_QUERIES["drop_vector"], ((seq, model, dims) for seq in seqs))
         _make_indexes(target, index)
     target.execute("PRAGMA foreign_keys = ON")
     left = inspect(target, searchable)
-    healed: list[str] = []
-    if not left.sound:
-        with write_transaction(target, fresh, 10.0):
-            healed += _heal_memories(target, index, text_of, left.memories)
-            healed += _heal_trajectories(target, text_of, left.trajectories)
-            _make_indexes(target, index)
-        left = inspect(target, searchable)
     if not left.sound:
         raise StoreDamaged(f"{database} is damaged ({(*left.pages, *left.indexes, *left.memories)[0]})")
     gone = [f"left out, for what they belong to is lost: {counted(orphans, 'row')}"] if orphans else []
-    return [*found.pages, *found.indexes, *gone, *healed, "a new bank was made of the rows, with new indexes"]
+    return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made of the rows, with new indexes"]
+
+
+def _drop_changed(target: "SqliteConnection") -> list[str]:
+    """Delete memories and trajectories whose text is not what was written; return what is said of each."""
+    memories, trajectories = damaged(target), damaged_trajectories(target)
+    target.executemany(_QUERIES["delete_pattern"], ((each,) for each in memories))
+    target.executemany(_QUERIES["delete_trajectory"], ((each,) for each in trajectories))
+    named = [f"memory {each}" for each in memories] + [f"trajectory {each}" for each in trajectories]
+    return [f"{each}: left out, its text is not what was written" for each in named]
 
 
 def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: Sequence[str] | None = None) -> None:
@@ -157,9 +153,8 @@ def drop_orphans(target: "SqliteConnection") -> int:
 
 
 def _plain_tables() -> list[str]:
-    """Return the tables that hold rows of their own; which partitions have codes is known again with the codes."""
-    tables = (name for name, sql in schema_objects().items() if sql.startswith("CREATE TABLE "))
-    return [name for name in tables if name != "coded_partitions"]
+    """Return the tables that hold rows of their own."""
+    return [name for name, sql in schema_objects().items() if sql.startswith("CREATE TABLE ")]
 
 
 def _make_indexes(connection: "SqliteConnection", index: Index) -> None:
@@ -180,68 +175,9 @@ def make_tokens(connection: "SqliteConnection") -> None:
         except StoreDamaged:
             connection.execute(_QUERIES["drop_tokens"], (seq,))
     for seq, data in connection.execute(_QUERIES["without_tokens"]).fetchall():
-        item = _parsed(data)
+        item = json.loads(data)
         tokens = pack(*(tokenize(item.get(name) or "") for name in ("title", "description", "content")))
         connection.execute(queries("memories")["put_tokens"], (seq, tokens))
-
-
-def _heal_memories(connection: "SqliteConnection", index: Index, text_of: _TextOf, ids: Sequence[str]) -> list[str]:
-    actions: list[str] = []
-    for memory_id in ids:
-        place = connection.execute(_QUERIES["place_of_pattern"], (memory_id,)).fetchone()
-        text = text_of("pattern_text", memory_id)
-        if text is not None:
-            connection.execute(_QUERIES["put_pattern_text"], (text, content_hash(memory_id, text), memory_id))
-            actions.append(f"memory {memory_id}: its text was brought back from a backup")
-            continue
-        (data, _) = connection.execute(_QUERIES["pattern_text"], (memory_id,)).fetchone()
-        if _parsed(data):
-            if place[3] == "active":
-                change_status(connection, index, place, ("quarantined", _QUARANTINED))
-            connection.execute(_QUERIES["put_pattern_text"], (data, content_hash(memory_id, data), memory_id))
-            actions.append(f"memory {memory_id}: quarantined, {_QUARANTINED}")
-        else:
-            connection.execute(queries("memories")["delete_pattern"], (place[0],))
-            actions.append(f"memory {memory_id}: deleted, it cannot be read and no backup has it")
-    return actions
-
-
-def _heal_trajectories(connection: "SqliteConnection", text_of: _TextOf, ids: Sequence[str]) -> list[str]:
-    actions: list[str] = []
-    for trajectory_id in ids:
-        text = text_of("trajectory_text", trajectory_id)
-        if text is None:
-            connection.execute(_QUERIES["delete_trajectory"], (trajectory_id,))
-            actions.append(f"trajectory {trajectory_id}: deleted, it is not what was written and no backup has it")
-        else:
-            values = (text, content_hash(trajectory_id, text), trajectory_id)
-            connection.execute(_QUERIES["put_trajectory_text"], values)
-            actions.append(f"trajectory {trajectory_id}: brought back from a backup")
-    return actions
-
-
-def _parsed(data: object) -> dict[str, str]:
-    """Return a memory's JSON when it is one that can be shown, else nothing."""
-    try:
-        item: object = json.loads(data) if isinstance(data, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(item, dict):
-        return {}
-    known = cast("dict[str, str]", item)
-    return known if all(name in known for name in ("title", "description", "content", "tags", "domain")) else {}
-
-
-def _text_in_backups(database: Path, module: ModuleType, query: str, row_id: str) -> str | None:
-    """Return a row's text from the newest backup in which it is what its hash says; unreadable ones are passed over."""
-    for backup in list_backups(database):
-        with suppress(StorageError, module.Error, UnicodeDecodeError):
-            with closing(open_read_only(module, backup.path)) as connection:
-                check_content(connection, backup.path)
-                row = connection.execute(_QUERIES[query], (row_id,)).fetchone()
-            if row is not None and content_hash(row_id, row[0]) == row[1]:
-                return str(row[0])
-    return None
 
 
 _BESIDE = ("-wal", "-shm", "-journal")

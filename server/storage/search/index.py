@@ -12,21 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
-from swarm_memory.server.storage.search.vectors import (
-    LARGE,
-    Quantization,
-    Space,
-    all_spaces,
-    code_slots,
-    drop_codes,
-    encode_all,
-    enter_codes,
-    find_space,
-    give_codes,
-    is_coded,
-    leave_code,
-)
-from swarm_memory.server.storage.search.words import TermCounts
+from swarm_memory.server.storage.search.vectors import Quantization, Space, all_spaces, encode_all, find_space
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -46,9 +32,6 @@ class Index:
         self.searchable = searchable
         self.reason = reason
         self.statements = statements
-        self.term_counts = TermCounts()
-        self.items = 0
-        """So many stood in the partitions that were searched last."""
 
     def beside(self, statements: Mapping[str, str]) -> Self:
         """Return the index, of the same engine, of what other statements are about."""
@@ -150,12 +133,7 @@ class Index:
         if not self.searchable:
             connection.execute(self.statements["mark_space"], (1, space.id))
             return
-        drop_codes(connection, space)
-        for partition, count in connection.execute(self.statements["all_members"], (space.id,)).fetchall():
-            if count >= LARGE:
-                give_codes(connection, space, partition, self.statements["scan_vectors"])
-        if connection.execute(self.statements["has_vector_table"], (space.table,)).fetchone():
-            connection.execute(space.sql(self.statements["drop_vector_index"]))
+        self._drop_tables(connection, space)
         _make_table(connection, space)
         connection.execute(space.sql(self.statements["fill_vector_index"]), (space.model, space.dims))
         connection.execute(self.statements["mark_space"], (0, space.id))
@@ -176,10 +154,15 @@ class Index:
             if not self.searchable:  # its empty index stays behind, marked
                 self.rebuild_space(connection, space)
                 continue
-            connection.execute(space.sql(self.statements["drop_vector_index"]))
-            drop_codes(connection, space)
+            self._drop_tables(connection, space)
             connection.execute(self.statements["delete_space"], (space.id,))
         return [space.model for space in others]
+
+    def _drop_tables(self, connection: "Connection", space: Space) -> None:
+        """Drop a space's index, and the codes that schema 18 and older have beside it."""
+        for table in (space.table, f"codes_{space.table}"):
+            if connection.execute(self.statements["has_vector_table"], (table,)).fetchone():
+                connection.execute(f"DROP TABLE {table}")
 
     def tidy(self, connection: "Connection") -> None:
         """Rebuild vector indexes in which deleted rows left more holes than there are live rows."""
@@ -187,33 +170,21 @@ class Index:
             if space.stale:
                 continue
             slots, live = connection.execute(space.sql(self.statements["vector_slots"])).fetchone()
-            coded_slots, coded = code_slots(connection, space)
-            if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live) or coded_slots > max(LARGE, 2 * coded):
+            if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live):
                 self.rebuild_space(connection, space)
 
     def _enter_vectors(
         self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
     ) -> None:
         self._count(connection, space, partition, len(entered))
-        if not self._writable(connection, space):
-            return
-        if is_coded(connection, space, partition):
-            enter_codes(connection, space, partition, entered)
-            return
-        rows = [(seq, partition, blob) for seq, blob in entered]
-        connection.executemany(space.sql(self.statements["index_vector"]), rows)
-        if connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
-            # It has become large: its codes take the place of its rows in the exact index.
-            seqs = give_codes(connection, space, partition, self.statements["scan_vectors"])
-            connection.executemany(space.sql(self.statements["unindex_vector"]), ((seq,) for seq in seqs))
+        if self._writable(connection, space):
+            rows = [(seq, partition, blob) for seq, blob in entered]
+            connection.executemany(space.sql(self.statements["index_vector"]), rows)
 
     def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
         if self._writable(connection, space):
-            if is_coded(connection, space, partition):
-                leave_code(connection, space, seq)
-            else:
-                connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
+            connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
 
     def _count(self, connection: "Connection", space: Space, partition: int, change: int) -> None:
         values = {"space_id": space.id, "partition": partition, "change": change}

@@ -102,11 +102,6 @@ def says(data: str, text: str) -> bool:
     return text in item["title"].casefold() or text in item["content"].casefold()
 
 
-MAX_REMEMBERED = 20_000  # counts of words, in all partitions together
-COMMON, MOVED = 500, 0.01
-"""Counting the words that stand in so many items takes longest: those counts outlast writes, until as many items as
-that share of the partition came, or went, or as many searches found something written: an idf hardly moves by it."""
-
 SIDE_BY_SIDE = 0.1
 """What two words of a query add that stand side by side in an item too, of what both are worth at most."""
 
@@ -122,19 +117,11 @@ bank of a few hundred items every token is searched.
 """
 
 
-class Passing(NamedTuple):
-    """The items of one partition that pass a filter."""
-
-    seqs: str
-    """Their positions as a JSON list."""
-    items: int
-
-
 class Narrowed(NamedTuple):
     """What narrows a search."""
 
-    among: Mapping[int, Passing] | None
-    """By partition, what may be found there; None: everything."""
+    among: Mapping[int, str] | None
+    """By partition, the positions of what may be found there as a JSON list; None: everything."""
     left_out: frozenset[int]
     """Items to drop after a search that was asked for as many more."""
 
@@ -149,39 +136,14 @@ class Partition(NamedTuple):
     items: int
     embedded: int
     """Items with a vector in the query's space."""
-    is_coded: bool
-    state: bytes
-    """Of the index of words: the same until something is written to it."""
-    newest: int
-    """The greatest position of any item, also of other partitions: it grows by whatever is added."""
 
 
-class TermCounts:
-    """Counts tokens of one index over one connection: common words take long, and are not counted at each change."""
-
-    def __init__(self) -> None:
-        self._connection: Connection | None = None
-        self._known: dict[int, tuple[Partition, int, dict[str, int]]] = {}
-
-    def count(
-        self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
-    ) -> list[tuple[int, int]]:
-        """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
-        is_full = sum(len(each) for *_, each in self._known.values()) > MAX_REMEMBERED
-        if is_full or connection is not self._connection:  # another file may lie there now, with other partitions
-            self._connection, self._known = connection, {}
-        before, moved, known = self._known.get(partition.id, (partition, 0, dict[str, int]()))
-        if before.state != partition.state:
-            moved += max(1, abs(partition.items - before.items), partition.newest - before.newest)
-            if moved > MOVED * partition.items:
-                moved, known = 0, {}
-            known = {token: items for token, items in known.items() if items >= COMMON}
-        self._known[partition.id] = partition, moved, known
-        if others := [token for token in tokens if token not in known]:
-            terms = json.dumps([in_scope(partition.id, token) for token in others], ensure_ascii=False)
-            found = dict(connection.execute(statements["term_counts"], (terms,)).fetchall())
-            known |= {token: found.get(number, 0) for number, token in enumerate(others)}
-        return [(place, known[token]) for place, token in enumerate(tokens) if known[token]]
+def term_counts(
+    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
+    terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
+    return connection.execute(statements["term_counts"], (terms,)).fetchall()
 
 
 def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str]:
@@ -212,7 +174,7 @@ def matches(
     )
     query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
-    values |= {f"among_{number}": passing.seqs for number, passing in (narrowed.among or {}).items()}
+    values |= {f"among_{number}": passing for number, passing in (narrowed.among or {}).items()}
     values["limit"] = pool + len(narrowed.left_out)
     rows = connection.execute(query, values).fetchall()
     if narrowed.left_out:

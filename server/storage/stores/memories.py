@@ -79,7 +79,7 @@ class Memories(Engine):
 
     async def search(self, query: SearchQuery) -> SearchResult:
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
-        return await search.run(self.read, self.read_beside, joined)
+        return await search.run(self.read, joined)
 
     @reads
     def nearest(
@@ -487,4 +487,4 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words
         return words.Narrowed(None, frozenset(left_out))
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
+    return words.Narrowed(dict(rows), frozenset(left_out))
