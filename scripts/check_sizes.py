@@ -35,11 +35,11 @@ BUDGETS = {
     "tools/ports tools/*.py": 990,  # aim 800
     "schema": 2_312,  # aim 2,000
     "server/storage/stores": 3_358,  # aim 3,000
-    "server/storage/search": 1_051,
+    "server/storage/search": 797,
     "server/storage/engine": 1_640,  # aim 1,300
-    "server/storage/care": 600,
+    "server/storage/care": 522,
     "server/storage/postgres": 1_400,
-    "server/storage/*.py": 804,  # aim 800
+    "server/storage/*.py": 801,  # aim 800
     "server/hooks": 1_027,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
     "server/cli": 3_051,  # aim 2,800
@@ -47,7 +47,7 @@ BUDGETS = {
     "server/http server/access": 623,  # aim 700
     "server/viewer": 1_198,
     "server/chat": 660,  # aim 500
-    "server/embedding": 659,  # aim 800
+    "server/embedding": 648,  # aim 800
     "server/jobs": 978,  # aim 900
     "server/sources tools/sources": 3_237,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 860,  # aim 950

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 from zlib import crc32
@@ -25,8 +25,9 @@ MAX_MODEL_CHARS = 24_000
 
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-MAX_BATCH_TEXTS = 256
-MAX_BATCH_CHARS = 200_000
+BATCH = 32
+"""Texts of one request; at most 768,000 characters together."""
+
 TIMEOUT_S = 20.0
 """Of a request with its retries."""
 
@@ -36,7 +37,7 @@ REST_S = 60.0
 
 
 class OpenAIEmbedder:
-    """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
+    """Embeds in batches of 32 texts; a text counts to its 24,000th character.
 
     The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. An
     answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
@@ -105,7 +106,8 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: list[str]) -> list[Vector]:
         """Return the vectors of texts as the model gets them."""
-        return [vector for batch in _batches(texts) for vector in await self._embed_batch(batch)]
+        starts = range(0, len(texts), BATCH)
+        return [vector for at in starts for vector in await self._embed_batch(texts[at : at + BATCH])]
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         import openai
@@ -185,16 +187,3 @@ def _model_text(prefix: str, text: str, what: str) -> str:
     if not any(character.isprintable() and not character.isspace() for character in valid):
         raise InputError(f"{what} holds nothing to embed: give it at least one word.")
     return prefix + valid
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        if batch and (len(batch) == MAX_BATCH_TEXTS or chars + len(text) > MAX_BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(text)
-        chars += len(text)
-    if batch:
-        yield batch

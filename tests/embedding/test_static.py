@@ -23,7 +23,6 @@ from swarm_memory.server.embedding.static import (
     WordPiece,
     verify,
 )
-from swarm_memory.tools.ports.models import Embedder
 
 EMBEDDER = StaticEmbedder()
 STRANGE = ["🎉", "修复失败的测试", "🏳️‍🌈 \ud800 x", "\ud83d", "a\x00b", "ﬁne", "x" * 100_000, "error " * 20_000, "."]
@@ -37,13 +36,6 @@ def assert_unit(vector: "array[float]") -> None:
     assert vector.typecode == "f"
     assert len(vector) == EMBEDDER.dimensions
     assert math.isclose(math.hypot(*vector), 1.0, abs_tol=1e-5)
-
-
-def test_it_fills_the_port() -> None:
-    port: Embedder = EMBEDDER
-    assert (port.name, port.dimensions, port.quantization) == (EMBEDDER.name, 256, "int8")
-    assert 0 < port.fusion_weight < 1
-    assert 0 < port.min_cosine < 1
 
 
 @pytest.mark.parametrize("text", [text for text in STRANGE if text != "\ud83d"])
@@ -93,10 +85,6 @@ def test_what_means_the_same_is_nearer_than_what_does_not(query: str, fitting: s
 def test_unknown_words_still_match_themselves() -> None:
     vector = EMBEDDER.embed("修复失败的测试")
     assert cosine(vector, EMBEDDER.embed("失败的测试")) > cosine(vector, EMBEDDER.embed("今天天气很好啊")) + 0.2
-
-
-def test_only_the_first_1024_tokens_count() -> None:
-    assert EMBEDDER.embed("error " * MAX_TOKENS + "banana " * 500) == EMBEDDER.embed("error")
 
 
 def test_the_largest_weights_and_bytes_do_not_overflow(tmp_path: Path) -> None:
@@ -221,17 +209,6 @@ def words_of(text: str) -> list[str]:
 )
 def test_words_are_split_as_bert_splits_them(text: str, words: list[str]) -> None:
     assert words_of(text) == words
-
-
-@pytest.mark.parametrize("text", ["", " \t\r\n", "\x00\x07", "\u200b\ufeff", "\ud800"])
-def test_a_text_without_a_visible_character_has_no_rows(text: str) -> None:
-    assert tokenizer().rows(text) == []
-
-
-def test_an_unknown_word_falls_into_the_same_bucket_each_time() -> None:
-    first, second, other = tokenizer().rows("🎉 🎉 我")
-    assert first == second
-    assert all(len(WORDS) <= row < len(WORDS) + BUCKETS for row in (first, second, other))
 
 
 def test_a_word_over_a_hundred_characters_is_one_unknown_word() -> None:

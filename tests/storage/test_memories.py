@@ -12,10 +12,9 @@ from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
+from swarm_memory.schema.errors import InputError, StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
@@ -134,21 +133,6 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(open_bank: Any, data
         assert word not in held.lower()
 
 
-async def test_a_text_that_was_changed_behind_the_banks_back_is_found(
-    open_bank: Any, database: Path, driver_name: str
-) -> None:
-    good, bad = made_item("Retry once"), made_item("Fetch the token")
-    async with open_bank() as store:
-        await store.add_memories([stored(good, NUMBERS), stored(bad, NUMBERS)], NUMBERS.name)
-        assert (await store.inspect()).memories == ()
-    connection = choose(driver_name).module.connect(database)
-    connection.execute("UPDATE patterns SET pattern_data = replace(pattern_data, 'Fetch', 'Steal')")
-    connection.commit()
-    connection.close()
-    async with open_bank() as store:
-        assert (await store.inspect()).memories == (bad.id,)
-
-
 async def test_a_text_is_looked_for_as_unicode_folds_it(open_bank: Any) -> None:
     written = made_item("Straße sperren")
     async with open_bank() as store:
@@ -232,27 +216,6 @@ async def test_a_lone_surrogate_is_refused_and_nothing_is_written(open_bank: Any
             await store.get_memories([HERE], ["\ud800"])
         query = SearchQuery((HERE,), NUMBERS.name, None, ("\ud800", "retri"), 5)
         assert (await store.search(query)).candidates == ()
-
-
-@pytest.mark.parametrize(
-    "vector",
-    [[float("nan")] * 16, [float("inf")] + [0.0] * 15, [0.0] * 16, [1.0] * 16],
-    ids=["nan", "inf", "zero", "long"],
-)
-async def test_a_vector_that_cannot_be_right_is_refused_on_write_and_on_query(
-    open_bank: Any, vector: list[float]
-) -> None:
-    from array import array
-
-    good = stored(made_item("Retry once"), NUMBERS)
-    bad = stored(made_item("Other"))._replace(vector=array("f", vector))
-    async with open_bank() as store:
-        with pytest.raises(StorageError, match="refused"):
-            await store.add_memories([good, bad], NUMBERS.name)
-        assert await store.list_memories([HERE], MemoryFilter()) == []
-        await store.add_memories([good], NUMBERS.name)
-        with pytest.raises(StorageError, match="refused"):
-            await store.search(SearchQuery((HERE,), NUMBERS.name, array("f", vector), (), 5))
 
 
 def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_wrong() -> None:

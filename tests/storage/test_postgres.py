@@ -40,12 +40,12 @@ from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.records import EvaluatedCall
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
-FILES_CARE = {"codes", "repair", "takeover", "search"}
+FILES_CARE = {"repair", "takeover", "search"}
 """Rooms of what SQLite's file alone needs, and of the parts that searches are put together from."""
 
 INDEXES = {
     *("pattern_fts", "pattern_terms", "passage_fts", "passage_terms", "tool_call_fts", "tool_call_terms"),
-    *("coded_partitions", "tool_calls_to_unindex"),
+    "tool_calls_to_unindex",
 }
 """Tables of SQLite's that are indexes or wait for one: here an index is made otherwise."""
 

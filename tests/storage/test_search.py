@@ -16,9 +16,8 @@ from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
-from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.search.vectors import Quantization, Space, decode, encode, encode_all
+from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.retrieve.rank import ideal_keyword_score
@@ -322,26 +321,3 @@ def test_no_text_exceeds_the_ideal_by_more_than_words_side_by_side_can_add(texts
     found = bm25(len(texts), frequency, [" ".join(text) for text in texts])
     best = max((score for score in found if score is not None), default=0.0)
     assert best <= (1 + 2 * SIDE_BY_SIDE) * ideal_keyword_score(len(texts), frequency)
-
-
-def unit_vector(rng: random.Random, dims: int) -> "array[float]":
-    numbers = [rng.gauss(0, 1 / (1 + at)) for at in range(dims)]
-    length = math.sqrt(sum(number * number for number in numbers))
-    return array("f", [number / length for number in numbers])
-
-
-@pytest.mark.parametrize("quantization", ["int8", "float32"])
-def test_one_by_one_and_many_at_once_vectors_are_encoded_alike(quantization: Quantization) -> None:
-    rng = random.Random(5)
-    vectors = [unit_vector(rng, 256) for _ in range(100)]
-    space = Space(1, "static", 256, quantization, 0, "vec_")
-    assert encode_all(vectors, space) == [encode(vector, quantization) for vector in vectors]
-
-
-@pytest.mark.parametrize("bad", [[math.nan] * 8, [2.0] + [0.0] * 7, [0.0] * 8, [1.0]])
-@pytest.mark.parametrize("others", [0, 100])
-def test_among_few_and_many_an_unsound_vector_is_refused(bad: list[float], others: int) -> None:
-    rng = random.Random(5)
-    vectors = [*(unit_vector(rng, 8) for _ in range(others)), array("f", bad)]
-    with pytest.raises(StorageError, match="refused"):
-        encode_all(vectors, Space(1, "static", 8, "int8", 0, "vec_"))
