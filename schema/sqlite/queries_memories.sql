@@ -188,10 +188,6 @@ DELETE FROM pattern_embeddings WHERE space_id = (SELECT id FROM vector_spaces WH
 INSERT INTO space_members (space_id, scope_id, active) VALUES (:space_id, :partition, :change)
 ON CONFLICT (space_id, scope_id) DO UPDATE SET active = space_members.active + :change;
 
--- name: members
--- How many active items of a scope have a vector in a space.
-SELECT active FROM space_members WHERE space_id = ? AND scope_id = ?;
-
 -- name: forget_members
 -- Drop the counts of a space before they are made again.
 DELETE FROM space_members WHERE space_id = ?;

@@ -127,10 +127,6 @@ DELETE FROM passage_embeddings WHERE model = ? AND dims = ?;
 INSERT INTO source_space_members (space_id, partition_id, passages) VALUES (:space_id, :partition, :change)
 ON CONFLICT (space_id, partition_id) DO UPDATE SET passages = source_space_members.passages + :change;
 
--- name: members
--- How many passages of a partition have a vector in a space.
-SELECT passages FROM source_space_members WHERE space_id = ? AND partition_id = ?;
-
 -- name: forget_members
 -- Drop the counts of a space before they are made again.
 DELETE FROM source_space_members WHERE space_id = ?;

@@ -3,11 +3,11 @@
 import json
 import math
 from array import array
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy
 
@@ -273,12 +273,6 @@ class Keywords(NamedTuple):
     """Of each token that was looked up, in how many items it stands."""
 
 
-class _Read(Protocol):
-    """Runs a function on a thread that has a connection."""
-
-    def __call__(self, function: "Callable[[Connection], T]", /) -> Coroutine[Any, Any, T]: ...
-
-
 _Join: TypeAlias = "Callable[[Connection, Search, Near, Keywords], T]"
 
 
@@ -292,21 +286,17 @@ class Search:
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = lambda _connection, _partitions: EVERYTHING
 
-    async def run(self, read: "_Read", join: "_Join[T]") -> T:
+    def run(self, connection: "Connection", join: "_Join[T]") -> T:
         """Return what `join` makes of both pools."""
-
-        def searched(connection: "Connection") -> T:
-            space, partitions = self._look(connection)
-            narrowed = self.narrowed(connection, partitions)
-            try:
-                near = self._near(connection, space, partitions, narrowed)
-            except connection.OperationalError:
-                if self._look(connection)[0] == space:
-                    raise
-                return searched(connection)  # another process dropped the space meanwhile
-            return join(connection, self, near, self._keywords(connection, partitions, narrowed))
-
-        return await read(searched)
+        space, partitions = self._look(connection)
+        narrowed = self.narrowed(connection, partitions)
+        try:
+            near = self._near(connection, space, partitions, narrowed)
+        except connection.OperationalError:
+            if self._look(connection)[0] == space:
+                raise
+            return self.run(connection, join)  # another process dropped the space meanwhile
+        return join(connection, self, near, self._keywords(connection, partitions, narrowed))
 
     def _near(
         self, connection: "Connection", space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed

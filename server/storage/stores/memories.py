@@ -79,7 +79,7 @@ class Memories(Engine):
 
     async def search(self, query: SearchQuery) -> SearchResult:
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
-        return await search.run(self.read, joined)
+        return await self.read(partial(search.run, join=joined))
 
     @reads
     def nearest(

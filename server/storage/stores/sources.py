@@ -95,7 +95,7 @@ class Sources(Part):
         So many `neighbours` on each side of a candidate of a kind are candidates too; none of a kind that is not named.
         """
         search = Search(self.index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
-        return await search.run(self.read, partial(_joined, beside=neighbours))
+        return await self.read(partial(search.run, join=partial(_joined, beside=neighbours)))
 
     @reads
     def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
