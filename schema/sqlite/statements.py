@@ -41,11 +41,11 @@ def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
     )
 
 
-def code_table(table: str, bits: int) -> str:
-    """Return the CREATE statement of the codes beside a vector table, which schema 18 and older have."""
+def code_table(table: str) -> str:
+    """Return the CREATE statement, but for their length, of the codes that schema 18 and older have beside a table."""
     return (
         f"CREATE VIRTUAL TABLE codes_{table} USING vec0 (part INTEGER PARTITION KEY, bucket INTEGER PARTITION KEY, "
-        f"embedding bit[{bits:d}], chunk_size=512)"
+        f"embedding bit[0], chunk_size=512)"
     )
 
 

@@ -169,7 +169,7 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], sh
         # Whatever the length of the vectors, in numbers or in bits.
         plain = re.sub(r"\[[0-9]+\]", "[0]", sql, count=1)
         made = (vector_table(prefix, space_id, element, "0") for element in ("int8", "float"))
-        return plain == code_table(table, 0) if coded else plain in made
+        return plain == code_table(table) if coded else plain in made
     is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadows
     # Of columns, types and keys alone.
     return is_shadow and _PLAIN_TABLE.fullmatch(sql) is not None and _RUNS_SOMETHING.search(sql) is None
