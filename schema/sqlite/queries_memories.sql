@@ -328,7 +328,7 @@ FROM (SELECT 1)
 LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (
   SELECT each.id, each.active FROM json_each(:scopes) AS wanted
-  JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1) AS s
+  JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1) AS s ON TRUE
 LEFT JOIN space_members AS m ON m.space_id = v.id AND m.scope_id = s.id;
 
 -- name: vectors_of_items

@@ -215,7 +215,7 @@ LEFT JOIN (
   SELECT each.id, each.passages FROM json_each(:scopes) AS wanted
   JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.value ->> 1
   JOIN source_partitions AS each ON each.scope_id = s.id
-  WHERE each.kind IN (SELECT value FROM json_each(:kinds))) AS r
+  WHERE each.kind IN (SELECT value FROM json_each(:kinds))) AS r ON TRUE
 LEFT JOIN source_space_members AS m ON m.space_id = v.id AND m.partition_id = r.id;
 
 -- name: candidates
