@@ -84,6 +84,18 @@ async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
     assert copies == (["migration"] if release in OUTDATED.values() else [])
 
 
+@pytest.mark.skipif(choose().vec_version is None, reason="without sqlite-vec nothing is dropped")
+async def test_former_codes_leave_with_the_first_process_that_has_sqlite_vec(database: Path) -> None:
+    put_old_bank(database, FIXTURES / "bank_v18.db.gz")
+    left: list[int] = []
+    for driver_name in ("scan", "auto"):
+        async with opened(database, sqlite=driver_name) as store:
+            count = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'codes_%'"
+            left.append((await store.read(lambda connection, text=count: connection.execute(text).fetchone()))[0])
+            assert (await store.inspect()).sound
+    assert left[0] > left[1] == 0
+
+
 async def _calls_and_passages(
     store: SqliteStore, expected: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
