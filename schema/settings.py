@@ -147,8 +147,12 @@ class SourceSettings(Section):
     """How tools, documents, code and API descriptions are indexed and searched."""
 
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
-    """Who puts the best into their final order. auto: for tools and APIs a chat model, as far as one is set.
-    `endpoint` and `experience`, of earlier versions, are `none`."""
+    """Who puts the best into their final order. auto: the endpoint, else for tools and APIs a chat model, as far as one
+    is set. `experience`, of earlier versions, is `none`."""
+    rerank_url: str | None = None
+    """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
+    rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
     refresh: bool = True
     """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
     allowed_folders: Entries = ()
@@ -209,8 +213,8 @@ class RetrieveSettings(Section):
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
     greatest share of its words. The embedder's calibrated value when not set; 0: everything fits."""
     rerank: Literal["off", "auto", "endpoint", "chat"] = "off"
-    """Who puts the best into their final order: the chat model, or `auto`, that where there is one. `endpoint`, of
-    earlier versions, is `off`. A project's file cannot set it."""
+    """Who puts the best into their final order: the cross-encoder of `sources.rerank_url`, the chat model, or `auto`,
+    the first of these there is. A project's file cannot set it."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 

@@ -67,8 +67,8 @@ _OF_FORMER_RELEASES = {
     "promote": "max_per_skill",
     "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
     "recency_half_life_days rerank_timeout_s rerank_top rrf_k time_boost user_preference",
-    "sources": "context_weight description_weight k rerank_api_key rerank_chat rerank_model rerank_timeout_s "
-    "rerank_top rerank_url server_timeout_s title_weight vector_weight",
+    "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
+    "title_weight vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",
     "team": "propose timeout_s",
     "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "

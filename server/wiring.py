@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.postgres.connection import Place
     from swarm_memory.server.storage.postgres.store import PostgresStore
     from swarm_memory.server.storage.store import SqliteStore
-    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder
+    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +78,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         promoted=partial(promoted_for, place.root),
         team=team,
         chat=make_chat_model(settings, store, scope, clock),
+        reranker=make_reranker(settings),
         notices=() if missing is None else (missing,),
     )
 
@@ -136,6 +137,22 @@ async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[T
                 yield toolbox
         finally:
             registry.throw_away(thrown_away.database)
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """Return the cross-encoder that the settings name; None without one."""
+    if settings.sources.rerank_url is None:
+        return None
+    from swarm_memory.server.rerank.endpoint import EndpointReranker
+    from swarm_memory.tools.sources.sources import RERANK_TIMEOUT_S
+
+    key = settings.sources.rerank_api_key
+    return EndpointReranker(
+        settings.sources.rerank_url,
+        settings.sources.rerank_model,
+        None if key is None else key.get_secret_value(),
+        RERANK_TIMEOUT_S,
+    )
 
 
 def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock) -> ChatModel | None:

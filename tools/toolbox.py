@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from swarm_memory.schema.team.person import Person
     from swarm_memory.server.project.folder import ProjectFolder
     from swarm_memory.server.storage.bank import Bank
-    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder
+    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
@@ -48,6 +48,8 @@ class Toolbox:
     scope: Scope
     chat: "ChatModel | None" = None
     """None: evidence judges and extraction distills, a normal state."""
+    reranker: "Reranker | None" = None
+    """A cross-encoder for sources and memories; None, a normal state, without one."""
     project: "ProjectFolder | None" = None
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None

@@ -85,7 +85,7 @@ class ApiToolbox:
 
     async def _found(self, name: str) -> Passage:
         """Return the operation of a name. Raises `NotFoundError`, and `InputError` where several sources have one."""
-        alone = replace(self._toolbox, chat=None)  # no model is asked for what has a name
+        alone = replace(self._toolbox, chat=None, reranker=None)  # no model is asked for what has a name
         hits = (await search_sources(alone, name, kind="api", k=MAX_K)).hits
         found = [hit for hit in hits if hit.passage.title == name]
         if not found:

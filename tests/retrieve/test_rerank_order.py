@@ -1,8 +1,8 @@
-"""Memories put into their final order by a chat model, and how that fails."""
+"""Memories put into their final order by a chat model or a cross-encoder, and how each of them fails."""
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import RetrieveSettings, Settings
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reordered
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -26,10 +26,21 @@ def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
     return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
 
 
-class Silent(ScriptedChatModel):
+class Quick:
+    """A reranker that leaves the order."""
+
+    name = "quick"
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        return [Ranked(place, 1.0) for place in range(len(candidates))], []
+
+
+class Silent(Quick):
     """One that never answers."""
 
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
+    name = "silent"
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -61,7 +72,7 @@ async def test_a_chat_model_without_a_usable_answer_changes_nothing_and_is_said(
 
 
 async def test_a_reranker_that_takes_too_long_is_given_up_and_said(toolbox: Toolbox) -> None:
-    order = await put(dataclasses.replace(toolbox, chat=Silent([], name="silent")), "chat", 0.01)
+    order = await put(dataclasses.replace(toolbox, reranker=Silent()), "endpoint", 0.01)
     assert (list(order.ranked), order.reranker) == ([], None)
     assert order.notices == (
         "in the order of the index alone, because the reranker silent failed: it gave no answer within 0.01 s",
@@ -69,14 +80,15 @@ async def test_a_reranker_that_takes_too_long_is_given_up_and_said(toolbox: Tool
 
 
 async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
-    chat = dataclasses.replace(toolbox, chat=ScriptedChatModel([scores(("Pin the lock file", 0.5))] * 2))
+    chat = ScriptedChatModel([scores(("Pin the lock file", 0.5))])
+    both = dataclasses.replace(toolbox, chat=chat, reranker=Quick())
     for given, way, name, said in (
-        (chat, "none", None, ()),
-        (chat, "endpoint", None, ()),
-        (chat, "auto", "scripted:test", ()),
-        (chat, "chat", "scripted:test", ()),
+        (both, "none", None, ()),
+        (both, "auto", "quick", ()),
+        (both, "chat", "scripted:test", ()),
         (toolbox, "auto", None, ()),
         (toolbox, "chat", None, ("retrieve.rerank is chat, and no chat model is set",)),
+        (toolbox, "endpoint", None, ("retrieve.rerank is endpoint, and sources.rerank_url is not set",)),
     ):
         order = await put(given, way)
         assert (order.reranker, order.notices) == (name, said)

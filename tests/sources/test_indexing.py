@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from scripted_chat import ScriptedChatModel
+from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.server.jobs.worker import Reported
+from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
 from swarm_memory.tools.ports.sources import PassageCandidate, ReadGroup, SourceKey, SourceResult
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
@@ -363,10 +365,73 @@ async def test_tools_of_one_name_are_kept_apart_by_their_servers(toolbox: Toolbo
     assert [hit.passage.group for hit in found.hits] == ["github", "disk"]
 
 
+@pytest.mark.allow_hosts(["127.0.0.1"])
+class TestEndpoint:
+    """The cross-encoder, over real sockets."""
+
+    async def ask(self, *turns: Turn, timeout_s: float = 3.0) -> tuple[list[str], list[Any]]:
+        async with ScriptedServer(turns) as server:
+            reranker = EndpointReranker(server.url, "m-1", "sk-proj-Zx81kfQ0aLw2mNbV7cXy", timeout_s)
+            ranked, _ = await reranker.rerank("read it", CANDIDATES)
+            return [CANDIDATES[each.place].name for each in ranked], server.requests
+
+    async def test_it_speaks_the_form_of_most_endpoints(self) -> None:
+        rows = [{"index": 2, "relevance_score": -3.1}, {"index": 0, "relevance_score": 8.6}]
+        names, (request,) = await self.ask(in_json({"results": rows}))
+        assert names == ["read_file", "list_files"]
+        assert (request.path, request.headers["authorization"]) == ("/rerank", "Bearer sk-proj-Zx81kfQ0aLw2mNbV7cXy")
+        assert request.body["documents"][0] == "read_file\nReads a text file from the disk."
+
+    async def test_it_speaks_the_other_form_where_the_first_is_refused(self) -> None:
+        refused, given = in_json({}, status=422), in_json([{"index": 1, "score": 0.9}, {"index": 0, "score": 0.1}])
+        names, requests = await self.ask(refused, given)
+        assert names == ["write_file", "read_file"]
+        assert set(requests[1].body) == {"query", "texts"}
+
+    async def test_it_tries_again_when_the_endpoint_is_busy(self) -> None:
+        names, requests = await self.ask(error(503), in_json({"results": [{"index": 0, "relevance_score": 1}]}))
+        assert (names, len(requests)) == (["read_file"], 2)
+
+    @pytest.mark.parametrize(
+        ("turn", "kind"),
+        [
+            (page(), ModelAnswerInvalid),
+            (in_json({"results": []}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 9, "relevance_score": 1.0}]}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 0, "relevance_score": "high"}]}), ModelAnswerInvalid),
+            (Turn(b'{"results": [{"index": 0, "relevance_score": NaN}]}'), ModelAnswerInvalid),
+            (Turn(b"[" * 100_000), ModelAnswerInvalid),
+            (Turn(b" " * 1_000_000, repeats=5), ModelAnswerInvalid),
+            (error(401, "bad key sk-proj-Zx81kfQ0aLw2mNbV7cXy"), ModelError),
+        ],
+    )
+    async def test_what_is_no_order_is_an_error_that_repeats_nothing(self, turn: Turn, kind: type[ModelError]) -> None:
+        with pytest.raises(kind) as raised:
+            await self.ask(turn)
+        assert "sk-proj" not in str(raised.value)
+
+    async def test_a_silent_endpoint_ends_in_time(self) -> None:
+        with pytest.raises(ModelUnavailable, match=r"within 0\.2 s"):
+            await self.ask(HANG, timeout_s=0.2)
+
+    async def test_a_search_is_reranked_by_it_and_survives_its_failure(self, tools: Toolbox) -> None:
+        rows = [{"index": 2, "relevance_score": 3.0}, {"index": 1, "relevance_score": 2.0}]
+        alone = await search_sources(tools, "text file")
+        async with ScriptedServer([in_json({"results": rows}), error(400), error(400)]) as server:
+            reranker = EndpointReranker(server.url, None, None, 3.0)
+            asked = dataclasses.replace(tools, reranker=reranker)
+            found = await search_sources(asked, "text file")
+            failed = await search_sources(asked, "text file")
+        assert titles_of(found) == [titles_of(alone)[2], titles_of(alone)[1], titles_of(alone)[0]]
+        assert titles_of(failed) == titles_of(alone)
+        assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
+
+
 async def test_a_reranker_that_is_set_and_missing_is_reported(tools: Toolbox) -> None:
-    settings = Settings.model_validate({"sources": {"reranker": "chat"}})
-    found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
-    assert any("no chat model is set" in notice for notice in found.notices)
+    for name, reason in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
+        settings = Settings.model_validate({"sources": {"reranker": name}})
+        found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
+        assert any(reason in notice for notice in found.notices)
 
 
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:

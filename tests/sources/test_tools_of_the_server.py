@@ -136,7 +136,7 @@ async def test_a_projects_file_cannot_allow_its_own_servers(place: Location) -> 
     from swarm_memory.server.config import resolve_settings
 
     (place.root / ".swarm").mkdir()
-    for line in (f"allow_mcp_servers: {place.root}", "github_url: http://x.example", "allowed_folders: /"):
+    for line in (f"allow_mcp_servers: {place.root}", "rerank_url: http://x.example", "allowed_folders: /"):
         (place.root / ".swarm" / "config.yaml").write_text(f"sources:\n  {line}\n")
         with pytest.raises(ConfigError, match="may not be set by a project's file"):
             resolve_settings(place.root, environ={})

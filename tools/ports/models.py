@@ -155,7 +155,7 @@ class Ranked(NamedTuple):
 
     place: int
     score: float
-    """0…1."""
+    """0…1 of a chat model; of a cross-encoder whatever it gives, higher is better."""
     justification: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""The second stage of a search: its best read together with the query by a chat model.
+"""The second stage of a search: its best read together with the query, by a cross-encoder or by a chat model.
 
 Sources and memories share it. A chat model's structured answer is checked against what it was shown.
 """
@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate
+from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, Reranker
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -82,19 +82,24 @@ async def reordered(
     *,
     may_chat: bool = True,
 ) -> Order:
-    """Have candidates, given as (title, group, text), put in order by the chat model, where a setting says so.
+    """Have candidates, given as (title, group, text), put in order by whom a setting names.
 
-    `setting` is its name and value: `chat`, `auto` where there is one; any other: by nobody. What is set and cannot be
-    done, fails or takes longer gives an empty order and a notice.
+    `setting` is its name and value: `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody.
+    What is set and cannot be done, fails or takes longer gives an empty order and a notice.
     """
     name, way = setting
-    if toolbox.chat is None:
-        return Order(notices=(f"{name} is chat, and no chat model is set",) if way == "chat" else ())
-    if way not in ("auto", "chat") or not may_chat:
-        return Order()
+    reranker: Reranker
+    if way in ("auto", "endpoint") and toolbox.reranker is not None:
+        reranker = toolbox.reranker
+    elif way == "endpoint":
+        return Order(notices=(f"{name} is endpoint, and sources.rerank_url is not set",))
+    elif way in ("auto", "chat") and toolbox.chat is not None and may_chat:
+        reranker = ChatReranker(toolbox.chat, form, timeout_s)
+    else:
+        lacking = f"{name} is chat, and no chat model is set"
+        return Order(notices=(lacking,) if way == "chat" and toolbox.chat is None else ())
     if len(shown) < 2:
         return Order()
-    reranker = ChatReranker(toolbox.chat, form, timeout_s)
     try:
         async with asyncio.timeout(timeout_s):
             ranked, notices = await reranker.rerank(query, _candidates(shown))

@@ -206,9 +206,14 @@ class RetrievalRun:
                 return BankSystem(named, bank, settings, gated=name == "hybrid-gated")
 
     def _reranker(self) -> Reranker:
-        if (chat := self.context.toolbox.chat) is None:
-            raise InputError("option systems: hybrid+rerank needs a chat model (chat.providers)")
-        return ChatReranker(chat, MEMORIES, _RERANK_TIMEOUT_S)
+        toolbox = self.context.toolbox
+        if toolbox.reranker is not None:
+            return toolbox.reranker
+        if toolbox.chat is None:
+            raise InputError(
+                "option systems: hybrid+rerank needs an endpoint in the settings, or a chat model (chat.providers)"
+            )
+        return ChatReranker(toolbox.chat, MEMORIES, _RERANK_TIMEOUT_S)
 
     async def _bank(self, *, dated: bool) -> Bank:
         """Return the store that all systems of ours are asked on, or that whose items have their own times."""
