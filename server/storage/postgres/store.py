@@ -257,7 +257,7 @@ class PostgresStore(Bank):
         if bypasses:
             notices.append(
                 f"the role {role} is held by no row-level security (a superuser, or BYPASSRLS): serve a team by a role "
-                "of `swarm-memory team database-role`"
+                "as docs/TEAM.md makes one"
             )
         if self.recorder.dropped:
             notices.append(f"{self.recorder.dropped} retrievals were not recorded: the database was busy for too long")
