@@ -22,6 +22,9 @@ SYNC = "team_sync"
 LIMIT_S = 120.0
 """So long one exchange may take."""
 
+PAUSE = timedelta(minutes=15)
+"""Between two exchanges while a server runs; one is made at the end of a session too."""
+
 MOST_PAUSE = timedelta(hours=6)
 """A server that does not answer is asked again after twice as long each time, and at least so often."""
 
@@ -53,7 +56,7 @@ async def sync_team(
     settings, project = toolbox.settings.team, str(job.payload.get("project"))
     if settings.url is None:
         return {"fault": "there is no team any more"}
-    pause = timedelta(minutes=settings.every_minutes)
+    pause = PAUSE
     result: dict[str, JsonValue]
     try:
         with anyio.fail_after(LIMIT_S):
