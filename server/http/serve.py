@@ -25,10 +25,7 @@ from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
-MAX_BODY_BYTES = 4 * 1024**2
-"""A larger request is refused with 413 before it is parsed."""
-
-MAX_HEADER_BYTES, MAX_CONNECTIONS = 32 * 1024, 256
+MAX_HEADER_BYTES, MAX_BODY_BYTES, MAX_CONNECTIONS = 32 * 1024, 4 * 1024**2, 256
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
 """How long the end may take, from the signal to the end of the process."""

@@ -22,11 +22,8 @@ SYNC = "team_sync"
 LIMIT_S = 120.0
 """So long one exchange may take."""
 
-PAUSE = timedelta(minutes=15)
-"""Between two exchanges while a server runs; one is made at the end of a session too."""
-
-MOST_PAUSE = timedelta(hours=6)
-"""A server that does not answer is asked again after twice as long each time, and at least so often."""
+PAUSE, MOST_PAUSE = timedelta(minutes=15), timedelta(hours=6)
+"""Between two exchanges; where a server does not answer twice as long each time, at most so long."""
 
 
 async def queue_sync(toolbox: Toolbox) -> None:

@@ -86,21 +86,18 @@ _ADAPTERS.register_dumper(bool, _Flag)
 
 def connect(place: Place) -> RawConnection:
     """Connect. Raises what psycopg raises."""
-    return RawConnection.connect(**arguments(place), cursor_factory=Cursor, context=_ADAPTERS)
-
-
-def arguments(place: Place) -> dict[str, Any]:
-    """Return what every connection to a place is made with."""
-    return {
-        "conninfo": place.url,
-        "autocommit": True,
-        "connect_timeout": max(2, round(place.connect_timeout_s)),  # libpq takes no less
-        "application_name": "swarm-memory",
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": _GONE_AFTER_S * 1000,
-    }
+    return RawConnection.connect(
+        place.url,
+        autocommit=True,
+        cursor_factory=Cursor,
+        context=_ADAPTERS,
+        connect_timeout=max(2, round(place.connect_timeout_s)),  # libpq takes no less
+        application_name="swarm-memory",
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=_GONE_AFTER_S * 1000,
+    )
 
 
 def set_up(raw: RawConnection, place: Place) -> None:
