@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -168,19 +168,6 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
         meter=ChatMeter(store, scope, clock),
         judge=settings.judge.model,
     )
-
-
-def admit_role(settings: Settings, name: str, tenant_id: str, projects: Sequence[str]) -> str | None:
-    """Admit a role of the database that `storage.url` names to a tenant; return the URL of one that is new.
-
-    Raises `ConfigError`, `InputError`, `StorageError`.
-    """
-    if settings.storage.url is None:
-        raise ConfigError("a role is made in a PostgreSQL database: name it in storage.url, as its owner reaches it")
-    database = database_at(settings.storage)
-    from swarm_memory.server.storage.postgres.migrate import admit
-
-    return admit(database, name, tenant_id, projects)
 
 
 async def move_bank(place: Location, settings: Settings, to: str, report: Callable[[str], None]) -> int:

@@ -1,7 +1,7 @@
 -- name: memory_partitions
 -- A part of a search: its space, and of scopes (two lists) what is counted there.
 WITH space AS MATERIALIZED (
-  SELECT id, quantization FROM vector_spaces WHERE model = :model AND dims = :dims),
+  SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims),
 part AS MATERIALIZED (
   SELECT s.id, w.place, s.active AS items, i.tokens::double precision AS tokens, coalesce(m.active, 0) AS embedded
   FROM unnest(:tenants::text[], :projects::text[]) WITH ORDINALITY AS w(tenant_id, project, place)
@@ -12,7 +12,7 @@ part AS MATERIALIZED (
 -- name: passage_partitions
 -- The same for passages, of scopes (two lists) and kinds (a list).
 WITH space AS MATERIALIZED (
-  SELECT id, quantization FROM source_spaces WHERE model = :model AND dims = :dims),
+  SELECT id FROM source_spaces WHERE model = :model AND dims = :dims),
 part AS MATERIALIZED (
   SELECT r.id, w.place, r.passages AS items, i.tokens::double precision AS tokens, coalesce(m.passages, 0) AS embedded
   FROM unnest(:tenants::text[], :projects::text[]) WITH ORDINALITY AS w(tenant_id, project, place)
@@ -40,41 +40,27 @@ passing AS MATERIALIZED (
 -- as FTS5 has it: idf · weight · 2.2 / (weight + 1.2 · (0.25 + 0.75 · length / mean length)), above and below the line
 -- times five, as weights are kept. In plain numbers: a `numeric` takes ten times as long.
 word AS MATERIALIZED (SELECT token, place FROM unnest(:tokens::text[]) WITH ORDINALITY AS w(token, place)),
-fresh AS MATERIALIZED (
-  SELECT r.partition, r.seq, r.sign, r.length, w.token, w.weight
-  FROM part JOIN recent_words AS r ON r.kind = :kind AND r.partition = part.id
-  CROSS JOIN LATERAL unnest(r.words, r.weights) AS w(token, weight)
-  WHERE w.token = ANY(:tokens::text[])),
 counted AS MATERIALIZED (
-  SELECT each.partition, each.token, sum(each.n)::bigint AS n FROM (
-    SELECT p.partition, p.token, p.documents AS n FROM part CROSS JOIN word
-    JOIN postings AS p ON p.kind = :kind AND p.partition = part.id AND p.token = word.token AND p.block = 0
-    UNION ALL SELECT partition, token, sign FROM fresh) AS each
-  GROUP BY each.partition, each.token HAVING sum(each.n) > 0),
+  SELECT part.id AS partition, word.token, word.place, c.items AS n
+  FROM part CROSS JOIN word JOIN word_counts AS c ON c.kind = :kind AND c.partition = part.id AND c.token = word.token
+  WHERE c.items > 0),
 ordered AS (
-  SELECT c.partition, c.token, c.n, row_number() OVER by_count AS number, sum(c.n) OVER by_count AS total
-  FROM counted AS c JOIN word USING (token)
-  WINDOW by_count AS (PARTITION BY c.partition ORDER BY c.n, word.place ROWS UNBOUNDED PRECEDING)),
+  SELECT partition, token, n, row_number() OVER by_count AS number, sum(n) OVER by_count AS total FROM counted
+  WINDOW by_count AS (PARTITION BY partition ORDER BY n, place ROWS UNBOUNDED PRECEDING)),
 asked AS MATERIALIZED (
   SELECT o.partition, o.token, 4.5::double precision * part.items / part.tokens AS stretch,
     2.2::double precision * greatest(ln((part.items - o.n + 0.5) / (o.n + 0.5)), 1e-6) AS worth
   FROM ordered AS o JOIN part ON part.id = o.partition AND o.n <= part.items
   WHERE o.number = 1
     OR (o.number <= :most_tokens AND o.total <= CASE WHEN o.number <= :sure_tokens THEN :sure_postings ELSE :postings END)),
-hit AS (
-  SELECT a.partition, e >> 24 AS seq, (e >> 14 & 1023)::double precision AS weight, e & 16383 AS length, a.worth, a.stretch
-  FROM asked AS a JOIN postings AS p ON p.kind = :kind AND p.partition = a.partition AND p.token = a.token
-  CROSS JOIN LATERAL unnest(p.entries) AS e
-  WHERE NOT EXISTS (SELECT 1 FROM fresh AS f WHERE f.sign < 0 AND f.partition = a.partition AND f.seq = e >> 24)
-  UNION ALL
-  SELECT a.partition, f.seq, f.weight, f.length, a.worth, a.stretch
-  FROM asked AS a JOIN fresh AS f ON f.partition = a.partition AND f.token = a.token AND f.sign > 0),
+hit AS MATERIALIZED (
+  SELECT a.partition, i.seq, sum(a.worth * i.weight / (i.weight + 1.5 + i.length * a.stretch)) AS score
+  FROM asked AS a JOIN item_words AS i ON i.kind = :kind AND i.partition = a.partition AND i.token = a.token
+  WHERE {i.passes} GROUP BY a.partition, i.seq),
 keyword AS MATERIALIZED (
-  SELECT best.seq, row_number() OVER (PARTITION BY part.id ORDER BY best.score DESC, best.seq) AS number
-  FROM part CROSS JOIN LATERAL (
-    SELECT h.seq, sum(h.worth * h.weight / (h.weight + 1.5 + h.length * h.stretch)) AS score
-    FROM hit AS h WHERE h.partition = part.id AND {h.passes}
-    GROUP BY h.seq ORDER BY score DESC, h.seq LIMIT :pool) AS best)
+  SELECT ranked.seq, ranked.number FROM (
+    SELECT seq, row_number() OVER (PARTITION BY partition ORDER BY score DESC, seq) AS number FROM hit) AS ranked
+  WHERE ranked.number <= :pool)
 
 -- name: everything
 -- What may be found of one where nothing is filtered.
@@ -88,33 +74,13 @@ true
 -- What may be found of one where items are filtered.
 {seq} IN (SELECT seq FROM passing)
 
--- name: nearest
--- A part of a search: the nearest in one partition. Numbers are written out: by them its own index is found, also by a
--- plan that is kept.
-(SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition} AND ({v.passes})
-  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query) LIMIT {near})
-
--- name: nearest_passing
--- The same among those that pass: few are compared one by one, many by the index.
-(SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition}
-    AND v.seq = ANY(ARRAY(SELECT seq FROM passing)) AND (SELECT count(*) FROM passing) < :large
-  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query), v.seq LIMIT {near})
-UNION ALL
-(SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition}
-    AND (v.seq IN (SELECT seq FROM passing)) IS TRUE AND (SELECT count(*) FROM passing) >= :large
-  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query) LIMIT {near})
-
--- name: nowhere
--- The same where no vector is asked for.
-(SELECT NULL::bigint AS seq, NULL::bigint AS partition WHERE false)
-
 -- name: vectors
--- A part of a search: the nearest of all partitions.
-query AS MATERIALIZED (SELECT :vector::halfvec AS vector),
-near AS MATERIALIZED ({near})
+-- A part of a search: the nearest of each partition, every vector compared.
+near AS MATERIALIZED (
+  SELECT n.seq, part.id AS partition FROM part CROSS JOIN LATERAL (
+    SELECT v.seq FROM item_vectors AS v
+    WHERE v.kind = :kind AND v.space_id = (SELECT id FROM space) AND v.partition = part.id AND {v.passes}
+    ORDER BY v.embedding <=> :vector::halfvec, v.seq LIMIT :near) AS n)
 
 -- name: found
 -- A part of a search: what either leg found, and what a search says beside.
@@ -123,13 +89,12 @@ found AS MATERIALIZED (
   FROM (SELECT seq, partition, NULL::bigint AS number FROM near UNION ALL SELECT seq, NULL, number FROM keyword) AS each
   GROUP BY seq),
 looked AS (
-  SELECT (SELECT id FROM space) AS space_id, (SELECT quantization FROM space) AS quantization,
-    (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text AS partitions,
+  SELECT (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text AS partitions,
     (SELECT json_agg(json_build_array(partition, token, n)) FROM counted)::text AS counts)
 
 -- name: memories_found
 -- The end of a search of memories: each row begins with what the search says, the counts in the first one alone.
-SELECT looked.space_id, looked.quantization, looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
+SELECT looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
 FROM looked LEFT JOIN (
   SELECT f.partition, f.number, p.seq, t.tokens, e.vector,
     p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
@@ -141,7 +106,7 @@ FROM looked LEFT JOIN (
 
 -- name: passages_found
 -- The end of a search of passages, with the neighbours (distances by kind, two lists) of what was found.
-SELECT looked.space_id, looked.quantization, looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
+SELECT looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
 FROM looked LEFT JOIN (
   SELECT w.partition, w.number, p.seq, r.kind, p.group_id, p.position, t.title, t.description, t.content, g.name_tokens,
     e.vector, w.is_neighbour
@@ -158,11 +123,3 @@ FROM looked LEFT JOIN (
   JOIN source_partitions AS r ON r.id = p.partition_id
   JOIN passage_tokens AS t ON t.seq = p.seq
   LEFT JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims) AS f ON true;
-
--- name: nearest_found
--- The end of a search of the nearest memories alone.
-SELECT (SELECT id FROM space), (SELECT quantization FROM space),
-  (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text, p.id, e.vector
-FROM (SELECT true) AS one LEFT JOIN near AS n ON true
-LEFT JOIN patterns AS p ON p.seq = n.seq
-LEFT JOIN pattern_embeddings AS e ON e.seq = n.seq AND e.space_id = (SELECT id FROM space);

@@ -128,7 +128,6 @@ class Worker:
             except (SwarmMemoryError, OSError) as error:
                 log.warning("what is to be done by itself could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:
-            lanes.start_soon(self._toolbox.store.watch_jobs, self.wake)
             for kinds in self._lanes:
                 lanes.start_soon(self._lane, kinds)
 

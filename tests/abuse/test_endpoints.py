@@ -219,7 +219,7 @@ DIMENSIONS = 64
 
 
 class EmbeddingServer(Loopback):
-    """An endpoint that counts what it embeds, and can die, come back and answer out of order.
+    """An endpoint that counts what it embeds, and can die and come back.
 
     It embeds a text as the sum of its words' directions, so that texts with words in common are near.
     """
@@ -231,7 +231,6 @@ class EmbeddingServer(Loopback):
         self.asked = 0
         self.answers_left: int | None = None
         """None: any number; 0: the endpoint is dead."""
-        self.shuffled = False
         self._lock = threading.Lock()
 
     @property
@@ -253,8 +252,6 @@ class EmbeddingServer(Loopback):
             self.answers_left = self.answers_left and self.answers_left - 1
             self.embedded.update(texts)
         data = [{"index": at, "embedding": _vector(asked["model"], text)} for at, text in enumerate(texts)]
-        if self.shuffled:
-            data.reverse()
         return {"object": "list", "model": asked["model"], "data": data, "usage": {"prompt_tokens": 1}}
 
 
@@ -292,23 +289,6 @@ async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> di
     async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
         found = await retrieve(toolbox, query, k=10)
     return {memory.item.title: memory.parts.cosine for memory in found.memories}
-
-
-async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path) -> None:
-    words = ("lorries", "pears", "cellos")
-    items = [{"title": f"Mend {word} {word}", "content": f"{word} {word} {word}"} for word in words]
-    own = {"task_id": "t", "task": "Mend", "steps": STEPS, "verdict": "Success", "items": items}
-    with EmbeddingServer() as endpoint:
-        endpoint.shuffled = True
-        settings = _embedding(endpoint.url)
-        async with abused(tmp_path, changed={"embedding": settings}) as server:
-            assert GOOD in await server.call("distill_memories", own)
-            left = await _not_embedded(server)
-        for item in items:
-            found = await _cosines(tmp_path, settings, f"{item['title']} {item['content']}")
-            assert max(found, key=lambda title: found[title] or 0.0) == item["title"]
-            assert (found[item["title"]] or 0.0) > 0.99
-    assert left == 0
 
 
 async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tmp_path: Path) -> None:

@@ -118,15 +118,10 @@ class HttpServer:
 
 @contextmanager
 def serving_http(
-    folder: Path,
-    home: Path,
-    options: list[str],
-    settings: Mapping[str, object],
-    variables: Mapping[str, str] | None = None,
+    folder: Path, home: Path, *options: str, variables: Mapping[str, str] | None = None
 ) -> Generator[HttpServer]:
-    """Serve a project over HTTP on a free port; `settings` are of the group `http`, `variables` of the environment."""
-    given = [part for name, value in settings.items() for part in ("--set", f"http.{name}={value}")]
-    command = [*CLI, *given, "serve", "--http", "--port", "0"]
+    """Serve a project over HTTP on a free port, with options of the command and variables of the environment."""
+    command = [*CLI, "serve", "--http", "--port", "0"]
     environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home), **(variables or {})}
     with Forked(
         [*command, *options], cwd=folder, env=environment, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL

@@ -172,7 +172,7 @@ async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpSer
 
 
 def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Path) -> None:
-    with serving_http(tmp_path, home, [], {}) as first:
+    with serving_http(tmp_path, home) as first:
         assert stat.S_IMODE(first.token_file.stat().st_mode) == 0o600
         assert stat.S_IMODE(first.token_file.parent.stat().st_mode) == 0o700
         token = first.token
@@ -180,11 +180,11 @@ def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Pa
         assert token not in first.greeting
         assert token not in Path(f"/proc/{first.process.pid}/cmdline").read_text(encoding="utf-8")
         first.request(body=INITIALIZE, token=False)
-    with serving_http(tmp_path, home, [], {}) as second:
+    with serving_http(tmp_path, home) as second:
         assert second.token == token
     other = tmp_path / "other"
     other.mkdir()
-    with serving_http(other, home, [], {}) as third:
+    with serving_http(other, home) as third:
         assert third.token != token
     assert token not in "".join(
         path.read_text(encoding="utf-8", errors="replace") for path in tmp_path.rglob("*") if path.is_file()

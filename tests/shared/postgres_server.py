@@ -79,9 +79,6 @@ BEGIN
   FOR each IN SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relkind = 'S' LOOP
     EXECUTE format('ALTER SEQUENCE swarm_memory.%I RESTART', each.relname);
   END LOOP;
-  FOR each IN SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relname ~ '^hnsw_' LOOP
-    EXECUTE format('DROP INDEX swarm_memory.%I', each.relname);
-  END LOOP;
 END $$
 """
 _used: list[str] = []

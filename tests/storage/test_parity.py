@@ -20,8 +20,6 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.schema.source import Passage, SourceKind
-from swarm_memory.server.storage.postgres import index as postgres_index
-from swarm_memory.server.storage.postgres import search as postgres_search
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
 from swarm_memory.tools.ports.sources import SourceKey, SourceResult, StoredGroup, StoredPassage
@@ -33,13 +31,6 @@ ENGINES = ("auto", "postgres")
 HERE, EVERYWHERE, THERE = (Scope(project=name) for name in ("here", GLOBAL_PROJECT, "there"))
 WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
 OLD = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a handful of items do what hundreds do."""
-    monkeypatch.setattr(postgres_index, "ENTERED_AT_ONCE", 5)
-    monkeypatch.setattr(postgres_index, "FULL", 3)
 
 
 def shown(found: SearchResult) -> dict[str, tuple[Any, ...]]:
@@ -88,7 +79,7 @@ def sampled_items(count: int) -> list[Any]:
     return items
 
 
-async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any, small: None) -> None:
+async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any) -> None:
     items = sampled_items(110)
     memories = [stored(each, NUMBERS if number % 9 else None) for number, each in enumerate(items)]
     filters = (
@@ -136,7 +127,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any, s
             assert [each for each, _ in near[0]] == [each for each, _ in near[1]]
 
 
-async def test_of_one_scope_the_pool_of_words_is_that_of_sqlites_index(bank_on: Any, small: None) -> None:
+async def test_of_one_scope_the_pool_of_words_is_that_of_sqlites_index(bank_on: Any) -> None:
     items = [each.model_copy(update={"scope": HERE, "status": "active"}) for each in sampled_items(120)]
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(bank_on(engine)()) for engine in ENGINES]
@@ -162,7 +153,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(("archived", "ac
 )
 @given(texts=st.lists(TEXTS, min_size=1, max_size=10), changes=CHANGES, asked=TEXTS)
 def test_whatever_is_written_changed_and_asked_both_find_the_same(
-    bank_on: Any, small: None, texts: list[str], changes: list[Any], asked: str
+    bank_on: Any, texts: list[str], changes: list[Any], asked: str
 ) -> None:
     items: list[Any] = [
         made_item(text.strip() or "-", content=text.strip() or "-", domain=text or None) for text in texts
@@ -219,35 +210,12 @@ async def test_a_vector_that_cannot_be_right_is_refused_with_the_same_words(
     assert len(wrong) < 16 or all("refused" in text for text in said[0])
 
 
-async def test_a_large_scope_gets_an_index_of_its_own_and_finds_the_same_by_it(
-    bank_on: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres_index, "LARGE", 100)
-    monkeypatch.setattr(postgres_search, "LARGE", 20)
-    items = [made_item(f"{WORDS[n % 16]} {n}", domain="even" if n % 2 else None) for n in range(300)]
-    async with bank_on("postgres")() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in items[:99]], NUMBERS.name)
-        queries = [SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector(f"q{n}"), (), 10) for n in range(4)]
-        queries += [query._replace(only=SearchFilter(domain="even")) for query in queries]
-        queries += [query._replace(only=SearchFilter(exclude_task="t")) for query in queries[:2]]
-        await asyncio.gather(*store._indexing)
-        assert await store.vectors.refresh() == 0
-        await store.add_memories([stored(each, NUMBERS) for each in items[99:]], NUMBERS.name)
-        (indexing,) = store._indexing
-        before = [await store.search(query) for query in queries]
-        await indexing
-        assert await store.vectors.refresh() == 0
-        assert len(await rows_of(store, "SELECT relname FROM pg_class WHERE relname ~ 'hnsw'")) == 1
-        after = [await store.search(query) for query in queries]
-        assert [shown(each).keys() for each in after] == [shown(each).keys() for each in before]
-
-
 def passage(group: str, position: int, text: str) -> StoredPassage:
     made = Passage(kind="document", group=group, position=position, title=f"{group} {position}", content=text)
     return StoredPassage(made, NUMBERS.vector(text), tokenize(made.title), (), tokenize(text))
 
 
-async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any, small: None) -> None:
+async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any) -> None:
     rng = random.Random(9)
     groups = [
         StoredGroup(
@@ -283,7 +251,7 @@ async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any, smal
             assert each.cosine == pytest.approx(twin.cosine, abs=1e-5)
 
 
-async def test_writers_of_one_scope_at_once_lose_no_word_and_no_count(bank_on: Any, small: None) -> None:
+async def test_writers_of_one_scope_at_once_lose_no_word_and_no_count(bank_on: Any) -> None:
     items = [made_item(f"word{n % 3} other{n}") for n in range(40)]
     async with bank_on("postgres")() as store:
         await asyncio.gather(*(store.add_memories([stored(each, NUMBERS)], NUMBERS.name) for each in items))
@@ -299,12 +267,12 @@ async def test_writers_of_one_scope_at_once_lose_no_word_and_no_count(bank_on: A
         assert_same(before, await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("word2",), 100)))
 
 
-async def test_forgotten_words_stand_in_no_table_of_the_search(bank_on: Any, small: None) -> None:
+async def test_forgotten_words_stand_in_no_table_of_the_search(bank_on: Any) -> None:
     items = [made_item(f"common secret{n}") for n in range(12)]
     async with bank_on("postgres")() as store:
         for each in items:
             await store.add_memories([stored(each, NUMBERS)], NUMBERS.name)
         await store.forget([HERE], [items[1].id, items[11].id])
-        rows = await rows_of(store, "SELECT token FROM postings UNION SELECT unnest(words) FROM recent_words")
+        rows = await rows_of(store, "SELECT token FROM item_words UNION SELECT token FROM word_counts")
         assert {f"secret{n}" for n in range(12) if n not in (1, 11)} | {"common"} <= {token for (token,) in rows}
         assert not {"secret1", "secret11"} & {token for (token,) in rows}

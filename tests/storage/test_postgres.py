@@ -26,6 +26,7 @@ from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import migrate
 from swarm_memory.server.storage.move import Side, Table, move, postgres_side, sqlite_side
+from swarm_memory.server.storage.postgres import migrate as postgres_migrate
 from swarm_memory.server.storage.postgres.connection import (
     Place,
     PostgresConnection,
@@ -34,6 +35,7 @@ from swarm_memory.server.storage.postgres.connection import (
     postgres_errors,
     set_up,
 )
+from swarm_memory.server.storage.postgres.migrate import make_ready
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import SearchQuery
@@ -296,3 +298,32 @@ async def open_and_close(place: Place) -> None:
     """Have the schema made."""
     async with await open_postgres(place, embedder=NUMBERS):
         pass
+
+
+_BEFORE_8 = """
+INSERT INTO scopes (tenant_id, project) VALUES ('default', 'here');
+INSERT INTO postings (kind, partition, scope_id, token, block, documents, entries) VALUES
+  (1, 1, 1, 'stays', 0, 2, ARRAY[(7::bigint << 24) | (16 << 14) | 4, (8::bigint << 24) | (5 << 14) | 3]),
+  (1, 1, 1, 'went', 1, 0, ARRAY[(8::bigint << 24) | (5 << 14) | 3]);
+INSERT INTO recent_words (kind, partition, scope_id, seq, sign, length, words, weights) VALUES
+  (1, 1, 1, 8, -1, 3, '{stays,went}', '{5,5}'), (1, 1, 1, 9, 1, 2, '{came,stays}', '{10,6}');
+CREATE INDEX hnsw_1_1_1 ON item_vectors USING hnsw ((embedding::halfvec(3)) halfvec_cosine_ops);
+"""
+
+
+def test_a_bank_of_an_earlier_version_keeps_its_words_and_loses_its_vector_indexes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = postgres.migrations()
+    with lent_database() as url, psycopg.connect(url, autocommit=True) as raw:
+        raw.execute(f"DROP SCHEMA {postgres.SCHEMA} CASCADE".encode())
+        monkeypatch.setattr(postgres_migrate, "migrations", lambda: known[:7])
+        make_ready(Place(url))
+        raw.execute(f"SET search_path = {postgres.SCHEMA}, public; {_BEFORE_8}".encode())
+        monkeypatch.setattr(postgres_migrate, "migrations", lambda: known)
+        make_ready(Place(url))
+        words = raw.execute("SELECT token, seq, weight, length FROM item_words ORDER BY token, seq").fetchall()
+        assert words == [("came", 9, 10, 2), ("stays", 7, 16, 4), ("stays", 9, 6, 2)]
+        counts = raw.execute("SELECT token, items FROM word_counts ORDER BY token").fetchall()
+        assert counts == [("came", 1), ("stays", 2)]
+        assert raw.execute("SELECT to_regclass('hnsw_1_1_1'), to_regclass('postings')").fetchone() == (None, None)

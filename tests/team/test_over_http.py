@@ -13,9 +13,10 @@ from team_server import URL, serving_team
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.settings import HttpSettings, Settings, TeamSettings
+from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.team.person import ROLES
-from swarm_memory.schema.team.sharing import Counted, Decided, Evidence, Proposed, team_scope
+from swarm_memory.schema.team.sharing import Counted, Decided, Evidence, Proposed
+from swarm_memory.server.http.serve import MAX_BODY_BYTES
 from swarm_memory.server.http.team import ROUTES, team_routes
 from swarm_memory.server.location import Location
 from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
@@ -44,32 +45,6 @@ def proposed(**fields: Any) -> Proposed:
     draft = MemoryDraft(title=LOGIN[0], content=LOGIN[1])
     given: dict[str, Any] = {"draft": draft, "origin_id": new_id(MEMORY), "project": PROJECT}
     return Proposed(**given | fields)
-
-
-async def test_what_is_asked_over_http_is_what_the_bank_answers(
-    place: Location, settings: Settings, connect: Connect
-) -> None:
-    async with serving_team(place, settings) as team:
-        asgi = httpx.ASGITransport(team.guard)
-        ann, rob = connect(asgi, await team.add("ann", "write")), connect(asgi, await team.add("rob", "review"))
-        assert ((await ann.me()).name, (await rob.me()).role) == ("ann", "review")
-        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, shown=4), word="a day")
-        (proposal,) = await ann.propose("bank-a", [given])
-        (waiting,) = await rob.proposals()
-        assert waiting == proposal
-        assert (waiting.person, waiting.word, waiting.signatures) == ("ann", "a day", ("s1",))
-        accepted = await rob.decide(proposal.id, Decided(act="accept", word="yes"))
-        counted = Counted(memory_id=str(accepted.memory_id), evidence=Evidence(worked=4, tried=5))
-        await ann.send_evidence("bank-a", [counted])
-        changes = await ann.changes(PROJECT, "", 0)
-        (shared,) = changes.shared
-        assert (shared.accepted_by, shared.proposed_by, shared.origins) == ("rob", ("ann",), (given.origin_id,))
-        assert shared.evidence == Evidence(worked=4, tried=5, shown=0, people=1)
-        assert not (await ann.changes(PROJECT, changes.stamp, changes.cursor)).shared
-        (mine,) = await ann.proposals(None, mine=True)
-        assert (mine.status, mine.decided_by, mine.decision) == ("accepted", "rob", "yes")
-        (item,) = await team.toolbox.store.get_memories((team_scope("default", PROJECT),), [shared.id])
-        assert item.provenance.imported_from == "the team"
 
 
 CALLS: dict[str, Callable[[TeamClient], Awaitable[object]]] = {
@@ -116,7 +91,7 @@ def test_without_a_token_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
 PLAIN = proposed().model_dump(mode="json")
 BODIES: dict[str, Any] = {
     "no JSON": b"{",
-    "too large": b"x" * (HttpSettings().max_body_bytes + 1),
+    "too large": b"x" * (MAX_BODY_BYTES + 1),
     "more than fifty": {"proposed": [{}] * 51},
     "another's field": {"proposed": [PLAIN | {"person_id": "pe_1"}]},
     "a title too long": {"proposed": [PLAIN | {"draft": {"title": "t" * 201, "content": "xyz"}}]},

@@ -22,19 +22,6 @@ async def preamble(toolbox: Toolbox) -> str:
     return (await retrieve(toolbox, "login fails without the CSRF token in the form", k=5)).preamble
 
 
-async def test_nobody_is_shown_a_proposal_before_a_reviewer_accepted_it(home: NewHome) -> None:
-    ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
-    proposal = await ann.propose(await ann.learn(*LOGIN), "it cost me a day")
-    await cem.sync()
-    assert LOGIN[0] not in await preamble(cem.toolbox)
-    (waiting,) = await rob.server.proposals()
-    assert (waiting.person, waiting.word, waiting.draft.title) == ("ann", "it cost me a day", LOGIN[0])
-    accepted = await rob.decide(proposal, word="seen it too")
-    assert (accepted.status, accepted.decided_by, accepted.decision) == ("accepted", "rob", "seen it too")
-    await cem.sync()
-    assert f"{LOGIN[0]} (the team's)" in await preamble(cem.toolbox)
-
-
 async def test_the_task_that_a_memory_was_met_in_stays_on_the_machine(home: NewHome) -> None:
     ann = await home("ann")
     met = 'Of use when the form fails. Met in a task such as: "Fix the login of Anna".'

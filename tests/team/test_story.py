@@ -76,7 +76,7 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         name: server.cli("team", "add", name, "--role", role).strip()
         for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
     }
-    with serving_http(server.root, server.home, [], {}, told_of_database) as hub:
+    with serving_http(server.root, server.home, variables=told_of_database) as hub:
         url = hub.url.removesuffix("/mcp")
         ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
         demo = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"

@@ -12,7 +12,7 @@ from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Word
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.team import Team
@@ -173,34 +173,3 @@ async def people(
     if new_token:
         return await renew_token(toolbox, name)
     return await (revoke_person(toolbox, name) if role is None else change_role(toolbox, name, role))
-
-
-def _show_role(made: Row) -> None:
-    """Print a URL alone on the output, as `_show_person` prints a token."""
-    say(f"{made['role']} is admitted to tenant {made['tenant_id']}; storage.tenant_id must name it.", err=True)
-    if made["url"]:
-        say("Its URL, shown this once:", err=True)
-        click.echo(made["url"])
-
-
-@command(of=team, show=_show_role)
-def database_role(
-    invocation: Invocation,
-    name: Name,
-    tenant_id: Annotated[str, "The tenant whose memories it sees.", "--tenant"],
-    projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project PROJECT"] = (),
-) -> Row:
-    """Make a role of the PostgreSQL database that sees one tenant, or admit one that is there; print its URL.
-
-    `storage.url` must be the bank's owner's, who may make roles. The database itself holds the role to its tenant: it
-    has no right to switch that off. Serve each tenant by a role of its own. The password is shown this once.
-
-    \b
-    Examples:
-      swarm-memory team database-role acme_memory --tenant acme
-      swarm-memory team database-role shop_memory --tenant acme --in-project shop --in-project '*'
-    """
-    from swarm_memory.server.wiring import admit_role
-
-    url = admit_role(invocation.settings().settings, name, tenant_id, projects)
-    return {"role": name, "tenant_id": tenant_id, "url": url}

@@ -25,10 +25,6 @@ _SENT_AT_ONCE = 500
 
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
 
-_VECTORS = "SET hnsw.iterative_scan = relaxed_order; SET plan_cache_mode = force_generic_plan"
-"""An index of vectors looks at more where a filter leaves too few. Planning a search took a tenth of its time: its plan
-is kept."""
-
 _GONE_AFTER_S = 15
 """So long a network that gives no answer is waited for, where the system lets that be set."""
 
@@ -65,9 +61,6 @@ class LostInCommit(StorageError):
 class RawConnection(psycopg.Connection[tuple[Any, ...]]):
     """psycopg's connection."""
 
-    reach: int = 0
-    """So many vectors an index of them looks at."""
-
 
 class _Number(Loader):
     """PostgreSQL sums whole numbers as `numeric`: they come back as what they were."""
@@ -93,21 +86,18 @@ _ADAPTERS.register_dumper(bool, _Flag)
 
 def connect(place: Place) -> RawConnection:
     """Connect. Raises what psycopg raises."""
-    return RawConnection.connect(**arguments(place), cursor_factory=Cursor, context=_ADAPTERS)
-
-
-def arguments(place: Place) -> dict[str, Any]:
-    """Return what every connection to a place is made with."""
-    return {
-        "conninfo": place.url,
-        "autocommit": True,
-        "connect_timeout": max(2, round(place.connect_timeout_s)),  # libpq takes no less
-        "application_name": "swarm-memory",
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": _GONE_AFTER_S * 1000,
-    }
+    return RawConnection.connect(
+        place.url,
+        autocommit=True,
+        cursor_factory=Cursor,
+        context=_ADAPTERS,
+        connect_timeout=max(2, round(place.connect_timeout_s)),  # libpq takes no less
+        application_name="swarm-memory",
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=_GONE_AFTER_S * 1000,
+    )
 
 
 def set_up(raw: RawConnection, place: Place) -> None:
@@ -119,7 +109,7 @@ def set_up(raw: RawConnection, place: Place) -> None:
     }
     limits = "; ".join(f"SET {name} = {round(each * 1000)}" for name, each in milliseconds.items())
     # Short queries gain nothing by being compiled.
-    raw.execute(f"SET search_path = {SCHEMA}, public; SET jit = off; {_VECTORS}; {limits}".encode())
+    raw.execute(f"SET search_path = {SCHEMA}, public; SET jit = off; {limits}".encode())
 
 
 class Cursor(psycopg.ClientCursor[tuple[Any, ...]]):
@@ -158,13 +148,9 @@ class PostgresConnection:
             cursor.execute(";\n".join(statements).encode())
         return cursor
 
-    def search(self, text: bytes, parameters: Mapping[str, Any], reach: int, *, keep: bool) -> list[tuple[Any, ...]]:
-        """Return the rows of a search; `keep` its plan for the next one of that text."""
-        if reach and reach != self.raw.reach:
-            self.raw.execute(f"SET hnsw.ef_search = {reach}".encode())
-            self.raw.reach = reach
-        cursor = psycopg.Cursor(self.raw)
-        return cursor.execute(text, parameters, prepare=keep, binary=True).fetchall()
+    def search(self, text: bytes, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a search."""
+        return psycopg.Cursor(self.raw).execute(text, parameters, binary=True).fetchall()
 
     def _cursor(self) -> Cursor:
         return cast("Cursor", self.raw.cursor())

@@ -4,7 +4,6 @@ Whole functions run on worker threads, each with a connection of its own.
 """
 
 import asyncio
-import logging
 import os
 import random
 import threading
@@ -23,25 +22,22 @@ from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.engine import FORKED, Engine, Recorder, reads
+from swarm_memory.server.storage.engine.engine import FORKED, Recorder, reads
 from swarm_memory.server.storage.postgres.connection import (
     LostInCommit,
     Place,
     PostgresConnection,
     RawConnection,
-    arguments,
     collides,
     connect,
     is_lost,
     postgres_errors,
     set_up,
-    translated,
 )
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.postgres.migrate import make_ready
 from swarm_memory.server.storage.postgres.search import nearest_memories, search_memories, search_passages
 from swarm_memory.server.storage.stores.sources import Sources
-from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.ports.sources import SourceResult
@@ -56,11 +52,7 @@ _OWN = queries("postgres")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Between two tries of what collided, or met a lost connection: each at random below a limit that doubles."""
 
-LONGEST_LISTEN_PAUSE_S = 30.0
-
 MOST_COLLISIONS = 20
-
-log = logging.getLogger(__name__)
 
 
 async def open_postgres(
@@ -75,22 +67,10 @@ async def open_postgres(
     return PostgresStore(place, pool_size, embedder, consolidate_every)
 
 
-class PostgresVectors(Vectors):
-    """The vectors of all that stands in one index, and the index itself."""
-
-    async def refresh(self) -> int:
-        """Give partitions that have become large an index each; return how many. It takes its time."""
-        return await self.read(self._index.refresh)
-
-
 class PostgresSources(Sources):
     """The passages of one bank."""
 
     index: PostgresIndex
-
-    def __init__(self, bank: Engine) -> None:
-        super().__init__(bank)
-        self.vectors = PostgresVectors(bank, self.index)
 
     async def search(
         self, query: SearchQuery, kinds: Sequence[SourceKind], neighbours: Mapping[SourceKind, int]
@@ -115,12 +95,10 @@ class PostgresStore(Bank):
         self._process = os.getpid()
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
-        self._indexing: set[asyncio.Task[None]] = set()
         self.hold_stores(consolidate_every, Recorder(self.write_records))
 
     def _add_parts(self) -> None:
         super()._add_parts()
-        self.vectors = PostgresVectors(self, self.index)
         self.sources = PostgresSources(self)
 
     @property
@@ -134,33 +112,7 @@ class PostgresStore(Bank):
 
     async def transact(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        result = await self._run(partial(self._commit, function))
-        for index, vectors in ((self.index, self.vectors), (self.sources.index, self.sources.vectors)):
-            if index.outgrown:
-                index.outgrown = False
-                task = asyncio.create_task(self._refresh(vectors))
-                self._indexing.add(task)
-                task.add_done_callback(self._indexing.discard)
-        return result
-
-    async def watch_jobs(self, wake: Callable[[], object]) -> None:
-        """Listen until cancelled; what was queued while the connection was away is looked for when it is back."""
-        pause_s = FIRST_PAUSE_S
-        while True:
-            try:
-                async with await psycopg.AsyncConnection.connect(**arguments(self.place)) as raw:
-                    await raw.execute("LISTEN swarm_memory_jobs")
-                    wake()
-                    pause_s = FIRST_PAUSE_S
-                    async for _ in raw.notifies():
-                        wake()
-            except psycopg.InterfaceError as error:  # Windows' own event loop
-                log.warning("jobs of other servers are looked for now and then alone: %s", error)
-                return
-            except psycopg.OperationalError as error:
-                log.warning("%s", translated(error, self.place))
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_LISTEN_PAUSE_S)
+        return await self._run(partial(self._commit, function))
 
     async def truncate_log(self) -> bool:
         """The database's log is not the bank's own: how long it is kept is for who runs the database."""
@@ -168,7 +120,6 @@ class PostgresStore(Bank):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await asyncio.gather(*self._indexing)
         await asyncio.to_thread(self._threads.shutdown)
         for raw in self._connections:
             raw.close()
@@ -235,12 +186,6 @@ class PostgresStore(Bank):
             with suppress(psycopg.Error):
                 raw.close()
 
-    async def _refresh(self, vectors: Vectors) -> None:
-        try:
-            await vectors.refresh()
-        except StorageError as error:
-            log.warning("a large scope has no index of vectors yet, and is searched one by one: %s", error)
-
     async def search(self, query: SearchQuery) -> SearchResult:
         return await self.read(partial(search_memories, index=self.index, query=query))
 
@@ -257,7 +202,7 @@ class PostgresStore(Bank):
         if bypasses:
             notices.append(
                 f"the role {role} is held by no row-level security (a superuser, or BYPASSRLS): serve a team by a role "
-                "of `swarm-memory team database-role`"
+                "as docs/TEAM.md makes one"
             )
         if self.recorder.dropped:
             notices.append(f"{self.recorder.dropped} retrievals were not recorded: the database was busy for too long")

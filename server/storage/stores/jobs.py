@@ -1,7 +1,7 @@
 """The queue of jobs in the bank."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,10 +41,6 @@ class Jobs(Engine):
         # A worker looks often and finds seldom: the look alone must not take the writer lock.
         is_due = await self.read(lambda connection: _SQL.row(connection, "is_job_due", **due) is not None)
         return await self.write(take) if is_due else None
-
-    async def watch_jobs(self, wake: Callable[[], object]) -> None:
-        """Call `wake` when any process queued a job, until cancelled; return at once where no news comes of it."""
-        return  # a file sends no news
 
     @writes
     def heartbeat(self, connection: Connection, job_id: str, worker: str, now: datetime) -> bool:
