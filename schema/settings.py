@@ -250,12 +250,10 @@ class ConsolidateSettings(Section):
 
 
 class PromoteSettings(Section):
-    """How much of the bank stands in files that agents read by themselves."""
+    """How much of the bank stands in skills that agents read by themselves."""
 
     max_skills: int = Field(default=8, ge=1, le=50)
     """The title and the first lines of each skill are in every session's context."""
-    block_tokens: int = Field(default=800, ge=100, le=8000)
-    """Of a block in AGENTS.md or CLAUDE.md: all of it is in every session's context."""
 
 
 class MattsSettings(Section):

@@ -322,7 +322,7 @@ async def _promotion(site: Site, toolbox: "Toolbox", ids: tuple[str, ...]) -> Ro
     """
     from swarm_memory.server.hosts.files.skills import plan_promoted
 
-    done, changes = await plan_promoted(replace(toolbox, chat=None), site.root, ids, "skill")
+    done, changes = await plan_promoted(replace(toolbox, chat=None), site.root, ids)
     files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
     command = f"the user writes this: swarm-memory promote {' '.join(ids)}".rstrip() if files else None
     return row(action="promote", files=files, left=done.left or None, notices=done.notices or None, notice=command)

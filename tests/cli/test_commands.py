@@ -588,19 +588,14 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
     assert "Nothing to change" in swarm("promote").out
     assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill has it already"
-    done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
-    assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
-        "written",
-        [other],
-        str(project / "AGENTS.md"),
-    )
-    assert "still in AGENTS.md" in swarm("memories", "forget", other, "--yes").out
+    done = swarm("promote", other, "--yes", "--json").json
+    assert (done["status"], done["promoted"]) == ("written", [other])
+    assert "still in .claude/skills/learned-here/SKILL.md" in swarm("memories", "forget", other, "--yes").out
     assert "What `promote` wrote stays" in swarm("uninstall").out
     assert "no memory is proven yet" in swarm("promote", "--proven").out
     assert swarm("promote", "--proven", "--demote").code == 2
     assert "2 memories in 2 files that agents read" in swarm("metrics").out
     assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
-    assert not (project / "AGENTS.md").exists()
     assert not (project / ".claude").exists()
 
 
