@@ -1,11 +1,7 @@
-"""A query as it is searched: without the template of a harness, whole and by its sentences.
-
-What is in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
-"""
+"""A query as it is searched: whole and by its sentences."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import InputError, ModelError
@@ -20,18 +16,6 @@ MAX_PARTS = 4
 
 LIGHT = 0.3
 """The share of the light embedder's cosine, which goes by words, in the order of what fits."""
-
-REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
-"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
-
-LEAST_TASKS, MOST_TASKS, READ_CHARS = 20, 200, 4_000
-"""Among fewer tasks nothing is thought common; of more the newest count, and of each its first characters."""
-
-LEAST_WORDS = 12
-"""A query of fewer distinct words has no template."""
-
-_MOST, _SAYS_NOTHING = 0.5, 0.8
-"""What is in more of the tasks is common; a sentence of which so many words are common is part of a template."""
 
 _QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
@@ -84,10 +68,7 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
     if isinstance(embedder, Accompanied):
         light = embedder.light
         try:
-            for each in (text, *parts):
-                vector = toolbox.embedded.pop((light.name, each), None) or light.embed(each)
-                _remember(toolbox, light.name, each, vector)
-                views.append(View(light.name, vector))
+            views += [View(light.name, light.embed(each)) for each in (text, *parts)]
         except InputError:  # its words say nothing to it
             views = views[: len(parts)]
     return Vectors(found[0], tuple(views), len(parts))
@@ -95,15 +76,11 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
-    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(_split(text[:_QUERY_CHARS]))]
+    parts = dict.fromkeys(map(str.strip, _ENDS.split(text[:_QUERY_CHARS])))
+    counted = [(len(query_tokens(part)), part) for part in parts]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
     longest = sorted(said, key=lambda each: -each[0])[:MAX_PARTS]
     return [part for _, part in longest] if len(said) > 1 else []
-
-
-def _split(text: str) -> list[str]:
-    """Return the sentences and lines of a text, in order."""
-    return [part for part in map(str.strip, _ENDS.split(text)) if part]
 
 
 def _halved(whole: float, parts: Sequence[float | None]) -> float:
@@ -114,60 +91,9 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
 
 async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
     """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
-    embedder, remembered = toolbox.embedder, toolbox.embedded
-    known = {text: remembered.pop((embedder.name, text), None) for text in texts}
-    missing = [text for text, vector in known.items() if vector is None]
     try:
-        if missing:
-            known |= zip(missing, await embedder.embed_queries(missing), strict=True)
+        return await toolbox.embedder.embed_queries(texts)
     except ModelError as error:
-        failed = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+        failed = f"the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}"
         notices.append(f"keywords only, because {failed}")
         return []
-    vectors = [vector for text in texts if (vector := known[text]) is not None]
-    for text, vector in zip(texts, vectors, strict=True):
-        _remember(toolbox, embedder.name, text, vector)
-    return vectors
-
-
-def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
-    """Put a query behind those that were asked for longer ago."""
-    if len(text) <= REMEMBERED_CHARS:
-        toolbox.embedded[embedder, text] = vector
-        if len(toolbox.embedded) > REMEMBERED_QUERIES:
-            del toolbox.embedded[next(iter(toolbox.embedded))]
-
-
-async def note_common_words(toolbox: Toolbox) -> None:
-    """Note in the bank which words stand in most of the project's tasks. Raises `StorageError`."""
-    tasks = await toolbox.store.recent_tasks(toolbox.scope, MOST_TASKS, READ_CHARS)
-    await toolbox.store.put_common_words(toolbox.scope, common_words(tasks))
-
-
-def common_words(tasks: Iterable[str]) -> list[str]:
-    """Return the words that stand in more than half of the tasks, the same task counting once; none of a few tasks."""
-    distinct = set(tasks)
-    if len(distinct) < LEAST_TASKS:
-        return []
-    counts = Counter(word for task in distinct for word in query_tokens(task))
-    return sorted(word for word, count in counts.items() if count > _MOST * len(distinct))
-
-
-async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return what of a query is not common in the project's tasks, and the words to look up. Raises `StorageError`.
-
-    Left out are the sentences that hardly hold any other word. Both are the whole where nothing is common, or nothing
-    else is said.
-    """
-    words = query_tokens(text)
-    common = await toolbox.store.common_words(toolbox.scope) if len(words) >= LEAST_WORDS else frozenset[str]()
-    if common.isdisjoint(words):
-        return text, words
-    kept: list[str] = []
-    for part in _split(text):
-        words = query_tokens(part)
-        if sum(word in common for word in words) < _SAYS_NOTHING * len(words):
-            kept.append(part)
-    said = "\n".join(kept) or text
-    words = query_tokens(said)
-    return said, tuple(word for word in words if word not in common) or words

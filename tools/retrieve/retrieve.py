@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_contradictions,
     without_repeats,
 )
-from swarm_memory.tools.retrieve.query import Vectors, own_words, vectors_of
+from swarm_memory.tools.retrieve.query import Vectors, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     GONE_PENALTY,
     HALF_LIFE_DAYS,
@@ -43,6 +43,7 @@ from swarm_memory.tools.retrieve.rank import (
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -209,10 +210,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) > MAX_QUERY_CHARS:
         notices.append(f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used")
-    own, tokens = await own_words(toolbox, text)
-    if own != text:
-        notices.append("sentences that stand in most tasks of the project were left out of the query")
-    vectors = await vectors_of(toolbox, own, notices)
+    tokens, vectors = query_tokens(text), await vectors_of(toolbox, text, notices)
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
     search = SearchQuery(

@@ -1,6 +1,5 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +63,6 @@ from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.tokens import tokenize
 
 _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
-_TASKS = Sql("trajectories")
 
 _MOST_FIXES = 20
 
@@ -164,12 +162,6 @@ class Memories(Engine):
     def candidates(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
         """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
         return _FIXES.rows(connection, "candidates", scope_id=scope, signatures=signatures)
-
-    @reads
-    def common_words(self, connection: Connection, scope: Scope) -> frozenset[str]:
-        """Return the words that were last noted to stand in most tasks of the project."""
-        row = _TASKS.row(connection, "common_words", scope)
-        return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
     def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:

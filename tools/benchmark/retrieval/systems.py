@@ -113,8 +113,8 @@ class Bank:
         return self.toolbox.in_project(f"group {group}")
 
     def asked(self, question: BenchmarkQuestion) -> Toolbox:
-        """Return the toolbox that a question is put to; none of its queries was embedded before."""
-        return replace(self.within(question.group), embedded={})
+        """Return the toolbox that a question is put to."""
+        return self.within(question.group)
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
         """Return the ids of items by those of memories; of an item in parts the best one counts."""
@@ -184,7 +184,7 @@ class ContextSystem:
         return Filled(time.perf_counter() - started, (await self.toolbox.store.health()).size_bytes)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        toolbox = replace(self.toolbox.in_project(f"group {question.group}"), embedded={})
+        toolbox = self.toolbox.in_project(f"group {question.group}")
         found = await search_sources(toolbox, question.query, kind="document", k=k)
         if found.hits and _VECTORS.isdisjoint(found.legs):
             raise embedder_failed(toolbox, "; ".join(found.notices))
