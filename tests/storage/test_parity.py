@@ -94,8 +94,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any, s
     filters = (
         ANY,
         SearchFilter(domain="web"),
-        SearchFilter(tags=("net",), exclude_task="t1"),
-        SearchFilter(exclude_task="t2"),
+        SearchFilter(tags=("net",)),
         SearchFilter(agent_id="a", domain="shell"),
         SearchFilter(domain="none of them"),
     )
@@ -229,7 +228,6 @@ async def test_a_large_scope_gets_an_index_of_its_own_and_finds_the_same_by_it(
         await store.add_memories([stored(each, NUMBERS) for each in items[:99]], NUMBERS.name)
         queries = [SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector(f"q{n}"), (), 10) for n in range(4)]
         queries += [query._replace(only=SearchFilter(domain="even")) for query in queries]
-        queries += [query._replace(only=SearchFilter(exclude_task="t")) for query in queries[:2]]
         await asyncio.gather(*store._indexing)
         assert await store.vectors.refresh() == 0
         await store.add_memories([stored(each, NUMBERS) for each in items[99:]], NUMBERS.name)

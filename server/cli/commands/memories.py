@@ -48,7 +48,7 @@ async def pre_task(
 ) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
 
-    Prints nothing when nothing fits. What the task itself taught before is left out.
+    Prints nothing when nothing fits.
 
     \b
     Example:
@@ -56,7 +56,7 @@ async def pre_task(
     """
     if wanted == "false":
         raise click.exceptions.Exit(0)
-    return await operations.retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
+    return await operations.retrieve_memories(site, query, k, task_id=task_id)
 
 
 remember = command_of(

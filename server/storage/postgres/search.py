@@ -74,7 +74,7 @@ class Asked:
 
     @property
     def narrowed(self) -> bool:
-        return self.only._replace(exclude_task=None) != ANY
+        return self.only != ANY
 
     def near(self, plan: Plan) -> dict[str, int]:
         """Return what a search for the nearest has written out."""
@@ -101,7 +101,6 @@ class Asked:
             "domain": self.only.domain,
             "agent_id": self.only.agent_id,
             "tags": list(self.only.tags),
-            "exclude_task": self.only.exclude_task,
         }
 
 
@@ -210,9 +209,7 @@ def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tupl
     searching = cast("PostgresConnection", connection)
     plans = asked.index.plans
     plan = plans.get(asked.key, Plan())
-    passes = "everything" if asked.only.exclude_task is None else "not_left_out"
-    if asked.narrowed:
-        passes = "is_passing"
+    passes = "is_passing" if asked.narrowed else "everything"
     rows: list[tuple[Any, ...]] = []
     for _ in range(_LOOKS):
         seen = plan if asked.vector is not None else Plan()

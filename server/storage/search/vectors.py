@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import shake_128
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy
@@ -283,7 +282,7 @@ def nearest_in(
         for partition in partitions:
             found |= _scanned(connection, index, vector, partition, narrowed, pool)
         return found
-    wanted = min(pool + len(narrowed.left_out), MAX_NEAREST)
+    wanted = min(pool, MAX_NEAREST)
     if coded is None:
         coded = {partition for partition in partitions if is_coded(connection, vector.space, partition)}
     near: list[tuple[int, float]] = []
@@ -300,9 +299,6 @@ def nearest_in(
         else:
             values = {**vector.place, "among": passing.seqs, "vector": vector.encoded, "k": wanted}
             near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
-    if narrowed.left_out:
-        kept = sorted((pair for pair in near if pair[0] not in narrowed.left_out), key=itemgetter(1))
-        near = kept[: pool * len(partitions)]
     return {seq: 1.0 - distance for seq, distance in near}
 
 
@@ -316,11 +312,7 @@ def _scanned(
         if partition not in narrowed.among:
             return {}
         values["among"], statement = narrowed.among[partition].seqs, "scan_vectors_among"
-    rows = [
-        row
-        for row in connection.execute(index.statements[statement], values).fetchall()
-        if row[0] not in narrowed.left_out
-    ]
+    rows = connection.execute(index.statements[statement], values).fetchall()
     compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
     return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}

@@ -472,11 +472,10 @@ def answer_of(
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words.Partition]) -> words.Narrowed:
     values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
-    left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
     asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
     filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
-        return words.Narrowed(None, frozenset(left_out))
+        return words.EVERYTHING
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
+    return words.Narrowed({scope_id: words.Passing(seqs, items) for scope_id, seqs, items in rows})
