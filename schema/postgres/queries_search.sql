@@ -22,18 +22,14 @@ part AS MATERIALIZED (
   LEFT JOIN source_space_members AS m ON m.space_id = (SELECT id FROM space) AND m.partition_id = r.id)
 
 -- name: passing
--- A part of a search: the items that pass filters, and those of a task that is left out.
-left_out AS MATERIALIZED (
-  SELECT p.seq FROM part JOIN patterns AS p ON p.scope_id = part.id
-  WHERE p.task_id = :exclude_task AND p.status = 'active'),
+-- A part of a search: the items that pass filters.
 passing AS MATERIALIZED (
   SELECT p.seq FROM part JOIN patterns AS p ON p.scope_id = part.id AND p.status = 'active'
   WHERE :narrowed = 1
     AND (:domain::text IS NULL OR p.domain = :domain) AND (:agent_id::text IS NULL OR p.agent_id = :agent_id)
     AND NOT EXISTS (
       SELECT 1 FROM unnest(:tags::text[]) AS wanted(tag)
-      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.tag))
-    AND p.seq NOT IN (SELECT seq FROM left_out))
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.tag)))
 
 -- name: keywords
 -- A part of a search: in how many items words (a list) stand, the rarest of them, and the best items for those by BM25
@@ -65,10 +61,6 @@ keyword AS MATERIALIZED (
 -- name: everything
 -- What may be found of one where nothing is filtered.
 true
-
--- name: not_left_out
--- What may be found of one where a task is left out.
-{seq} NOT IN (SELECT seq FROM left_out)
 
 -- name: is_passing
 -- What may be found of one where items are filtered.

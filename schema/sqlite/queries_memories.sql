@@ -299,11 +299,6 @@ WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'activ
   WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
 );
 
--- name: active_of_task
--- The active items that came from a task.
-SELECT seq FROM patterns
-WHERE task_id = :exclude_task AND scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
-
 -- name: term_counts
 -- In how many items each term (a JSON list) stands.
 SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN pattern_terms AS v ON v.term = wanted.value;

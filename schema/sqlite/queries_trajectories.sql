@@ -17,19 +17,6 @@ INSERT INTO task_trajectories (
   failures = coalesce(excluded.failures, task_trajectories.failures)
 WHERE task_trajectories.scope_id = excluded.scope_id AND task_trajectories.content_digest = excluded.content_digest;
 
--- name: recent_tasks
--- The beginnings of the newest tasks of a scope.
-SELECT substr(query, 1, :chars) FROM task_trajectories WHERE scope_id = :scope_id ORDER BY seq DESC LIMIT :limit;
-
--- name: common_words
--- The words (JSON) that stand in most tasks of a project.
-SELECT value FROM meta WHERE key = 'common_words:' || ?;
-
--- name: put_common_words
--- Write them.
-INSERT INTO meta (key, value) VALUES ('common_words:' || :scope_id, :words)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-
 -- name: learned_before
 -- The run that learned from exactly this trajectory.
 SELECT id, run_id, verdict_json FROM task_trajectories

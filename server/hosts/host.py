@@ -47,8 +47,8 @@ class Host:
     """By our event: its own."""
     names_project: ClassVar[bool] = False
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
-    reads: ClassVar[tuple[str, ...]] = ()
-    """The places that memories are promoted to which it is known to read by itself; others are shown to it."""
+    reads_skills: ClassVar[bool] = False
+    """Whether it reads the skills that memories are promoted to by itself; else they are shown to it."""
     sees_calls: ClassVar[bool] = False
     """Whether its agent sees what a hook says before a call of a tool."""
     asks: ClassVar[bool] = False

@@ -75,8 +75,6 @@ async def retrieve_memories(
     domain: Annotated[str | None, Field(description="Such as python.testing")] = None,
     tags: Annotated[list[str] | None, Field(description="Only with every tag"), "--tag"] = None,
     project: Project = None,
-    exclude_task: Annotated[str | None, Field(description="Not what this task taught")] = None,
-    agent_id: Annotated[str | None, Field(description="Only its lessons"), "--agent"] = None,
     task_id: Annotated[str | None, Field(description="To credit what helped")] = None,
 ) -> RetrieveAnswer:
     """Find strategies and warnings that earlier tasks of this project taught, best first.
@@ -89,7 +87,7 @@ async def retrieve_memories(
 
     toolbox = (await site.for_reading()).in_project(project)
     session = None if task_id else await site.session()
-    only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
+    only = SearchFilter(domain, tuple(tags or ()))
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
     shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
     same = found.model_dump(include={"preamble", "reason", "legs", "embedder", "retrieval_id"})
@@ -322,7 +320,7 @@ async def _promotion(site: Site, toolbox: "Toolbox", ids: tuple[str, ...]) -> Ro
     """
     from swarm_memory.server.hosts.files.skills import plan_promoted
 
-    done, changes = await plan_promoted(replace(toolbox, chat=None), site.root, ids, "skill")
+    done, changes = await plan_promoted(replace(toolbox, chat=None), site.root, ids)
     files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
     command = f"the user writes this: swarm-memory promote {' '.join(ids)}".rstrip() if files else None
     return row(action="promote", files=files, left=done.left or None, notices=done.notices or None, notice=command)

@@ -221,16 +221,6 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
         assert (await caller.call("memory_status"))["database"] == str(place.database)
 
 
-async def test_a_task_can_leave_out_what_it_or_others_taught(connected: Connected, fixed: Task) -> None:
-    async with connected() as caller:
-        await taught(caller, {**fixed, "agent_id": "reviewer"})
-        found = await caller.call("retrieve_memories", query=SIMILAR, exclude_task="fix-1")
-        own = await caller.call("retrieve_memories", query=SIMILAR, agent_id="reviewer")
-        others = await caller.call("retrieve_memories", query=SIMILAR, agent_id="planner")
-    assert found["memories"] == others["memories"] == []
-    assert own["memories"]
-
-
 async def test_the_evidence_or_the_agent_judges_with_reasons_and_steps(connected: Connected, fixed: Task) -> None:
     poem = {"task_id": "t", "task": "Write a poem.", "steps": [{"role": "assistant", "content": "Roses are red."}]}
     async with connected() as caller:

@@ -1,4 +1,4 @@
-"""Memories become skills and blocks in files of rules, are kept out of prompts then, and come back."""
+"""Memories become skills, are kept out of prompts then, and come back."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +9,7 @@ import pytest
 from clock import NOW, SetClock
 from still_bank import Add
 
-from swarm_memory.schema.errors import ConfigError, NotFoundError
+from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import PromoteSettings
@@ -22,7 +22,6 @@ from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_st
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, memory_history, what_stayed
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.promote.marks import Place
 from swarm_memory.tools.promote.promote import Promotion, not_paying
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -40,14 +39,14 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-async def promote(toolbox: Toolbox, root: Path, *ids: str, to: Place = "skill", overwrite: bool = False) -> Promotion:
-    done, changes = await plan_promoted(toolbox, root, ids, to, overwrite=overwrite)
+async def promote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:
+    done, changes = await plan_promoted(toolbox, root, ids, overwrite=overwrite)
     await write_promotion(toolbox, root, done, changes)
     return done
 
 
 async def demote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:
-    done, changes = await plan_demoted(toolbox, root, ids, None, overwrite=overwrite)
+    done, changes = await plan_demoted(toolbox, root, ids, overwrite=overwrite)
     await write_promotion(toolbox, root, done, changes)
     return done
 
@@ -123,36 +122,6 @@ async def test_a_prompt_is_not_shown_what_its_agent_reads_in_a_file_as_long_as_i
     assert await retrieved_by("claude") == {one, two}
 
 
-BLOCKS = {
-    "empty": "",
-    "no line end": "# Rules\n\nmine",
-    "plain": "# Rules\n\n- mine  \n\n\n",
-    "of windows": "# Rules\r\n\r\n- mine\r\n",
-}
-
-
-@pytest.mark.parametrize("own", BLOCKS.values(), ids=BLOCKS)
-async def test_around_a_block_not_a_byte_changes_and_demoting_gives_the_file_back(
-    toolbox: Toolbox, add: Add, root: Path, own: str
-) -> None:
-    one, two, file = await add(*MIGRATE), await add(*TABLES), root / "AGENTS.md"
-    if own:
-        file.write_bytes(own.encode())
-    await promote(toolbox, root, one, to="agents-md")
-    block_replaced = file.read_bytes().decode()
-    assert block_replaced.startswith(own)
-    assert "- Migrate before the tests: Run `make db`. Run the tests." in block_replaced
-    assert "1." not in block_replaced
-    assert set(promoted_for(root, "codex")) == {one}
-    file.write_bytes((block_replaced + "\n- also mine").encode())
-    assert set((await promote(toolbox, root, two, to="agents-md")).added) == {two}
-    assert "- Tables are missing until `make db` ran: Run `make db`." in file.read_text(), "a single numbered step"
-    assert file.read_bytes().decode().endswith("\n- also mine")
-    assert "it is in another file already" in (await promote(toolbox, root, one)).left[one]
-    await demote(toolbox, root)
-    assert file.read_bytes().decode() == own + "\n- also mine"
-
-
 async def test_what_somebody_edited_by_hand_is_kept_until_it_may_be_overwritten(
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
@@ -184,7 +153,7 @@ async def test_what_is_withdrawn_suspect_or_no_advice_or_finds_no_room_is_left_a
     }
     good = await add("Quote YAML strings", "1. Quote them", confidence=0.9)
     monkeypatch.setattr("swarm_memory.tools.promote.promote.MAX_PER_SKILL", 1)
-    few = PromoteSettings(max_skills=1, block_tokens=100)
+    few = PromoteSettings(max_skills=1)
     toolbox = replace(toolbox, settings=toolbox.settings.model_copy(update={"promote": few}))
     done = await promote(toolbox, root, good, *left)
     assert set(done.added) == {good}
@@ -194,11 +163,6 @@ async def test_what_is_withdrawn_suspect_or_no_advice_or_finds_no_room_is_left_a
         await promote(toolbox, root, "rm_01JXYZ0000000000000000000A")
     with pytest.raises(NotFoundError):
         await demote(toolbox, root, next(iter(left)))
-    long = [await add(f"Rule {number}", "1. " + "so it is " * 12, confidence=number / 9) for number in range(8)]
-    block = await promote(toolbox, root, *long, to="claude-md")
-    assert set(block.added) < set(long)
-    assert long[-1] in block.added
-    assert "promote.block_tokens" in block.left[long[0]]
 
 
 async def test_a_skill_of_another_bank_stays_as_it_is_and_can_be_taken_away_as_a_whole(
@@ -215,25 +179,18 @@ async def test_a_skill_of_another_bank_stays_as_it_is_and_can_be_taken_away_as_a
     assert skills(root).keys().isdisjoint(before)
 
 
-async def test_nothing_is_written_through_a_link_or_where_marks_are_torn(
-    toolbox: Toolbox, add: Add, root: Path, tmp_path: Path
+async def test_a_skill_of_an_earlier_version_is_known_and_one_with_two_marks_is_none(
+    toolbox: Toolbox, add: Add, root: Path
 ) -> None:
-    one, elsewhere = await add(*MIGRATE), tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (root / ".claude").symlink_to(elsewhere)
-    (root / "AGENTS.md").write_text("mine\n")
-    (root / "CLAUDE.md").symlink_to(root / "AGENTS.md")
-    for to in ("skill", "claude-md"):
-        with pytest.raises(ConfigError, match="symbolic link"):
-            await promote(toolbox, root, one, to=to)
-    assert left_in(elsewhere) == []
-    await promote(toolbox, root, one, to="agents-md")
-    assert set(promoted_for(root, "claude")) == {one}, "a link is read"
-    (root / "CLAUDE.md").unlink()
-    text = (root / "AGENTS.md").read_text()
-    (root / "AGENTS.md").write_text(text + text)
-    with pytest.raises(ConfigError, match="torn apart"):
-        await demote(toolbox, root)
+    one = await add(*MIGRATE, **ALIKE)
+    await promote(toolbox, root, one)
+    (path,) = paths(root)
+    path.write_text(path.read_text().replace(" -->", " after 0 -->"))
+    assert not (await promote(toolbox, root)).documents, "nothing changed"
+    assert set(promoted_for(root, "claude")) == {one}
+    path.write_text(path.read_text() * 2)
+    with pytest.raises(NotFoundError):
+        await demote(toolbox, root, one)
 
 
 async def test_the_evidence_of_a_skill_is_written_again(toolbox: Toolbox, add: Add, root: Path) -> None:
@@ -259,7 +216,7 @@ async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_
 ) -> None:
     one = await add(*MIGRATE)
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))
-    await promote(toolbox, root, one, to="claude-md")
+    await promote(toolbox, root, one)
     outcomes: list[OutcomeRecord] = []
     held = toolbox.settings.credit.model_copy(update={"holdout_rate": 1.0})
     held_out = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": held}))

@@ -1,31 +1,18 @@
-"""A query: whole and by its sentences, without what most tasks say, with the time it names, embedded once."""
+"""A query: whole and by its sentences."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from counting import CountingEmbedder
-from laid_bank import opened_bank
 from still_bank import Add
 
-from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.memories import SearchQuery, View
 from swarm_memory.tools.retrieve.query import (
-    LEAST_TASKS,
     LIGHT,
     MAX_PARTS,
-    REMEMBERED_CHARS,
-    REMEMBERED_QUERIES,
     Vectors,
-    common_words,
     embed_queries,
-    mentioned_time,
-    own_words,
     sentences,
     vectors_of,
 )
@@ -100,7 +87,7 @@ class Accompanied(StaticEmbedder):
 
 async def test_the_light_embedder_has_its_share_in_the_order_and_none_in_what_fits(toolbox: Toolbox, add: Add) -> None:
     await add(*LOGIN)
-    heavy = replace(toolbox, embedder=Accompanied(), embedded={})
+    heavy = replace(toolbox, embedder=Accompanied())
     vectors = await vectors_of(heavy, "login with a token", [])
     assert [view.embedder for view in vectors.views] == [Accompanied.light.name]
     (candidate,) = (await toolbox.store.search(_asked(toolbox, vectors))).candidates
@@ -116,144 +103,3 @@ async def test_the_light_embedder_has_its_share_in_the_order_and_none_in_what_fi
 def _asked(toolbox: Toolbox, vectors: Vectors) -> SearchQuery:
     scopes = toolbox.scope.readable()
     return SearchQuery(scopes, toolbox.embedder.name, vectors.whole, query_tokens("login"), 10, views=vectors.views)
-
-
-ROLE = (
-    "You are a careful senior engineer in a container with the repository at /workspace. Read the files that you need "
-    "before you change any of them, and never ask the user to run a command.\nWrite the patch, then finish with a "
-    "summary of every file you touched and why.\nIssue:\n"
-)
-THINGS = ("invoice", "parcel", "mailbox", "calendar", "thumbnail", "coupon", "glossary", "timer")
-FAULTS = ("is empty after a restart", "shows yesterday's date", "cannot be deleted twice", "loses its colour")
-TASKS = [f"{ROLE}The {thing} {fault}." for thing in THINGS for fault in FAULTS]
-
-
-async def did(toolbox: Toolbox, tasks: Sequence[str]) -> None:
-    for number, task in enumerate(tasks):
-        done = Trajectory(task_id=f"t{number}", task=task, steps=())
-        verdict = Verdict(label="Undecided", confidence=0.1, judge="evidence", reasons=("nothing shows it",))
-        await toolbox.store.save_verdict(toolbox.scope, f"tr{number}", done, verdict)
-
-
-def test_words_of_most_tasks_are_common_and_those_of_a_few_tasks_never() -> None:
-    common = common_words(TASKS)
-    assert {"engin", "repositori", "patch", "summari"} <= set(common)
-    assert not {"invoic", "parcel", "restart", "colour"} & set(common)
-    assert common_words(TASKS[: LEAST_TASKS - 1]) == []
-    assert common_words([*TASKS[:3], *[TASKS[0]] * 100]) == []
-
-
-async def test_of_a_template_only_what_fills_it_is_left(toolbox: Toolbox) -> None:
-    await toolbox.store.put_common_words(toolbox.scope, common_words(TASKS))
-    asked = "The login form answers 403."
-    for query, left in ((f"{ROLE}{asked}", asked), (ROLE, ROLE), (asked, asked)):
-        assert (await own_words(toolbox, query))[0] == left
-
-
-async def test_a_task_within_a_template_finds_what_it_would_find_alone(toolbox: Toolbox, add: Add) -> None:
-    wanted = await add(*LOGIN)
-    await add("Write a patch for a repository", "1. Read the files.\n2. Write the patch and a summary of every file.")
-    asked = f"{ROLE}The login form answers 403, its CSRF token is missing."
-    before = await retrieve(toolbox, asked)
-    await did(toolbox, TASKS)
-    await consolidate(toolbox)
-    after = await retrieve(toolbox, asked)
-    assert before.memories[0].item.id != wanted
-    assert [each.item.id for each in after.memories if each.fits == "likely"] == [wanted]
-    assert any("most tasks" in notice for notice in after.notices)
-    assert after.query == before.query == asked
-
-
-@pytest.mark.parametrize("asked", ["the login form answers 403", TASKS[0]])
-async def test_a_project_of_few_tasks_looks_up_all_words(toolbox: Toolbox, asked: str) -> None:
-    await did(toolbox, TASKS[: LEAST_TASKS - 1])
-    await consolidate(toolbox)
-    assert (await own_words(toolbox, asked))[0] == asked
-    assert await toolbox.store.common_words(toolbox.scope) == frozenset()
-
-
-@pytest.fixture
-def embedder() -> CountingEmbedder:
-    return CountingEmbedder()
-
-
-@pytest.fixture
-async def toolbox(tmp_path: Path, embedder: CountingEmbedder) -> AsyncIterator[Toolbox]:
-    async with opened_bank(tmp_path / ".swarm" / "memory.db", embedder=embedder) as opened:
-        yield opened
-
-
-async def test_a_query_is_embedded_once_for_all_projects(toolbox: Toolbox, embedder: CountingEmbedder) -> None:
-    first = await embed_queries(toolbox, ["retry the upload"], [])
-    again = await embed_queries(toolbox.in_project("other"), ["retry the upload"], [])
-    assert first == again
-    assert embedder.asked == ["retry the upload"]
-
-
-async def test_the_queries_that_were_not_asked_for_longest_are_forgotten(
-    toolbox: Toolbox, embedder: CountingEmbedder
-) -> None:
-    for number in range(REMEMBERED_QUERIES):
-        await embed_queries(toolbox, [f"case {number}"], [])
-    await embed_queries(toolbox, ["case 0"], [])
-    await embed_queries(toolbox, ["one more"], [])
-    embedder.asked.clear()
-    await embed_queries(toolbox, ["case 0"], [])
-    await embed_queries(toolbox, ["case 1"], [])
-    assert embedder.asked == ["case 1"]
-    assert len(toolbox.embedded) == REMEMBERED_QUERIES
-
-
-async def test_a_very_long_query_is_not_remembered(toolbox: Toolbox) -> None:
-    await embed_queries(toolbox, ["upload " * REMEMBERED_CHARS], [])
-    assert not toolbox.embedded
-
-
-NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("query", "day"),
-    [
-        ("what broke three weeks ago", "2026-03-04"),
-        ("what broke a couple of days ago", "2026-03-23"),
-        ("what we said yesterday", "2026-03-24"),
-        ("the outage last Tuesday", "2026-03-24"),
-        ("the outage last Wednesday", "2026-03-18"),
-        ("on 8 May 2023 we met", "2023-05-08"),
-        ("on May 8th, 2023", "2023-05-08"),
-        ("decided on 2024-02-29", "2024-02-29"),
-        ("done on 24 December", "2025-12-24"),
-        ("uploads in February 2026", "2026-02-14"),
-        ("in December", "2025-12-16"),
-        ("trips in 2022", "2022-07-02"),
-    ],
-)
-def test_a_time_in_a_query_becomes_a_date(query: str, day: str) -> None:
-    target = mentioned_time(query, NOW)
-    assert target is not None
-    assert f"{target.moment:%Y-%m-%d}" == day
-    assert target.closeness(target.moment) == 1.0
-
-
-@pytest.mark.parametrize(
-    "query", ["how do I run the tests", "the march of time", "may I", "on 2024-02-31", "a day", "it fails today"]
-)
-def test_a_query_without_a_time_has_none(query: str) -> None:
-    assert mentioned_time(query, NOW) is None
-
-
-async def test_a_time_in_the_query_lifts_what_is_of_that_time_and_without_one_nothing_changes(
-    toolbox: Toolbox, add: Callable[..., Awaitable[str]]
-) -> None:
-    now = toolbox.clock.now()
-    ids = {
-        days: await add(f"Restart the deploy that failed, attempt {days}", created_at=now - timedelta(days=days))
-        for days in (2, 21, 60)
-    }
-    named = await retrieve(toolbox, "the deploy that failed three weeks ago")
-    assert named.memories[0].item.id == ids[21]
-    assert any("lifted" in notice for notice in named.notices)
-    silent = await retrieve(toolbox, "the deploy that failed")
-    assert silent.memories[0].item.id == ids[2]
-    assert not any("lifted" in notice for notice in silent.notices)

@@ -189,7 +189,7 @@ async def test_the_project_comes_before_the_global_scope(toolbox: Toolbox, add: 
     )
 
 
-async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add) -> None:
+async def test_domain_tags_and_agent_narrow_the_answer(toolbox: Toolbox, add: Add) -> None:
     plain = await add(*LOGIN)
     marked = await add(
         *LOGIN, domain="web", tags=("auth", "csrf"), provenance=Provenance(task_id="t1", agent_id="codex")
@@ -202,7 +202,6 @@ async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add
     assert await ids(domain="web") == {marked}
     assert await ids(tags=("auth",)) == {marked}
     assert await ids(tags=["auth", "other"]) == set()
-    assert await ids(exclude_task="t1") == {plain}
     assert await ids(agent_id="codex") == {marked}
 
 

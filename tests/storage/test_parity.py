@@ -85,8 +85,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(bank_on: Any) -
     filters = (
         ANY,
         SearchFilter(domain="web"),
-        SearchFilter(tags=("net",), exclude_task="t1"),
-        SearchFilter(exclude_task="t2"),
+        SearchFilter(tags=("net",)),
         SearchFilter(agent_id="a", domain="shell"),
         SearchFilter(domain="none of them"),
     )

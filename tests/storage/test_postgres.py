@@ -39,7 +39,7 @@ from swarm_memory.server.storage.postgres.migrate import make_ready
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import SearchQuery
-from swarm_memory.tools.ports.records import EvaluatedCall
+from swarm_memory.tools.ports.records import EvaluatedCall, Trials
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 FILES_CARE = {"repair", "takeover", "search"}
@@ -179,7 +179,7 @@ async def fill(store: Any) -> list[str]:
     await store.sources.write_groups(
         SourceKey(HERE, "document", "/docs"), [StoredGroup("a.md", "h", ("a",), (upload,))], NUMBERS.name
     )
-    await store.put_common_words(HERE, ["upload"])
+    await store.save_trials(HERE, Trials(frozenset({"upload"})))
     return [each.id for each in items[:2]]
 
 
@@ -190,7 +190,7 @@ async def answers(store: Any) -> list[Any]:
     ids = sorted(each.id for each in found.candidates)
     past = await store.tool_memory.past_calls(HERE, ("list",), None)
     said: list[Any] = [ids, found.documents, found.document_frequency, await store.get_memories([HERE], ids)]
-    return [*said, past, await store.statistics(HERE, NUMBERS.name), await store.common_words(HERE)]
+    return [*said, past, await store.statistics(HERE, NUMBERS.name), await store.trials(HERE)]
 
 
 def moved(path: Path, place: Place, *, back: bool = False, report: Callable[[str], object] = len) -> int:
@@ -280,7 +280,7 @@ def test_nobody_writes_to_a_bank_that_is_being_moved(tmp_path: Path, place: Plac
 
     async def write(store: Any) -> None:
         async with store:
-            await store.put_common_words(Scope(), ["upload"])
+            await store.save_trials(Scope(), Trials(frozenset({"upload"})))
 
     async def try_both() -> None:
         with pytest.raises(StoreBusy):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from clock import NOW
 from indexed_items import NUMBERS, stored
 from made_items import made_item
 from postgres_server import lent_database
@@ -18,6 +19,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.storage.postgres.connection import Place, RawConnection, connect, set_up
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.records import Aging, UpkeepBatch
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 OURS, THEIRS = Scope(tenant_id="ours", project="shop"), Scope(tenant_id="theirs", project="shop")
@@ -64,6 +66,10 @@ def place(owner: Place) -> Place:
     return admitted(owner)
 
 
+AGED = UpkeepBatch("run_1", NOW, aging=(None, Aging(at=NOW)))
+"""Writes a row of `meta`."""
+
+
 @asynccontextmanager
 async def opened(place: Place) -> AsyncGenerator[PostgresStore]:
     async with await open_postgres(place, pool_size=2, embedder=NUMBERS) as store:
@@ -74,7 +80,7 @@ async def fill(place: Place, scope: Scope) -> str:
     item = made_item(f"Retry the upload of {scope.tenant_id}", scope=scope, tags=("net",))
     async with opened(place) as store:
         await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
-        await store.put_common_words(scope, ["upload"])
+        await store.write_upkeep(scope, AGED)
     return item.id
 
 
@@ -115,7 +121,7 @@ async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(owner: 
     async with opened(place) as store:
         assert await store.get_memories([THEIRS], [theirs]) == []
         with pytest.raises(StoreReadOnly, match="row-level security"):
-            await store.put_common_words(THEIRS, ["x"])
+            await store.write_upkeep(THEIRS, AGED)
 
 
 async def test_every_table_is_held_for_its_owner_too(owner: Place, place: Place) -> None:

@@ -13,7 +13,6 @@ from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Re
 from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, merged, survey
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.records import Aging, UpkeepChange, UpkeepItem, UpkeepState
-from swarm_memory.tools.retrieve.query import note_common_words
 from swarm_memory.tools.retrieve.rank import recency, unit
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -118,11 +117,10 @@ async def consolidate(
 
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
     linked to the one that is kept; contradictions are linked, and a new memory that contradicts what is well used is
-    quarantined; confidence without use fades, and what nobody used or believes is archived. The words that most tasks
-    have in common are noted. Everything is written in short batches, each checked against what other processes did
-    meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on. The toolbox's chat
-    model says how near memories relate; without one rules look for contradictions. `on_progress` is called with (done,
-    total). Raises `StorageError`.
+    quarantined; confidence without use fades, and what nobody used or believes is archived. Everything is written
+    in short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
+    leaves a bank in order: the next run goes on. The toolbox's chat model says how near memories relate; without one
+    rules look for contradictions. `on_progress` is called with (done, total). Raises `StorageError`.
     """
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
@@ -156,7 +154,6 @@ async def consolidate(
         notices=tuple(notices),
     )
     if not dry_run:
-        await note_common_words(toolbox)
         counts = {name: len(getattr(result, name)) for name in _COUNTED}
         figures = {name: getattr(result, name) for name in ("full", "compared", "aged", "asked")}
         summary: dict[str, JsonValue] = {**figures, **counts, "notices": [*notices]}

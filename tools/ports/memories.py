@@ -16,8 +16,6 @@ class SearchFilter(NamedTuple):
     domain: str | None = None
     tags: tuple[str, ...] = ()
     """Every one must be there."""
-    exclude_task: str | None = None
-    """Without what this task taught."""
     agent_id: str | None = None
     """What tasks of this agent taught."""
 

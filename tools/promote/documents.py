@@ -1,4 +1,4 @@
-"""Skills and blocks as Markdown: what they say of memories, in the memories' own words, and what those did; memories
+"""Skills as Markdown: what they say of memories, in the memories' own words, and what those did; memories
 are grouped by their subject, which their domain or a word of our own list names.
 """
 
@@ -157,26 +157,12 @@ def skill(name: str, items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping
     when = f"What earlier tasks of this project taught{f' about {about}' if about else ''}. Use it in these cases: "
     when = plain(when + "; ".join(one_line(case, MAX_CASE) for case in cases), MAX_WHEN)
     head = [f"---\nname: {name}\ndescription: {json.dumps(when, ensure_ascii=False)}\n---\n"]
-    head += [f"# {about[:1].upper() + about[1:] or 'What earlier tasks taught'}\n", _intro(entries)]
+    intro = _INTRO + _SAID * any(entry.is_said for entry in entries)
+    head += [f"# {about[:1].upper() + about[1:] or 'What earlier tasks taught'}\n", intro]
     for number, entry in enumerate(entries, 1):
         steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
         head.append("\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps))))
     return "\n".join(head) + f"\n\n## Evidence\n\n{_evidence(items, outcomes)}\n"
-
-
-def block(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
-    """Return what a file of rules holds of memories, a line for each."""
-    entries = list(map(entry_of, items))
-    lines = ["## What earlier tasks taught", "", _intro(entries), ""]
-    for entry in entries:
-        steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
-        line = f"{entry.title}: {steps}" if steps else entry.title
-        lines.append(f"- {plain(line, len(line) + 1)}")  # side by side two steps may mean what neither does
-    return "\n".join([*lines, "", f"Evidence: {_evidence(items, outcomes)}"])
-
-
-def _intro(entries: Sequence[Entry]) -> str:
-    return _INTRO + _SAID * any(entry.is_said for entry in entries)
 
 
 def _evidence(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:

@@ -1,5 +1,4 @@
-"""What memories become skills or a block in a file of rules, which are proven, and which no longer earn their place
-there.
+"""What memories become skills, which are proven, and which no longer earn their place there.
 
 It says what the files are to hold; the caller reads and writes them.
 """
@@ -18,22 +17,13 @@ from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.promote.documents import (
-    block,
-    name_of,
-    outcomes_of,
-    screened_text,
-    skill,
-    source_of,
-    subjects_of,
-)
-from swarm_memory.tools.promote.marks import Marked, Place
+from swarm_memory.tools.promote.documents import name_of, outcomes_of, screened_text, skill, source_of, subjects_of
+from swarm_memory.tools.promote.marks import Marked
 from swarm_memory.tools.text.cleaning import is_memory_id
-from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PROMOTED, MAX_PER_SKILL = 200, 12
-"""Memories in all skills, or in one block; and in one skill."""
+"""Memories in all skills, and in one."""
 
 MIN_OUTCOMES = 3
 """Of fewer tasks since a memory was promoted nothing is said."""
@@ -46,20 +36,16 @@ MOST = 10_000
 
 
 class Standing(NamedTuple):
-    """A text of ours that is in a project."""
+    """A skill of ours that is in a project."""
 
-    place: Place
     name: str
-    """Of a skill; empty for a block."""
     marked: Marked
 
 
 class Document(NamedTuple):
-    """One text of ours as it is to be."""
+    """One skill of ours as it is to be."""
 
-    place: Place
     name: str
-    """Of a skill; empty for a block."""
     ids: tuple[str, ...] = ()
     source: str = ""
     body: str | None = None
@@ -82,23 +68,20 @@ class Promotion:
 async def plan_promotion(
     toolbox: Toolbox,
     ids: Sequence[str],
-    place: Place,
     standing: Sequence[Standing],
     *,
     taken: Collection[str] = (),
     overwrite: bool = False,
 ) -> Promotion:
-    """Return what promoting memories to a place changes; without any, what writing again what stands there changes.
+    """Return what promoting memories changes; without any, what writing again what stands there changes.
 
-    `standing` is what the project's files hold; `taken` are names of skills that are not ours. A text that somebody
+    `standing` is what the project's files hold; `taken` are names of skills that are not ours. A skill that somebody
     edited since stays as it is, unless `overwrite`, and so does one of whose memories some are not in this bank. Raises
     `InputError` for what is no id, or too many, and `NotFoundError` for a memory that is not there.
     """
     done = Promotion()
-    here = [each for each in standing if each.place == place]
-    mine = [each for each in here if await _is_ours(toolbox, each, overwrite, done)]
-    known = {each for one in here for each in one.marked.ids}
-    elsewhere = {each for one in standing if one.place != place for each in one.marked.ids}
+    mine = [each for each in standing if await _is_ours(toolbox, each, overwrite, done)]
+    known = {each for one in standing for each in one.marked.ids}
     wanted = list(dict.fromkeys(ids))
     if wrong := [each for each in wanted if not is_memory_id(each)]:
         raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
@@ -106,42 +89,28 @@ async def plan_promotion(
     if missing := {*wanted} - {item.id for item in found}:
         raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
     named = [item for item in found if item.id not in known]
-    done.left = {item.id: why for item in named if (why := _why_not(item, elsewhere)) is not None}
+    done.left = {item.id: why for item in named if (why := _why_not(item)) is not None}
     standing_ids = [each for one in mine for each in one.marked.ids]
     items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
     if len(items) > MAX_PROMOTED:
         raise InputError(f"{len(items)} memories would stand there: at most {MAX_PROMOTED} can")
-    if not items:
-        return done
-    if place == "skill":
-        others = {*taken, *(each.name for each in here)}
-        most = max(toolbox.settings.promote.max_skills - len(here), 0) + len(mine)
-        await _plan_skills(toolbox, items, mine, others, most, done)
-    elif not here or mine:
-        await _write(toolbox, place, "", items, mine[0] if mine else None, done)
-    else:
-        done.left |= {item.id: "the block there stays as it is" for item in items}
+    most = max(toolbox.settings.promote.max_skills - len(standing), 0) + len(mine)
+    await _plan_skills(toolbox, items, mine, {*taken, *(each.name for each in standing)}, most, done)
     return done
 
 
 async def plan_demotion(
-    toolbox: Toolbox,
-    ids: Collection[str] | None,
-    place: Place | None,
-    standing: Sequence[Standing],
-    *,
-    overwrite: bool = False,
+    toolbox: Toolbox, ids: Collection[str] | None, standing: Sequence[Standing], *, overwrite: bool = False
 ) -> Promotion:
-    """Return what taking memories out of a place changes; None: all of them, of every place.
+    """Return what taking memories out changes; None: all of them.
 
-    What is edited or of another bank stays as `plan_promotion` says, but a whole text of another bank can be taken
+    What is edited or of another bank stays as `plan_promotion` says, but a whole skill of another bank can be taken
     away. Raises `NotFoundError` where one of `ids` stands nowhere.
     """
     done = Promotion()
-    asked = [each for each in standing if place in (None, each.place)]
-    if missing := set(ids or ()) - {each for one in asked for each in one.marked.ids}:
-        raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is in no skill and no block of this project")
-    for one in asked:
+    if missing := set(ids or ()) - {each for one in standing for each in one.marked.ids}:
+        raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is in no skill of this project")
+    for one in standing:
         gone = [each for each in one.marked.ids if ids is None or each in ids]
         rest = [each for each in one.marked.ids if each not in gone]
         if not gone or (rest and not await _is_ours(toolbox, one, overwrite, done)):
@@ -150,9 +119,9 @@ async def plan_demotion(
             continue
         planned = len(done.documents)
         if not rest:
-            done.documents.append(Document(one.place, one.name))
+            done.documents.append(Document(one.name))
         else:
-            await _write(toolbox, one.place, one.name, await _items(toolbox, rest), one, done)
+            await _write(toolbox, one.name, await _items(toolbox, rest), one, done)
         done.taken_out |= {each: document for document in done.documents[planned:] for each in gone}
     return done
 
@@ -175,7 +144,7 @@ async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promo
     there = {item.id for item in await _items(toolbox, one.marked.ids)}
     if missing := [each for each in one.marked.ids if each not in there]:
         done.notices.append(
-            f"{_called(one)} holds memories that are not in this bank ({', '.join(missing[:5])}): it stays as it is"
+            f"skill {one.name} holds memories that are not in this bank ({', '.join(missing[:5])}): it stays as it is"
         )
     return not missing
 
@@ -185,13 +154,8 @@ def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
     if not one.marked.is_edited or overwrite:
         return False
     why = "was edited by hand since it was written: it stays as it is; --overwrite writes it again"
-    done.notices.append(f"{_called(one)} {why}")
+    done.notices.append(f"skill {one.name} {why}")
     return True
-
-
-def _called(one: Standing) -> str:
-    file = "AGENTS.md" if one.place == "agents-md" else "CLAUDE.md"
-    return f"skill {one.name}" if one.name else f"the block in {file}"
 
 
 async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
@@ -199,9 +163,7 @@ async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
     return await toolbox.store.get_memories(toolbox.readable, wanted) if wanted else []
 
 
-def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
-    if item.id in elsewhere:
-        return "it is in another file already: --demote takes it out there"
+def _why_not(item: MemoryItem) -> str | None:
     if item.status != "active":
         return f"it is {item.status}"
     if item.use == "open_problem":
@@ -217,34 +179,26 @@ async def _plan_skills(
 ) -> None:
     groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
     for one, group in zip(mine, groups, strict=False):
-        await _write(toolbox, "skill", one.name, group, one, done)
+        await _write(toolbox, one.name, group, one, done)
     new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
     for group in new[: most - len(mine)]:
         name = name_of(group, taken)
         taken.add(name)
-        await _write(toolbox, "skill", name, group, None, done)
+        await _write(toolbox, name, group, None, done)
     why = f"there are {toolbox.settings.promote.max_skills} skills, as many as promote.max_skills allows"
     done.left |= {item.id: why for group in new[most - len(mine) :] for item in group}
 
 
 async def _write(
-    toolbox: Toolbox, place: Place, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
+    toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
 ) -> None:
-    """Put memories into a skill, or the surest into a block, as many as it has room for.
-
-    Nothing is written where together their wording is suspect, which is noted.
-    """
+    """Put memories into a skill, the surest first; nothing where together their wording is suspect, which is noted."""
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
-    outcomes, most = await outcomes_of(toolbox, kept), toolbox.settings.promote.block_tokens
-    while place != "skill" and kept and count_tokens(block(kept, outcomes)) > most:
-        done.left[kept.pop().id] = f"the block has room for {most} tokens (promote.block_tokens)"
-    if not kept:
-        return
-    body = skill(name, kept, outcomes) if place == "skill" else block(kept, outcomes)
-    document = Document(place, name, tuple(sorted(item.id for item in kept)), source_of(kept), body)
+    body = skill(name, kept, await outcomes_of(toolbox, kept))
+    document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), body)
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return

@@ -37,8 +37,8 @@ def doctor(
     """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
 
     With --repair indexes are made again from the rows, and what can still be read of a damaged file becomes a new bank;
-    a row whose text changed is left out and named. The damaged file is kept, or a backup of it. Half copies that a killed process
-    left are removed.
+    a row whose text changed is left out and named. The damaged file is kept, or a backup of it. Half copies that a
+    killed process left are removed.
     """
     if mend:
         _repair(invocation)

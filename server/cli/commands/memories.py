@@ -17,7 +17,6 @@ from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations import memories as operations
 from swarm_memory.server.operations.operation import Row, Word
-from swarm_memory.tools.promote.marks import Place
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
@@ -49,7 +48,7 @@ async def pre_task(
 ) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
 
-    Prints nothing when nothing fits. What the task itself taught before is left out.
+    Prints nothing when nothing fits.
 
     \b
     Example:
@@ -57,7 +56,7 @@ async def pre_task(
     """
     if wanted == "false":
         raise click.exceptions.Exit(0)
-    return await operations.retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
+    return await operations.retrieve_memories(site, query, k, task_id=task_id)
 
 
 remember = command_of(
@@ -233,19 +232,17 @@ NONE_PROVEN = "no memory is proven yet: too few tasks that used one are known to
 def promote(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("[ID]...")],
-    to: Annotated[Place | None, "Default: skill."] = None,
     proven: Annotated[bool, "All that are proven: surely most tasks with them succeeded."] = False,
-    demote: Annotated[bool, "Take them out again; without ids all, of every file."] = False,
+    demote: Annotated[bool, "Take them out again; without ids all."] = False,
     overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
     dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
     yes: Annotated[bool, "Do not ask."] = False,
     as_json: bool = False,
 ) -> None:
-    """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
+    """Write memories into skills of Claude Code, which it reads by itself.
 
-    Memories of one subject become one skill in .claude/skills, or lines of one block, in their own words. The change
-    is shown, and you are asked. What an agent reads there it is not shown at its prompts any more; when an error comes
-    again it still is.
+    Memories of one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
+    asked. What an agent reads there it is not shown at its prompts any more; when an error comes again it still is.
 
     Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
@@ -254,7 +251,7 @@ def promote(
     Examples:
       swarm-memory promote --proven
       swarm-memory promote rm_01J8… rm_01J9…
-      swarm-memory promote rm_01J8… --to agents-md --dry-run
+      swarm-memory promote rm_01J8… --dry-run
       swarm-memory promote --demote rm_01J8…
     """
     if proven and (ids or demote):
@@ -269,8 +266,8 @@ def promote(
             found = await toolbox.store.get_memories((toolbox.scope,), await all_proven(toolbox))
             meant.extend(item.id for item in found if item.status == "active")
         if demote:
-            return await plan_demoted(toolbox, root, meant, to, overwrite=overwrite)
-        return await plan_promoted(toolbox, root, meant, to or "skill", overwrite=overwrite)
+            return await plan_demoted(toolbox, root, meant, overwrite=overwrite)
+        return await plan_promoted(toolbox, root, meant, overwrite=overwrite)
 
     planned, changes = invocation.run(plan, reads=True)
     notices = [*planned.notices, *([NONE_PROVEN] if proven and not meant else [])]

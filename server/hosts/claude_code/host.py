@@ -18,7 +18,7 @@ class ClaudeCode(InstalledHost):
     own_folder = ("CLAUDE_CONFIG_DIR", ".claude", "")
     sessions = ("projects",)
     names_project = True
-    reads = ("skill", "claude-md")
+    reads_skills = True
     sees_calls = True
     asks = True
     programs = ("claude",)

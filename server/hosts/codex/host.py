@@ -50,7 +50,6 @@ class CodexCLI(InstalledHost):
     title = "Codex CLI"
     own_folder = ("CODEX_HOME", ".codex", "")
     sessions = ("sessions", "archived_sessions")
-    reads = ("agents-md",)
     sees_calls = True
     programs = ("codex",)
     after_install = "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust those of swarm-memory."

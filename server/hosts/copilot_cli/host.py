@@ -29,7 +29,6 @@ class CopilotCLI(InstalledHost):
     title = "Copilot CLI"
     own_folder = ("COPILOT_HOME", ".copilot", "")
     sessions = ("session-state",)
-    reads = ("agents-md",)
     sees_calls = True
     programs = ("copilot",)
     after_install = "Restart Copilot CLI to use it; it runs a project's hooks in folders that you trust."

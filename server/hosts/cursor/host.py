@@ -22,7 +22,6 @@ class Cursor(InstalledHost):
     own_folder = ("", "", ".cursor")
     sessions = ("chats", "projects")
     """Of the command line, and of all its agents."""
-    reads = ("agents-md",)
     programs = ("cursor-agent", "cursor")
     after_install = (
         "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "

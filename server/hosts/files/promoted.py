@@ -1,4 +1,4 @@
-"""Which memories are in files of a project that agents read by themselves."""
+"""Which memories are in skills of a project, which Claude Code reads by itself."""
 
 import os
 from collections.abc import Iterator
@@ -6,11 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm_memory.server.hosts.host import ROOMS, host
-from swarm_memory.tools.promote.marks import PLACES, PREFIX, Place, ids_in
+from swarm_memory.tools.promote.marks import PREFIX, ids_in
 
 SKILLS = ".claude/skills"
 SKILL = "SKILL.md"
-RULES: tuple[tuple[Place, str], ...] = (("claude-md", "CLAUDE.md"), ("agents-md", "AGENTS.md"))
 
 MAX_FOLDERS = 200
 MAX_BYTES = 500_000
@@ -18,23 +17,14 @@ MAX_BYTES = 500_000
 
 
 def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
-    """Return by id which memories are in files that an agent, by its name, reads, and the path; None: in any file.
-
-    Claude Code reads AGENTS.md too where there is no CLAUDE.md, or one that names it.
-    """
-    known = PLACES if agent is None else host(agent).reads if agent in ROOMS else ()
-    reads = set[Place](place for place in PLACES if place in known)
-    found: dict[str, str] = {}
-    for place, name, text in texts_of_ours(Path(root)) if reads else ():
-        if place == "claude-md" and place in reads and (not text or "@AGENTS.md" in text):
-            reads.add("agents-md")
-        if place in reads:
-            found |= dict.fromkeys(ids_in(text), name)
-    return found
+    """Return by id which memories are in skills that an agent, by its name, reads, and the path; None: any agent."""
+    is_read = agent is None or (agent in ROOMS and host(agent).reads_skills)
+    texts = skills_of_ours(Path(root)) if is_read else ()
+    return {memory_id: path for path, text in texts for memory_id in ids_in(text)}
 
 
-def texts_of_ours(root: Path) -> Iterator[tuple[Place, str, str]]:
-    """Yield the files of a project that can hold a text of ours: where they are, by place and path, and what they hold.
+def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the files of a project that can be a skill of ours: the path, and what it holds.
 
     What is no file, or is too large, holds nothing.
     """
@@ -42,10 +32,9 @@ def texts_of_ours(root: Path) -> Iterator[tuple[Place, str, str]]:
         folders = sorted(name for name in os.listdir(root / SKILLS) if name.startswith(PREFIX))  # noqa: PTH208
     except OSError:
         folders = []
-    skills: list[tuple[Place, str]] = [("skill", f"{SKILLS}/{name}/{SKILL}") for name in folders[:MAX_FOLDERS]]
-    for place, name in (*RULES, *skills):
+    for name in (f"{SKILLS}/{folder}/{SKILL}" for folder in folders[:MAX_FOLDERS]):
         path, text = root / name, ""
         with suppress(OSError):  # nobody may read it, or it went just now
             if path.is_file() and path.stat().st_size <= MAX_BYTES:
                 text = path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
-        yield place, name, text
+        yield name, text

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import FileChange, edited_files, planned_text
-from swarm_memory.tools.promote.marks import span_of
 
 BEGIN = "<!-- swarm-memory: from here to the end mark `swarm-memory rules` writes again -->"
 END = "<!-- swarm-memory: end -->"
@@ -47,6 +46,19 @@ def files_with_rules(root: Path) -> list[Path]:
             if path.is_file() and _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")):
                 found.append(path)
     return found
+
+
+def span_of(text: str, begin: re.Pattern[str], end: re.Pattern[str]) -> tuple[int, int] | None:
+    """Return where a block stands, its begin and its end included; None where there is neither.
+
+    Raises `ValueError` where one of them is missing, or stands there twice.
+    """
+    begins, ends = list(begin.finditer(text)), list(end.finditer(text))
+    if not begins and not ends:
+        return None
+    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].start():
+        raise ValueError("our marks are torn apart or stand there twice")
+    return begins[0].start(), ends[0].end()
 
 
 def lead_of(text: str) -> int:

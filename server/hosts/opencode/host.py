@@ -21,7 +21,6 @@ class OpenCode(InstalledHost):
     name = "opencode"
     title = "OpenCode"
     own_folder = ("XDG_CONFIG_HOME", ".config", "opencode")
-    reads = ("agents-md",)
     programs = ("opencode",)
     after_install = "Restart OpenCode to use it."
     context_at: ClassVar[Mapping[str, str]] = dict.fromkeys(VERBS, "additionalContext")

@@ -142,15 +142,12 @@ def _values(index: "PostgresIndex", query: SearchQuery, vector: QueryVector | No
         "domain": query.only.domain,
         "agent_id": query.only.agent_id,
         "tags": list(query.only.tags),
-        "exclude_task": query.only.exclude_task,
     }
 
 
 def _passes(query: SearchQuery) -> str:
     """Return the part of a search that says what may be found."""
-    if query.only._replace(exclude_task=None) != ANY:
-        return "is_passing"
-    return "everything" if query.only.exclude_task is None else "not_left_out"
+    return "everything" if query.only == ANY else "is_passing"
 
 
 def _ordered(

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy
@@ -218,7 +217,7 @@ def nearest_in(
         for partition in partitions:
             found |= _scanned(connection, index, vector, partition, narrowed, pool)
         return found
-    values = {**vector.place, "vector": vector.encoded, "k": min(pool + len(narrowed.left_out), MAX_NEAREST)}
+    values = {**vector.place, "vector": vector.encoded, "k": min(pool, MAX_NEAREST)}
     near: list[tuple[int, float]] = []
     if narrowed.among is None:
         values["partitions"] = json.dumps(partitions)
@@ -226,9 +225,6 @@ def nearest_in(
     for passing in (narrowed.among or {}).values():
         values["among"] = passing
         near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
-    if narrowed.left_out:
-        kept = sorted((pair for pair in near if pair[0] not in narrowed.left_out), key=itemgetter(1))
-        near = kept[: pool * len(partitions)]
     return {seq: 1.0 - distance for seq, distance in near}
 
 
@@ -242,11 +238,7 @@ def _scanned(
         if partition not in narrowed.among:
             return {}
         values["among"], statement = narrowed.among[partition], "scan_vectors_among"
-    rows = [
-        row
-        for row in connection.execute(index.statements[statement], values).fetchall()
-        if row[0] not in narrowed.left_out
-    ]
+    rows = connection.execute(index.statements[statement], values).fetchall()
     compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
     return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}

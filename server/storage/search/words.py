@@ -122,11 +122,9 @@ class Narrowed(NamedTuple):
 
     among: Mapping[int, str] | None
     """By partition, the positions of what may be found there as a JSON list; None: everything."""
-    left_out: frozenset[int]
-    """Items to drop after a search that was asked for as many more."""
 
 
-EVERYTHING = Narrowed(None, frozenset())
+EVERYTHING = Narrowed(None)
 
 
 class Partition(NamedTuple):
@@ -175,12 +173,8 @@ def matches(
     query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
     values |= {f"among_{number}": passing for number, passing in (narrowed.among or {}).items()}
-    values["limit"] = pool + len(narrowed.left_out)
-    rows = connection.execute(query, values).fetchall()
-    if narrowed.left_out:
-        kept = sorted((row for row in rows if row[0] not in narrowed.left_out), key=itemgetter(1))
-        rows = kept[: pool * len(expressions)]
-    return {seq: -score for seq, score in rows}
+    values["limit"] = pool
+    return {seq: -score for seq, score in connection.execute(query, values).fetchall()}
 
 
 def keyword_scores(

@@ -1,6 +1,5 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +63,6 @@ from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.tokens import tokenize
 
 _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
-_TASKS = Sql("trajectories")
 
 _MOST_FIXES = 20
 
@@ -164,12 +162,6 @@ class Memories(Engine):
     def candidates(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
         """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
         return _FIXES.rows(connection, "candidates", scope_id=scope, signatures=signatures)
-
-    @reads
-    def common_words(self, connection: Connection, scope: Scope) -> frozenset[str]:
-        """Return the words that were last noted to stand in most tasks of the project."""
-        row = _TASKS.row(connection, "common_words", scope)
-        return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
     def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:
@@ -480,11 +472,10 @@ def answer_of(
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words.Partition]) -> words.Narrowed:
     values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
-    left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
     asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
     filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
-        return words.Narrowed(None, frozenset(left_out))
+        return words.EVERYTHING
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return words.Narrowed(dict(rows), frozenset(left_out))
+    return words.Narrowed(dict(rows))

@@ -91,16 +91,6 @@ class Trajectories(Journal):
         log_event(connection, scope_id, "learned", record.run_id, of_task | came, record.at)
         return superseded
 
-    @reads
-    def recent_tasks(self, connection: Connection, scope: Scope, limit: int, chars: int) -> list[str]:
-        """Return so many characters of each of the tasks that were learned from or judged last."""
-        return _SQL.column(connection, "recent_tasks", scope_id=scope, limit=limit, chars=chars)
-
-    @writes
-    def put_common_words(self, connection: Connection, scope: Scope, words: Sequence[str]) -> None:
-        """Note the words that stand in most tasks of the project."""
-        _SQL.run(connection, "put_common_words", scope_id=make_scope(connection, scope), words=words)
-
     @writes
     def save_verdict(
         self, connection: Connection, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
