@@ -191,7 +191,9 @@ class RetrieveSettings(Section):
     beta: Unit = 0.05
     """Weight of recency. It decides between what fits alike: more of it costs right answers (docs/BENCHMARKS.md)."""
     gamma: Unit = 0.10
-    """Weight of confidence, likewise."""
+    """Weight of reliability, likewise."""
+    reliability: Literal["confidence", "usage"] = "confidence"
+    """Reliability is the memory's confidence, or sigmoid(log(1 + usage)) of how often it was shown."""
     delta: Unit = 0.10
     """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
     duplicate_threshold: Unit | None = None
@@ -203,6 +205,9 @@ class RetrieveSettings(Section):
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
     greatest share of its words. The embedder's calibrated value when not set; 0: everything fits."""
+    rerank: Literal["off", "auto", "endpoint", "chat"] = "off"
+    """Who puts the best into their final order: the cross-encoder of `sources.rerank_url`, the chat model, or `auto`,
+    the first of these there is. A project's file cannot set it."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 

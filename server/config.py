@@ -34,7 +34,7 @@ FROM_PROJECT = frozenset({
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
 
 NOT_FROM_PROJECT = frozenset({
-    "learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens",
+    "learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens", "retrieve.rerank",
 })  # fmt: skip
 """Keys of those sections that only the user may set: how much is stored, run and sent."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from pydantic import JsonValue
@@ -53,6 +54,8 @@ class Toolbox:
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
+    embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
+    """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once
     wake: Callable[[], None] | None = None
     """Has the worker beside look for jobs at once; None: there is none."""

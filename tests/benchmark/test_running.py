@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import anyio
 import pytest
+from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
@@ -81,6 +82,11 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
         ("retrieval", {"colour": 1}, "option colour"),
         ("retrieval", {"retrieve": {"vector_weight": 3}}, "option retrieve.vector_weight"),
         ("retrieval", {"systems": "hybrid+magic"}, "there is no system 'hybrid+magic'; the systems are hybrid, "),
+        (
+            "retrieval",
+            TINY | {"systems": "hybrid+rerank"},
+            "hybrid+rerank needs an endpoint in the settings, or a chat",
+        ),
         ("retrieval", {"pool": "deep"}, "option pool.0"),
     ],
 )
@@ -105,17 +111,26 @@ async def test_each_depth_of_the_pool_is_measured_and_compared_with_the_first(
 async def test_each_value_of_a_setting_is_measured_and_compared_with_the_first(
     toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    swept = {"beta": [0.05, 0.1], "gamma": [0.2], "min_cosine": 0.0}
+    swept = {"reliability": ["confidence", "usage"], "gamma": [0.2], "min_cosine": 0.0}
     run, _ = await _run(toolbox, root, reports, retrieve=swept, pool="10,20", systems="hybrid")
-    names = [f"hybrid, beta {each}, pool {pool}" for each in (0.05, 0.1) for pool in (10, 20)]
+    names = [f"hybrid, reliability {each}, pool {pool}" for each in ("confidence", "usage") for pool in (10, 20)]
     assert list(_values(run.results, "p50_ms")) == names
-    with pytest.raises(InputError, match=r"retrieve\.beta"):
-        await _run(toolbox, root, reports, retrieve={"beta": ["age"]}, systems="hybrid")
+    with pytest.raises(InputError, match=r"retrieve\.reliability"):
+        await _run(toolbox, root, reports, retrieve={"reliability": ["age"]}, systems="hybrid")
 
 
-async def test_context_is_a_system_of_a_run(toolbox: Toolbox, root: Path, reports: Reports) -> None:
-    run, _ = await _run(toolbox, root, reports, systems="hybrid+context", retrieve={"min_cosine": 0.0})
-    assert _values(run.results, "recall_any@5")["hybrid+context"] == 1.0
+async def test_times_context_and_a_model_that_reranks_are_systems_of_a_run(
+    toolbox: Toolbox, root: Path, reports: Reports
+) -> None:
+    scores = {"scores": [{"memory": "a1", "relevance_score": 0.9}]}
+    asked = replace(toolbox, chat=ScriptedChatModel([json.dumps(scores)] * 3))
+    names = "hybrid+temporal,hybrid+context,hybrid+rerank"
+    run, _ = await _run(asked, root, reports, systems=names, retrieve={"min_cosine": 0.0})
+    recall = _values(run.results, "recall_any@5")
+    assert (recall["hybrid+temporal"], recall["hybrid+context"]) == (1.0, 1.0)
+    assert _values(run.results, "recall_any@1")["hybrid+rerank"] < 1.0, "the model puts a1 first"
+    assert "no item has a time: hybrid+temporal differs from hybrid by what is asked alone" in run.results.notes
+    assert any("the reranker gave nothing usable" in note for note in run.results.notes), "a1 is not in the other group"
 
 
 async def test_the_gate_is_measured_by_what_it_keeps_and_by_what_it_lets_pass(
@@ -135,7 +150,7 @@ async def test_an_item_that_the_bank_refuses_is_left_out_with_its_questions_and_
     items = [*NORMALIZED["items"], *bad, {"id": "long", "content": "It is long. " * 333 + "Abcd\nno", "group": "a"}]
     questions = [*NORMALIZED["questions"], {"query": "is it no", "gold": ["short"]}, {"query": "is it long"}]
     (root / "tiny.json").write_text(json.dumps(NORMALIZED | {"items": items, "questions": questions}), "utf-8")
-    run, _ = await _run(toolbox, root, reports, systems="bm25-okapi,hybrid", retrieve={"min_cosine": 0})
+    run, _ = await _run(toolbox, root, reports, systems="bm25-okapi,hybrid,hybrid+temporal", retrieve={"min_cosine": 0})
     assert _values(run.results, "recall_any@5") | {"hybrid": 1.0} == _values(run.results, "recall_any@5")
     assert {each.n for each in run.results.figures if (each.measure, each.part) == ("mrr@10", "")} == {3}
     left_out, refused = [note for note in run.results.notes if "left out" in note]

@@ -1,17 +1,18 @@
-"""Passages put into their final order by a chat model or a cross-encoder, and how each of them fails."""
+"""Memories put into their final order by a chat model or a cross-encoder, and how each of them fails."""
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve.rerank import Order, reordered
+from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reordered
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN = [
@@ -22,8 +23,7 @@ SHOWN = [
 
 
 def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
-    given = [{"tool_name": name, "relevance_score": score, "justification": "so"} for name, score in pairs]
-    return {"scores": given, "selected_tools": []}
+    return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
 
 
 class Quick:
@@ -46,9 +46,8 @@ class Silent(Quick):
 
 
 async def put(toolbox: Toolbox, way: str, timeout_s: float = 5) -> Order:
-    settings = Settings.model_validate({"sources": {"reranker": way}})
-    asking = dataclasses.replace(toolbox, settings=settings)
-    return await reordered(asking, "the migration hangs", SHOWN, timeout_s, may_chat=True)
+    setting = ("retrieve.rerank", way)
+    return await reordered(toolbox, "the migration hangs", SHOWN, MEMORIES, setting, timeout_s)
 
 
 async def asked(toolbox: Toolbox, chat: ScriptedChatModel) -> tuple[list[int], tuple[str, ...]]:
@@ -60,7 +59,7 @@ async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbo
     chat = ScriptedChatModel([scores(("Pin the lock file", 0.1), ("Retry the migration (2)", 0.8))])
     assert await asked(toolbox, chat) == ([2, 0], ())
     (request,) = chat.requests
-    assert "tool_name: Retry the migration (2)\nAnother note of that title." in request.user
+    assert "memory: Retry the migration (2)\nAnother note of that title." in request.user
     assert "the migration hangs" in request.user
     assert "the migration hangs" not in request.system
 
@@ -88,8 +87,30 @@ async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
         (both, "auto", "quick", ()),
         (both, "chat", "scripted:test", ()),
         (toolbox, "auto", None, ()),
-        (toolbox, "chat", None, ("sources.reranker is chat, and no chat model is set",)),
-        (toolbox, "endpoint", None, ("sources.reranker is endpoint, and sources.rerank_url is not set",)),
+        (toolbox, "chat", None, ("retrieve.rerank is chat, and no chat model is set",)),
+        (toolbox, "endpoint", None, ("retrieve.rerank is endpoint, and sources.rerank_url is not set",)),
     ):
         order = await put(given, way)
         assert (order.reranker, order.notices) == (name, said)
+
+
+async def test_a_retrieval_comes_in_the_rerankers_order_and_in_its_own_where_that_fails(
+    toolbox: Toolbox, add: Callable[..., Awaitable[str]]
+) -> None:
+    titles = [f"Retry the migration of the {name}" for name in ("shop", "bank", "blog")]
+    for title in titles:
+        await add(title, "1. Run the migration again after it timed out.")
+    query = "the migration timed out, should I retry it"
+    settings = Settings(retrieve=RetrieveSettings(rerank="chat", delta=0.0))
+    plain = [each.item.title for each in (await retrieve(toolbox, query)).memories]
+    assert sorted(plain) == sorted(titles)
+    backwards = scores(*((title, 0.1 + 0.2 * at) for at, title in enumerate(plain)))
+    chat = ScriptedChatModel([backwards, ModelUnavailable("it is down")])
+    asking = dataclasses.replace(toolbox, settings=settings, chat=chat)
+    assert [each.item.title for each in (await retrieve(asking, query)).memories] == plain[::-1]
+    failed = await retrieve(asking, query)
+    assert sorted(each.item.title for each in failed.memories) == sorted(titles)
+    assert any("the reranker scripted:test failed" in notice for notice in failed.notices)
+    lacking = await retrieve(dataclasses.replace(asking, chat=None), query)
+    assert len(lacking.memories) == 3
+    assert any("no chat model is set" in notice for notice in lacking.notices)

@@ -1,7 +1,6 @@
-"""The second stage of a search of sources: its best read together with the query, by a cross-encoder or by a chat
-model.
+"""The second stage of a search: its best read together with the query, by a cross-encoder or by a chat model.
 
-A chat model's structured answer is checked against what it was shown.
+Sources and memories share it. A chat model's structured answer is checked against what it was shown.
 """
 
 import asyncio
@@ -36,6 +35,34 @@ class ToolChoice(Answered):
     selected_tools: list[str]
 
 
+class MemoryScore(Answered):
+    """What the model says of one memory."""
+
+    memory: str
+    relevance_score: float
+
+
+class MemoryScores(Answered):
+    """The model's answer about memories."""
+
+    scores: list[MemoryScore]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a chat model is asked about one kind of candidates."""
+
+    what: str
+    """In the plural; also the prompt's placeholder for them, and its name behind `rerank_`."""
+    label: str
+    """What stands before a candidate's name."""
+    answer: type[ToolChoice] | type[MemoryScores]
+
+
+TOOLS = Form("tools", "tool_name", ToolChoice)
+MEMORIES = Form("memories", "memory", MemoryScores)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """Those that were judged, best first; who judged them; what went wrong. Empty: the order stays as it was."""
@@ -49,25 +76,27 @@ async def reordered(
     toolbox: Toolbox,
     query: str,
     shown: Sequence[tuple[str, str, str]],
+    form: Form,
+    setting: tuple[str, str],
     timeout_s: float,
     *,
-    may_chat: bool,
+    may_chat: bool = True,
 ) -> Order:
-    """Have candidates, given as (title, group, text), put in order by whom `sources.reranker` names.
+    """Have candidates, given as (title, group, text), put in order by whom a setting names.
 
-    `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody. What is set and cannot be done,
-    fails or takes longer gives an empty order and a notice.
+    `setting` is its name and value: `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody.
+    What is set and cannot be done, fails or takes longer gives an empty order and a notice.
     """
-    way = toolbox.settings.sources.reranker
+    name, way = setting
     reranker: Reranker
     if way in ("auto", "endpoint") and toolbox.reranker is not None:
         reranker = toolbox.reranker
     elif way == "endpoint":
-        return Order(notices=("sources.reranker is endpoint, and sources.rerank_url is not set",))
+        return Order(notices=(f"{name} is endpoint, and sources.rerank_url is not set",))
     elif way in ("auto", "chat") and toolbox.chat is not None and may_chat:
-        reranker = ChatReranker(toolbox.chat, timeout_s)
+        reranker = ChatReranker(toolbox.chat, form, timeout_s)
     else:
-        lacking = "sources.reranker is chat, and no chat model is set"
+        lacking = f"{name} is chat, and no chat model is set"
         return Order(notices=(lacking,) if way == "chat" and toolbox.chat is None else ())
     if len(shown) < 2:
         return Order()
@@ -103,9 +132,10 @@ def _candidates(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
 class ChatReranker:
     """Asks a chat model how well each candidate fits."""
 
-    def __init__(self, chat: ChatModel, timeout_s: float) -> None:
+    def __init__(self, chat: ChatModel, form: Form, timeout_s: float) -> None:
         self.name = chat.name
         self._chat = chat
+        self._form = form
         self._timeout_s = timeout_s
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
@@ -114,24 +144,30 @@ class ChatReranker:
         Names that it made up are left out, with a notice. Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not
         one score is of a candidate that it was shown.
         """
-        shown = "\n\n".join(f"tool_name: {each.name}\n{each.text}" for each in candidates)
-        prompt = render(load_prompt("rerank_tools"), given={}, untrusted={"request": query, "tools": shown})
+        form = self._form
+        shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
+        prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted={"request": query, form.what: shown})
         effort = Effort(timeout_s=self._timeout_s)
-        answer, name = await ask(self._chat, prompt, ToolChoice, purpose="rerank", effort=effort)
+        answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
         if isinstance(answer, Unparsed):
-            raise ModelAnswerInvalid(f"{name} gave no usable order of the tools: {answer.reason}")
-        selected = list(dict.fromkeys(answer.selected_tools))
+            raise ModelAnswerInvalid(f"{name} gave no usable order of the {form.what}: {answer.reason}")
+        if isinstance(answer, ToolChoice):
+            scores = [(each.tool_name, each.relevance_score, each.justification) for each in answer.scores]
+            selected = list(dict.fromkeys(answer.selected_tools))
+        else:
+            scores = [(each.memory, each.relevance_score, "") for each in answer.scores]
+            selected = []
         places = {each.name: place for place, each in enumerate(candidates)}
-        valid: dict[str, ToolScore] = {}
-        for each in answer.scores:
-            if each.tool_name in places and math.isfinite(each.relevance_score) and 0 <= each.relevance_score <= 1:
-                valid.setdefault(each.tool_name, each)
+        valid: dict[str, tuple[float, str]] = {}
+        for candidate, score, why in scores:
+            if candidate in places and math.isfinite(score) and 0 <= score <= 1:
+                valid.setdefault(candidate, (score, why))
         if not valid:
-            raise ModelAnswerInvalid(f"{name} scored none of the {len(candidates)} tools that it was shown")
+            raise ModelAnswerInvalid(f"{name} scored none of the {len(candidates)} {form.what} that it was shown")
         rank = {each: number for number, each in enumerate(each for each in selected if each in valid)}
-        order = sorted(valid, key=lambda each: (rank.get(each, len(rank)), -valid[each].relevance_score))
-        reasons = {each: clean(score.justification, _MAX_JUSTIFICATION_CHARS) or None for each, score in valid.items()}
-        ranked = [Ranked(places[each], valid[each].relevance_score, reasons[each]) for each in order]
-        unknown = len({*selected, *(each.tool_name for each in answer.scores)} - set(places))
-        notices = [f"{name} named {unknown} tools that it was not shown: they were left out"] if unknown else []
+        order = sorted(valid, key=lambda each: (rank.get(each, len(rank)), -valid[each][0]))
+        reasons = {each: clean(why, _MAX_JUSTIFICATION_CHARS) or None for each, (_, why) in valid.items()}
+        ranked = [Ranked(places[each], valid[each][0], reasons[each]) for each in order]
+        unknown = len({*selected, *(each for each, _, _ in scores)} - set(places))
+        notices = [f"{name} named {unknown} {form.what} that it was not shown: they were left out"] if unknown else []
         return ranked, notices

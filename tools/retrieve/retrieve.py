@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_contradictions,
     without_repeats,
 )
-from swarm_memory.tools.retrieve.query import Vectors, vectors_of
+from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     GONE_PENALTY,
     HALF_LIFE_DAYS,
@@ -42,6 +42,7 @@ from swarm_memory.tools.retrieve.rank import (
     score_terms,
     unit,
 )
+from swarm_memory.tools.retrieve.rerank import MEMORIES, reordered
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -54,6 +55,9 @@ MAX_QUERY_TOKENS = 512
 MOST_CALLED, NAMED = 3, 3
 """So many memories come first that a prompt calls for by what it names. A word of it that nothing marks is a name where
 one in so many memories that have it names it: 96 of 114 foreign prompts called for one of 6,267 functions, now none."""
+
+RERANKED, RERANK_TIMEOUT_S = 10, 5.0
+"""So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
 _UNCERTAIN = "it may fit: the agent is shown when it matters, and can ask for it"
 
@@ -150,6 +154,7 @@ class Question:
     unasked: Unasked | None
     search: SearchQuery
     vectors: Vectors
+    target: TargetTime | None
     notices: list[str]
     """What is to be said; later steps add to it."""
 
@@ -192,7 +197,7 @@ async def stages_of(
     result = await without_repeats(toolbox, await toolbox.store.search(question.search))
     result, cosines = question.vectors.compared(result)
     fit = Fit(toolbox, result, question.search.tokens, question.text if unasked else "")
-    choice = await _choose(toolbox, question, fit, _score(toolbox, result, cosines, fit))
+    choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines, fit))
     found = _put_into_words(toolbox, question, result, fit, choice)
     return Stages(
         question, fit, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
@@ -213,6 +218,9 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     tokens, vectors = query_tokens(text), await vectors_of(toolbox, text, notices)
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
+    target = mentioned_time(text, toolbox.clock.now())
+    if target is not None:
+        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
     search = SearchQuery(
         scopes=toolbox.readable,
         embedder=toolbox.embedder.name,
@@ -222,12 +230,14 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         only=only,
         views=vectors.views,
     )
-    return Question(text, wanted, unasked, search, vectors, notices)
+    return Question(text, wanted, unasked, search, vectors, target, notices)
 
 
-def _score(toolbox: Toolbox, result: SearchResult, cosines: Sequence[float | None], fit: Fit) -> list[Scored]:
+def _score(
+    toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
+) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it; best first."""
-    settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
+    settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
@@ -240,9 +250,10 @@ def _score(toolbox: Toolbox, result: SearchResult, cosines: Sequence[float | Non
     scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
         relevance = unit(value / best)
+        near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
-        terms = score_terms(candidate, relevance, recent, settings, own)
+        terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
     return sorted(scored, key=lambda each: -each.score)
 
@@ -256,7 +267,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     depth = wanted if unasked else max(wanted, SETTLED)
     known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, stale = await _applying(toolbox, [*new], fit, depth)
+    scored, picked, stale = await _applying(toolbox, [*await _reranked(toolbox, question, new, fit)], fit, depth)
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
@@ -298,6 +309,28 @@ def _unlikely(scored: Sequence[Scored], fitting: Container[str], most: int) -> t
     others = sorted(scored, key=lambda each: -each.score)
     best = _memories([each for each in others if each.candidate.id not in fitting][:most])
     return tuple(each.model_copy(update={"fits": "unlikely"}) for each in best)
+
+
+async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
+    """Return the candidates. Where a reranker is set, the best take each other's scores in its order.
+
+    Those that it does not judge stay behind; where nobody asked, the best of those that fit are meant.
+    """
+    way = toolbox.settings.retrieve.rerank
+    if way == "off":
+        return scored
+    top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
+    items = [each.candidate.read_item() for each in top]
+    shown = [(item.title, "", item.embedding_text) for item in items]
+    order = await reordered(toolbox, question.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
+    question.notices.extend(order.notices)
+    judged = [top[each.place] for each in order.ranked]
+    names = {each.candidate.id for each in judged}
+    after = [*judged, *(each for each in top if each.candidate.id not in names)]
+    moved = {each.candidate.id: old.score - each.score for each, old in zip(after, top, strict=True)}
+    return [
+        each.with_term("reranker", moved[each.candidate.id]) if each.candidate.id in moved else each for each in scored
+    ]
 
 
 async def _applying(

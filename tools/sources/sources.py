@@ -35,7 +35,7 @@ from swarm_memory.tools.ports.sources import (
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_queries
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
-from swarm_memory.tools.retrieve.rerank import reordered
+from swarm_memory.tools.retrieve.rerank import TOOLS, reordered
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -441,10 +441,11 @@ async def search_sources(
     # What was removed since the search is left out.
     found = await toolbox.store.sources.get_passages(search.scopes, list(scores))
     hits = [each._replace(score=scores[each.seq], is_unlikely=unlikely[each.seq]) for each in found]
+    setting = ("sources.reranker", toolbox.settings.sources.reranker)
     passages = [hit.passage for hit in hits[:RERANKED]]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
     is_called = kind in ("tool", "api")  # of the others a chat model would have to read too much
-    done = await reordered(toolbox, text, shown, RERANK_TIMEOUT_S, may_chat=is_called)
+    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=is_called)
     order = [
         hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
     ]

@@ -41,8 +41,11 @@ from swarm_memory.tools.benchmark.retrieval.systems import (
     ContextSystem,
     MemorySystem,
     OkapiSystem,
+    RerankSystem,
 )
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
+from swarm_memory.tools.ports.models import Reranker
+from swarm_memory.tools.retrieve.rerank import MEMORIES, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -79,7 +82,8 @@ class RetrievalOptions(SuiteOptions):
     """What is asked of the retrieval suite."""
 
     SYSTEMS: ClassVar[tuple[str, ...]] = (
-        "hybrid", "hybrid-gated", "vector", "keyword", "bm25-okapi", "hybrid+context",
+        "hybrid", "hybrid-gated", "vector", "keyword", "bm25-okapi",
+        "hybrid+temporal", "hybrid+context", "hybrid+rerank",
     )  # fmt: skip
 
     dataset: DatasetName = Field(default="sample", description="Which data")
@@ -97,6 +101,7 @@ class RetrievalOptions(SuiteOptions):
     pool: Annotated[tuple[Annotated[int, Field(ge=1)] | Literal["5k"], ...], BeforeValidator(comma_list)] = Field(
         default=(), description="Candidates of each leg; 5k: max(5 k, 50); several: each system at each depth"
     )
+    rerank_pool: int = Field(default=20, ge=1, le=MAX_K, description="hybrid+rerank: so many of the first")
     split: Split = Field(default="all", description="tune to choose on, held (every tenth) to report; or by hash")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
     foreign: str | None = Field(
@@ -145,7 +150,7 @@ class RetrievalRun:
     done: int = 0
     total: int = 0
     """Questions that are asked of all systems."""
-    _shared: Bank | None = None
+    _banks: dict[bool, Bank] = field(default_factory=dict[bool, Bank])
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
@@ -155,9 +160,9 @@ class RetrievalRun:
     async def measure(self, others: Others) -> None:
         """Measure all systems. Raises `InputError`, `ConfigError`, `StorageError`."""
         systems = [*await self._systems(), *others(self.stack)]
-        if self._shared is not None:
-            await self._shared.fill(by_group(self.dataset))
-            self._leave_out(self._shared)
+        for bank in self._banks.values():
+            await bank.fill(by_group(self.dataset))
+            self._leave_out(bank)
         self.total = len(self.dataset.questions) * len(systems)
         for system in systems:
             await self._measure_system(system)
@@ -188,20 +193,35 @@ class RetrievalRun:
         return found
 
     async def _of_bank(self, name: str, label: str, settings: RetrieveSettings) -> MemorySystem:
-        bank, named = await self._bank(), f"{name}{label}"
+        bank, named = await self._bank(dated=name == "hybrid+temporal"), f"{name}{label}"
         match name:
             case "vector" | "keyword":
                 # without a floor or diversity
                 alone = {"min_cosine": 0.0, "delta": 0.0, "vector_weight": float(name == "vector")}
                 return BankSystem(named, bank, settings.model_copy(update=alone), name)
+            case "hybrid+rerank":
+                base = BankSystem(named, bank, settings)
+                return RerankSystem(named, base, self._reranker(), self.options.rerank_pool)
             case _:
                 return BankSystem(named, bank, settings, gated=name == "hybrid-gated")
 
-    async def _bank(self) -> Bank:
-        """Return the store that all systems of ours are asked on."""
-        if self._shared is None:
-            self._shared = Bank(await self._new_store())
-        return self._shared
+    def _reranker(self) -> Reranker:
+        toolbox = self.context.toolbox
+        if toolbox.reranker is not None:
+            return toolbox.reranker
+        if toolbox.chat is None:
+            raise InputError(
+                "option systems: hybrid+rerank needs an endpoint in the settings, or a chat model (chat.providers)"
+            )
+        return ChatReranker(toolbox.chat, MEMORIES, _RERANK_TIMEOUT_S)
+
+    async def _bank(self, *, dated: bool) -> Bank:
+        """Return the store that all systems of ours are asked on, or that whose items have their own times."""
+        if dated not in self._banks:
+            self._banks[dated] = Bank(await self._new_store(), dated=dated)
+            if dated and not any(item.time for item in self.dataset.items):
+                self.notes.append("no item has a time: hybrid+temporal differs from hybrid by what is asked alone")
+        return self._banks[dated]
 
     async def _new_store(self) -> Toolbox:
         toolbox = self.context.toolbox
@@ -216,6 +236,8 @@ class RetrievalRun:
             asked.ingest_s, size = await system.fill(by_group(self.dataset))
             asked.bytes_per_item = None if size is None else size / len(self.dataset.items)
             await self._ask_all(system, asked)
+            if isinstance(system, RerankSystem) and system.unjudged:
+                self.notes.append(f"{system.name}: for {system.unjudged} questions the reranker gave nothing usable")
         finally:
             self.context.keep(self.results())
 

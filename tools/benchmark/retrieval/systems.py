@@ -1,16 +1,18 @@
-"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rank-bm25."""
+"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rerankers, rank-bm25."""
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.schema.errors import ConfigError, InputError, ModelError
+from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
+from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.sources.dialogue import Turn, turns
@@ -57,17 +59,30 @@ class MemorySystem(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class At:
+    """A clock that stands at a moment of the data."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+
 @dataclass(slots=True)
 class Bank:
     """One real store that systems share: each group of items is a project of its own."""
 
     toolbox: Toolbox
     """Its store is one that the benchmark opened."""
+    dated: bool = False
+    """Whether each item is stored at its own time, and each question asked at its own `now`."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """By group and id the items that the bank does not take, and why."""
     held_back: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """Likewise those that are in quarantine, where no search finds them."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+    _latest: dict[str, datetime] = field(default_factory=dict[str, datetime])
     _filled: Filled | None = None
 
     async def fill(self, groups: Groups) -> Filled:
@@ -90,10 +105,11 @@ class Bank:
             raise embedder_failed(own, str(error)) from error
         started = time.perf_counter()
         for item in items:
+            toolbox = self._at(own, item.time)
             written, why = list[MemoryItem](), "it is blank"
             for text in _parts(item.content):
                 try:
-                    written.append((await remember(own, text, attribution=_SAID)).item)
+                    written.append((await remember(toolbox, text, attribution=_SAID)).item)
                 except InputError as error:  # of a long text the end may be too short to stand alone
                     why = str(error)
             if not written:
@@ -103,6 +119,8 @@ class Bank:
                 if each.status != "active":
                     self.held_back[group, item.id] = each.status_reason or ""
         seconds = time.perf_counter() - started
+        if times := [item.time for item in items if item.time]:
+            self._latest[group] = max(times)
         missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded
         if missing:
             raise embedder_failed(own, f"{missing} items have no vector")
@@ -113,8 +131,15 @@ class Bank:
         return self.toolbox.in_project(f"group {group}")
 
     def asked(self, question: BenchmarkQuestion) -> Toolbox:
-        """Return the toolbox that a question is put to."""
-        return self.within(question.group)
+        """Return the toolbox that a question is put to; none of its queries was embedded before.
+
+        Where items have their times and the question has none, it is asked when the last of them was stored.
+        """
+        own = replace(self.within(question.group), embedded={})
+        return self._at(own, question.now or self._latest.get(question.group))
+
+    def _at(self, toolbox: Toolbox, moment: datetime | None) -> Toolbox:
+        return replace(toolbox, clock=At(moment)) if self.dated and moment else toolbox
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
         """Return the ids of items by those of memories; of an item in parts the best one counts."""
@@ -196,6 +221,36 @@ class ContextSystem:
 async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
     said = [Turn(item.content, time=item.time, session=item.part or item.id) for item in items]
     yield "talk", "", lambda: turns("talk", said)
+
+
+@dataclass(slots=True)
+class RerankSystem:
+    """The first `pool` items of a system, reranked; what the reranker does not judge follows in its old order."""
+
+    name: str
+    base: MemorySystem
+    reranker: Reranker
+    pool: int
+    unjudged: int = 0
+    """Questions that the reranker gave nothing usable for: their order is the system's."""
+    _texts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    async def fill(self, groups: Groups) -> Filled:
+        self._texts = {(group, item.id): item.content for group, items in groups.items() for item in items}
+        return await self.base.fill(groups)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
+        found, fits = await self.base.retrieve(question, max(k, self.pool))
+        shown = found[: self.pool]
+        if len(shown) > 1:
+            candidates = [RerankCandidate(name=each, text=self._texts[question.group, each]) for each in shown]
+            try:
+                ranked, _ = await self.reranker.rerank(question.query, candidates)
+            except ModelAnswerInvalid:
+                self.unjudged += 1
+                ranked = []
+            found = list(dict.fromkeys([*(shown[each.place] for each in ranked), *found]))
+        return Answer(found[:k], fits)
 
 
 class OkapiSystem:
