@@ -82,11 +82,7 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
         ("retrieval", {"colour": 1}, "option colour"),
         ("retrieval", {"retrieve": {"vector_weight": 3}}, "option retrieve.vector_weight"),
         ("retrieval", {"systems": "hybrid+magic"}, "there is no system 'hybrid+magic'; the systems are hybrid, "),
-        (
-            "retrieval",
-            TINY | {"systems": "hybrid+rerank"},
-            "hybrid+rerank needs an endpoint in the settings, or a chat",
-        ),
+        ("retrieval", TINY | {"systems": "hybrid+rerank"}, "hybrid+rerank needs a chat model"),
         ("retrieval", {"pool": "deep"}, "option pool.0"),
     ],
 )
