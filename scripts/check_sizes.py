@@ -55,7 +55,7 @@ BUDGETS = {
     "server/cli": 3_018,  # aim 2,800
     "server/mcp server/operations": 1_661,  # aim 1,400
     "server/http server/access": 622,  # aim 700
-    "server/viewer": 1_090,
+    "server/viewer": 1_073,
     "server/chat": 660,  # aim 500
 <<<<<<< HEAD
     "server/embedding": 648,  # aim 800
