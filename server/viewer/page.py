@@ -171,6 +171,8 @@ class Asked:
     """What was posted; empty for a page."""
     root: "Path"
     """The project's folder."""
+    wake_worker: Callable[[], None]
+    """Says to the worker that a job was queued."""
 
     @property
     def page(self) -> int:

@@ -221,7 +221,7 @@ class Viewer:
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
             query = {name: clean(value) for name, value in request.query_params.items()}
-            asked = Asked(toolbox, request.path_params, query, form, bank.root)
+            asked = Asked(toolbox, request.path_params, query, form, bank.root, bank.wake_worker)
             found = await handler(asked)
         if isinstance(found, Done):
             session.notices.append(found)

@@ -92,6 +92,7 @@ def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
         "GET /people",
         "GET /memories/{memory_id}/forget",
         "POST /memories/{memory_id}/forget",
+        "POST /jobs/{job_id}",
     }
 
 

@@ -11,9 +11,15 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.viewer.browsed import Browsing, browsing
 
 
-async def test_jobs_are_listed(browser: Browsing) -> None:
-    job_id = await (await browser.toolbox()).queue("consolidate", "bank")
+async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsing) -> None:
+    toolbox = await browser.toolbox()
+    job_id = await toolbox.queue("consolidate", "bank")
     assert f"consolidate {job_id} queued" in await browser.text("/jobs")
+    assert "is cancelled" in await browser.post(f"/jobs/{job_id}", action="cancel")
+    assert job_id not in await browser.text("/jobs?status=queued")
+    assert "is queued" in await browser.post(f"/jobs/{job_id}", action="resume")
+    assert "action is cancel or resume" in await browser.post(f"/jobs/{job_id}", action="delete", status=400)
+    assert "Not Found" in await browser.post("/jobs/job_01J8", action="cancel", status=404)
 
 
 async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Browsing) -> None:

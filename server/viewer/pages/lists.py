@@ -1,14 +1,14 @@
 """Today, and lists of what lies beside memories: jobs, tools, benchmarks, people."""
 
 from collections.abc import Sequence
-from typing import get_args
 
-from swarm_memory.schema.errors import NotFoundError
+from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import RETRIEVED
+from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.missed import lines_of_missed
-from swarm_memory.server.viewer.page import Asked, Page, Route
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.decide import to_review
@@ -25,6 +25,8 @@ MOST = 100
 
 SHOWN, WEEKS = 8, 8
 """On the page Today: rows of each kind, and weeks."""
+
+STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
 
 
 async def today(asked: Asked) -> Page:
@@ -63,9 +65,22 @@ async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[t
 
 
 async def jobs(asked: Asked) -> Page:
-    """List the newest jobs."""
-    found = await asked.toolbox.store.list_jobs(asked.toolbox.scope, get_args(JobStatus), MOST)
-    return Page("jobs.html", {"jobs": found, "most": MOST})
+    """List the newest jobs, those of a status where one is named."""
+    wanted = asked.query.get("status", "")
+    statuses: dict[str, JobStatus] = {each: each for each in STATUSES}
+    named = (statuses[wanted],) if wanted in statuses else STATUSES
+    found = await asked.toolbox.store.list_jobs(asked.toolbox.scope, named, MOST)
+    return Page("jobs.html", {"jobs": found, "statuses": STATUSES, "status": wanted, "most": MOST})
+
+
+async def change_job(asked: Asked) -> Done:
+    """Cancel a job, or resume one that ended without a result. Raises `InputError`, `NotFoundError`."""
+    if asked.form.get("action") not in ("cancel", "resume"):
+        raise InputError("action is cancel or resume")
+    do = cancel if asked.form["action"] == "cancel" else resume
+    job = await do(asked.toolbox, asked.path["job_id"])
+    asked.wake_worker()
+    return Done("/jobs", f"The job {job.id} is {job.status}.")
 
 
 async def tools(asked: Asked) -> Page:
@@ -106,7 +121,7 @@ async def people(asked: Asked) -> Page:
 
 
 TODAY = (Route("/", today),)
-JOBS = (Route("/jobs", jobs),)
+JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
 PEOPLE = (Route("/people", people, role="admin"),)
