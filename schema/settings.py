@@ -1,4 +1,4 @@
-"""Every setting with its default, its range and its meaning."""
+"""Every setting with its default, its range and its meaning, which the viewer shows too."""
 
 from contextlib import suppress
 from typing import Annotated, Literal, Self, TypeAlias, cast
@@ -182,6 +182,13 @@ class ToolMemorySettings(Section):
     """`auto`: the chat model where one is set; `evidence`: never a model, so that calls cost no tokens."""
 
 
+class HttpSettings(Section):
+    """A server that is reached over HTTP."""
+
+    max_body_bytes: int = Field(default=4 * 1024**2, ge=1024, le=64 * 1024**2)
+    """A larger request is refused with 413 before it is parsed."""
+
+
 class RetrieveSettings(Section):
     """How the bank is searched and scored."""
 
@@ -346,6 +353,8 @@ class TeamSettings(Section):
     """The team's name of the project; host and path of the git remote `origin` when not set, else the folder's name."""
     token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
     """Name of the environment variable that holds your token, never the token."""
+    every_minutes: float = Field(default=15.0, ge=1, le=10_080)
+    """How often it is asked what is new while a server runs; at the end of a session too."""
 
     @field_validator("url")
     @classmethod
@@ -389,5 +398,6 @@ class Settings(Section):
     sources: SourceSettings = SourceSettings.model_construct()
     output: OutputSettings = OutputSettings.model_construct()
     tool_memory: ToolMemorySettings = ToolMemorySettings.model_construct()
+    http: HttpSettings = HttpSettings.model_construct()
     retention: RetentionSettings = RetentionSettings.model_construct()
     team: TeamSettings = TeamSettings.model_construct()

@@ -58,9 +58,8 @@ _OF_FORMER_RELEASES = {
     "embedding": "model_dir threads timeout_s",
     "guard": "disabled_rules",
     "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
-    "http": "body_timeout_s burst header_timeout_s max_body_bytes max_concurrent max_connections "
-    "max_sessions oauth_algorithm oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url "
-    "requests_per_s session_idle_s",
+    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
+    "oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url requests_per_s session_idle_s",
     "jobs": "long_timeout_s",
     "judge": "temperature",
     "learn": "max_step_chars max_steps",
@@ -71,7 +70,7 @@ _OF_FORMER_RELEASES = {
     "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
     "title_weight vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",
-    "team": "every_minutes propose timeout_s",
+    "team": "propose timeout_s",
     "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
     "summarize_after summary_sleep_interval",
 }

@@ -43,6 +43,21 @@ SELECT type, created_at, subject_id, data FROM events
 WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND type IN (SELECT value FROM json_each(:types))
 ORDER BY seq;
 
+-- name: facets
+-- What active items of some scopes (a JSON list) differ by, and how many have each; the most frequent first.
+SELECT * FROM (
+  SELECT 'domains' AS facet, domain AS value, count(*) AS items FROM patterns
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND domain IS NOT NULL
+  GROUP BY domain
+  UNION ALL
+  SELECT 'agents', agent_id, count(*) FROM patterns
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND agent_id IS NOT NULL
+  GROUP BY agent_id
+  UNION ALL
+  SELECT 'tags', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
+  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' GROUP BY t.tag) AS counted
+ORDER BY items DESC, value;
+
 -- name: projects
 -- The projects of a tenant, and how many active items each has.
 SELECT project, active FROM scopes WHERE tenant_id = ? ORDER BY project;

@@ -20,12 +20,13 @@ from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.guard import Guard, Messages
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
-MAX_HEADER_BYTES, MAX_BODY_BYTES, MAX_CONNECTIONS = 32 * 1024, 4 * 1024**2, 256
+MAX_HEADER_BYTES, MAX_CONNECTIONS = 32 * 1024, 256
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
 """How long the end may take, from the signal to the end of the process."""
@@ -90,7 +91,7 @@ def transport_security(address: Address, port: int) -> TransportSecuritySettings
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
-def guarded(server: MCPServer[Any], address: Address, port: int, identity: Identity) -> Guard:
+def guarded(server: MCPServer[Any], address: Address, port: int, identity: Identity, limits: HttpSettings) -> Guard:
     """Return the server at `PATH`, and what a team's people ask of it, behind what lets them in.
 
     No session is kept between requests: a client that goes away leaves nothing behind.
@@ -100,10 +101,10 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
         host=address.host,
         stateless_http=True,
         transport_security=transport_security(address, port),
-        max_request_body_size=MAX_BODY_BYTES,
+        max_request_body_size=limits.max_body_bytes,
     )
     application.routes.extend(team_routes(identity.bank))
-    limited = RequestBodyLimitMiddleware(Messages(application, PATH), MAX_BODY_BYTES)
+    limited = RequestBodyLimitMiddleware(Messages(application, PATH), limits.max_body_bytes)
     return Guard(limited, identity)
 
 

@@ -22,8 +22,8 @@ SYNC = "team_sync"
 LIMIT_S = 120.0
 """So long one exchange may take."""
 
-PAUSE, MOST_PAUSE = timedelta(minutes=15), timedelta(hours=6)
-"""Between two exchanges; where a server does not answer twice as long each time, at most so long."""
+MOST_PAUSE = timedelta(hours=6)
+"""A server that does not answer is asked again after twice as long each time, and at least so often."""
 
 
 async def queue_sync(toolbox: Toolbox) -> None:
@@ -53,7 +53,7 @@ async def sync_team(
     settings, project = toolbox.settings.team, str(job.payload.get("project"))
     if settings.url is None:
         return {"fault": "there is no team any more"}
-    pause = PAUSE
+    pause = timedelta(minutes=settings.every_minutes)
     result: dict[str, JsonValue]
     try:
         with anyio.fail_after(LIMIT_S):

@@ -21,6 +21,7 @@ from swarm_memory.server.access.roles import OWNER, Caller
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.http.identity import Identity
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -171,6 +172,8 @@ class Asked:
     """What was posted; empty for a page."""
     root: "Path"
     """The project's folder."""
+    settings: "Callable[[], ResolvedSettings]"
+    """Reads each setting with its origin."""
     wake_worker: Callable[[], None]
     """Says to the worker that a job was queued."""
 

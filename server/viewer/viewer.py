@@ -33,6 +33,7 @@ from swarm_memory.schema.errors import (
 )
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Route, Session, is_own_form
 from swarm_memory.server.viewer.pages import desk, lists, memories, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
@@ -114,9 +115,11 @@ PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Sessions", "/sessions", sessions.ROUTES),
     ("Tools", "/tools", lists.TOOLS),
     ("Ask", "/ask", memories.ASK),
+    ("Sources", "/sources", lists.SOURCES),
     ("Jobs", "/jobs", lists.JOBS),
     ("Benchmarks", "/benchmarks", lists.BENCHMARKS),
     ("People", "/people", lists.PEOPLE),
+    ("Settings", "/settings", lists.SETTINGS),
 )
 """In the order of the menu: the name, the path, and all routes of each."""
 
@@ -152,6 +155,7 @@ class Viewer:
         self,
         bank: Bank,
         access: Access,
+        settings: Callable[[], ResolvedSettings],
         now: Callable[[], datetime],
         *,
         read_only: bool = False,
@@ -166,6 +170,7 @@ class Viewer:
 
         self._bank = bank
         self._access = access
+        self._settings = settings
         self._read_only = read_only
         self._static = {name: files(PACKAGE).joinpath("static", name).read_bytes() for name in _STATIC}
         self._pages = environment(BASE, {name: version_of(data) for name, data in self._static.items()}, now)
@@ -221,7 +226,7 @@ class Viewer:
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
             query = {name: clean(value) for name, value in request.query_params.items()}
-            asked = Asked(toolbox, request.path_params, query, form, bank.root, bank.wake_worker)
+            asked = Asked(toolbox, request.path_params, query, form, bank.root, self._settings, bank.wake_worker)
             found = await handler(asked)
         if isinstance(found, Done):
             session.notices.append(found)

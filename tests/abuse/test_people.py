@@ -206,9 +206,9 @@ async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Loca
         entered = await browser.client.post("/ui/enter", content=f"token={tokens['review']}", headers=form)
         assert entered.status_code == 200
         desk = await browser.client.get("/ui/desk")
-        assert (desk.status_code, "/ui/people" in desk.text) == (200, False)
+        assert (desk.status_code, "/ui/settings" in desk.text) == (200, False)
         forget = f"/ui/memories/rm_{'0' * 26}/forget"
-        for page in ("/ui/people", forget):
+        for page in ("/ui/settings", "/ui/people", forget):
             answer = await browser.client.get(page)
             assert (answer.status_code, "needs the role admin" in answer.text) == (403, True)
         assert (await browser.client.post(forget, content="", headers=form)).status_code == 403

@@ -195,14 +195,17 @@ def test_a_setting_whose_whole_section_is_gone_is_named_and_ignored(own: Write, 
 
 
 def test_an_issuer_that_signed_people_in_is_named_and_ignored(own: Write, tmp_path: Path) -> None:
-    own("http: {oauth_issuer: https://login.example.org, oauth_role_claim: roles}")
+    own("http: {max_body_bytes: 2048, oauth_issuer: https://login.example.org, oauth_role_claim: roles}")
     resolved = resolve_settings(tmp_path, environ={})
+    assert resolved.settings.http.max_body_bytes == 2048
     assert {notice.split()[0] for notice in resolved.notices} == {"http.oauth_issuer", "http.oauth_role_claim"}
     assert all("is for a reverse proxy" in notice for notice in resolved.notices)
 
 
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
-    assert set(SECTIONS) - FROM_PROJECT == {*("storage", "embedding", "chat", "sources", "output", "retention", "team")}
+    assert set(SECTIONS) - FROM_PROJECT == {
+        *("storage", "embedding", "chat", "http", "sources", "output", "retention", "team")
+    }
 
 
 def test_chat_models_are_a_list_in_a_file_and_json_in_the_environment(own: Write, tmp_path: Path) -> None:

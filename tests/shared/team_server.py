@@ -11,7 +11,7 @@ from laid_bank import laid
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.http.guard import Guard
@@ -81,7 +81,7 @@ class TeamServer:
 
 
 @asynccontextmanager
-async def serving_team(place: Location, settings: Settings) -> AsyncGenerator[TeamServer]:
+async def serving_team(place: Location, settings: Settings, **limits: Any) -> AsyncGenerator[TeamServer]:
     """Serve a bank over HTTP without a socket."""
     if not place.is_remote:
         laid(place.database)
@@ -89,7 +89,7 @@ async def serving_team(place: Location, settings: Settings) -> AsyncGenerator[Te
     server = build_server(bank)
     identity = Identity(OWN_TOKEN, bank)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
-    guard = guarded(server, address, 8765, identity)
+    guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():
         yield TeamServer(guard, identity, await bank.toolbox())
 

@@ -15,6 +15,7 @@ from made_items import made_item, put
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.config import ResolvedSettings, resolve_settings
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
 from swarm_memory.server.viewer.page import Access
@@ -102,7 +103,10 @@ async def browsing(
     )
     access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", bank))
 
-    viewer = Viewer(bank, access, SystemClock().now, read_only=read_only)
+    def resolved() -> ResolvedSettings:
+        return resolve_settings(place.root, {})
+
+    viewer = Viewer(bank, access, resolved, SystemClock().now, read_only=read_only)
     transport = httpx.ASGITransport(viewer)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         if let_in:

@@ -1,6 +1,6 @@
 """A bank that holds one text wherever a bank holds any: what the pages of the viewer make of it is tested."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
 from made_items import made_item
@@ -9,11 +9,14 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
+from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.records import HostSession, LearnRecord, UpkeepBatch
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -45,7 +48,7 @@ async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
         made_item(
             f"{text} {status}",
             scope=toolbox.scope,
-            description=f"{text}\u202e",
+            description=text,
             content=f"1. {text}\n2. `{text}`",
             tags=(text,),
             domain=text,
@@ -77,12 +80,19 @@ async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
 
 
 async def _beside(toolbox: Toolbox, text: str) -> None:
-    """Write a session, a failed job and a run of a benchmark."""
+    """Write a session, a source, a failed job and a run of a benchmark."""
     now = datetime.now(UTC)
     await toolbox.store.put_session(
         HostSession(session_id=text[:200], scope=toolbox.scope, transcript_path=text, task=text, updated_at=now)
     )
 
+    async def groups() -> AsyncIterator[ReadGroup]:
+        passage = Passage(
+            kind="document", group=text, position=0, title=text, description=text, content=text, path=text
+        )
+        yield text, "1", lambda: [passage]
+
+    await index_source(toolbox, "document", text, groups())
     await toolbox.queue("learn", text, {text: text})
     job = await toolbox.store.claim("worker", datetime.now(UTC), 60, ["learn"])
     assert job is not None

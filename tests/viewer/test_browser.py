@@ -186,17 +186,24 @@ def test_a_page_follows_what_happens(seen: Seen) -> None:
     page.context.close()
 
 
-def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found_as_an_agent_finds_it(
-    seen: Seen,
-) -> None:
-    page = seen.open("/ui/memories")
+def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found(seen: Seen) -> None:
+    page = seen.open("/ui/sources")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("/")
+    page.keyboard.type("script")
+    page.locator("#found").wait_for()
+    assert "q=script" in page.url
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.context.close()
+
+
+def test_what_is_typed_into_the_search_of_memories_is_found_as_an_agent_finds_it(seen: Seen) -> None:
+    page = seen.open("/ui/memories")
     page.keyboard.press("/")
     page.keyboard.type("migrate before the tests of the shop")
     page.locator(".considered .success", has_text="shown as 1").wait_for()
     assert "q=migrate" in page.url
-    assert page.evaluate("document.activeElement.id") == "q"
     page.context.close()
 
 

@@ -1,14 +1,36 @@
-"""The first page, jobs and benchmarks in the browser."""
+"""The first page, sources, jobs, benchmarks and settings in the browser."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.sources.sources import index_source
 from tests.viewer.browsed import Browsing, browsing
+
+
+async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
+    assert "Nothing is indexed" in await browser.text("/sources")
+
+    async def groups() -> AsyncIterator[ReadGroup]:
+        text = "A refund <b>needs</b> the receipt."
+        yield (
+            "shop.md",
+            "1",
+            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)],
+        )
+
+    await index_source(await browser.toolbox(), "document", "handbook", groups())
+    assert "handbook document 1 1 just now" in await browser.text("/sources")
+    assert "A refund &lt;b&gt;needs" in await browser.page("/sources?q=refund+receipt")
+    assert "receipt" not in await browser.text("/sources?q=refund&kind=tool")
 
 
 async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsing) -> None:
@@ -47,6 +69,22 @@ async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Br
     assert "71.2" in page
     assert mark not in page
     assert "no run" in await browser.page("/benchmarks/nowhere", status=404)
+
+
+async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret(
+    place: Location, settings: Settings
+) -> None:
+    folder = place.root / ".swarm"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text("retrieve: {k: 7}\n", encoding="utf-8")
+    user = Path.home() / ".config" / "swarm-memory" / "config.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("embedding: {api_key: sk-do-not-show-this-one}\n", encoding="utf-8")
+    async with browsing(place, settings) as browser:
+        page = await browser.text("/settings")
+    assert "sk-do-not" not in page
+    assert f"retrieve.k 7 {folder / 'config.yaml'}" in page
+    assert "Weight of relevance." in page
 
 
 async def test_a_project_without_a_bank_is_shown_how_one_fills_and_none_is_made(

@@ -1,6 +1,10 @@
 """Memories in the browser: searched and listed, one with all that is known of it, changed with a way back."""
 
 import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
@@ -9,8 +13,12 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
+from tests.viewer.payloads import ELEMENTS, Page
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)><h6> [a](javascript:alert(1)) \"' `<img>` {{ 7 * 7 }} "
+    "http://evil.example/\u202e"
+)
 STEPS = "1. Parse the token.\n2. Attach it to the POST."
 
 
@@ -31,12 +39,12 @@ async def test_a_search_shows_the_parts_of_each_score_and_why_the_others_are_lef
 
 async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsing) -> None:
     for at in range(32):
-        await browser.put(f"Strategy {at}", outcome="Failure" if at == 7 else "Success")
-    first = await browser.page("/memories?kind=strategy")
+        await browser.put(f"Strategy {at}", outcome="Failure" if at == 7 else "Success", domain="web" if at else None)
+    first = await browser.page("/memories?domain=web")
     assert first.count('class="list"') == 1
     assert len(re.findall(r">Strategy \d+<", first)) == 30
-    assert 'href="/ui/memories?kind=strategy&amp;page=2"' in first
-    assert "Page 2" in await browser.text("/memories?kind=strategy&page=2")
+    assert 'href="/ui/memories?domain=web&amp;page=2"' in first
+    assert "Page 2" in await browser.text("/memories?domain=web&page=2")
     guardrails = await browser.text("/memories?kind=guardrail")
     assert "Strategy 7 guardrail" in guardrails
     assert "Strategy 8" not in guardrails
@@ -103,6 +111,14 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
     await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
 
 
+async def test_versions_of_many_lines_that_are_alike_are_compared_at_once(browser: Browsing) -> None:
+    memory_id = await browser.put("Number the parts")
+    for ending in ("", "x"):
+        content = "\n".join(f"ab{number:04}{ending}" for number in range(480))
+        await browser.post(f"/memories/{memory_id}/edit", ORIGIN, 303, title="Number the parts", content=content)
+    assert "<ins>ab0479x</ins>" in await browser.page(f"/memories/{memory_id}")
+
+
 async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: Location) -> None:
     memory_id = await browser.put("Parse the token")
     assert "AGENTS.md" not in await browser.text(f"/memories/{memory_id}")
@@ -131,3 +147,33 @@ async def test_pages_to_look_only_offer_and_change_nothing(place: Location, sett
             assert "/forget" not in main
         await browser.post(f"/memories/{memory_id}/restore", status=403)
         assert (await browser.item(memory_id)).status == "quarantined"
+
+
+@pytest.fixture
+async def attacked(place: Location, settings: Settings) -> AsyncGenerator[tuple[Browsing, str]]:
+    """Pages of a bank whose every text is hostile, with the id of a memory there."""
+    async with browsing(place, settings) as browser:
+        hostile: dict[str, Any] = {
+            "description": HOSTILE,
+            "content": f"1. {HOSTILE}",
+            "tags": (HOSTILE[:60],),
+            "domain": HOSTILE[:60],
+            "status_reason": HOSTILE,
+            "provenance": Provenance(distiller="model", model=HOSTILE, agent_id=HOSTILE, imported_from=HOSTILE),
+        }
+        await browser.put(HOSTILE, usage_count=3, **hostile | {"status_reason": None})
+        yield browser, await browser.put(HOSTILE, status="quarantined", **hostile)
+
+
+@pytest.mark.attack
+async def test_no_text_of_a_memory_becomes_markup_a_link_or_a_request(attacked: tuple[Browsing, str]) -> None:
+    browser, held = attacked
+    paths = ["/memories", "/memories?status=any", "/memories?q=alert+script+evil", "/desk", "/desk?kind=unverified"]
+    paths += [f"/memories/{held}{rest}" for rest in ("", "/edit", "/forget")] + ["/ask?q=alert+script+evil+example"]
+    paths += ["/ask?q=%3Cscript%3Ealert(1)%3C/script%3E", "/memories?q=%22%3E%3Cimg%20src=x%3E&domain=%22%3E%3Cb%3E"]
+    for path in paths:
+        page = Page(ELEMENTS - {"script", "link", "meta", "title", "head", "html"})
+        page.feed((await browser.page(path)).partition("<main")[2])
+        assert page.strange == [], path
+        assert "alert(1)" in page.text or "script" in path, path
+        assert "\u202e" not in page.text, path

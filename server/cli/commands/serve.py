@@ -113,6 +113,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
     from swarm_memory.server.http import identity
     from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, run, with_pages
 
+    limits = invocation.settings().settings.http
     path = token_file or identity.token_file(invocation.place.database, user_file(os.environ).parent)
     bank = _bank(invocation)
     admits = identity.Identity(identity.load_token(path), bank)
@@ -126,7 +127,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
     server = _build(invocation, bank)
-    run(lambda port: with_pages(guarded(server, address, port, admits), pages), address, say_where)
+    run(lambda port: with_pages(guarded(server, address, port, admits, limits), pages), address, say_where)
 
 
 def _pages(
@@ -146,6 +147,7 @@ def _pages(
     return Viewer(
         bank,
         Access(address.names, admits),
+        invocation.settings,
         SystemClock().now,
         read_only=read_only,
         holds=nullcontext if admits else lambda: running(bank),

@@ -18,6 +18,8 @@ _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
 """What tasks change in a memory, whatever is decided about it."""
 
+_MAX_FACET = 100
+
 _SQL = Sql("review")
 
 
@@ -51,9 +53,16 @@ class Review(Part):
         return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
 
     @reads
-    def projects(self, connection: Connection, tenant_id: str) -> dict[str, int]:
-        """Return a tenant's projects by name, with how many active memories each has."""
-        return dict(_SQL.rows(connection, "projects", tenant_id))
+    def facets(self, connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[str, int]]:
+        """Return what active memories differ by: domains, tags, agents, with how many have each, most frequent first.
+
+        And the tenant's projects, by name, with their active memories.
+        """
+        found: dict[str, dict[str, int]] = {"domains": {}, "tags": {}, "agents": {}}
+        for facet, value, items in _SQL.rows(connection, "facets", scopes=find_scopes(connection, scopes)):
+            if len(found[facet]) < _MAX_FACET:
+                found[facet][value] = items
+        return found | {"projects": dict(_SQL.rows(connection, "projects", scopes[0].tenant_id))}
 
     @writes
     def write_decision(

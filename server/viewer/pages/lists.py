@@ -1,11 +1,14 @@
-"""Today, and lists of what lies beside memories: jobs, tools, benchmarks, people."""
+"""Today, and lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
 
 from collections.abc import Sequence
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
 from swarm_memory.schema.sqlite.events import RETRIEVED
+from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
@@ -16,6 +19,7 @@ from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.memories.status import chat_status, out_of_order
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.team.people import audit_trail, list_people
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
@@ -23,6 +27,7 @@ from swarm_memory.tools.toolbox import Toolbox
 MOST = 100
 """Rows of a list."""
 
+HITS = 10
 SHOWN, WEEKS = 8, 8
 """On the page Today: rows of each kind, and weeks."""
 
@@ -99,6 +104,16 @@ async def tools(asked: Asked) -> Page:
     return Page("tools.html", shown)
 
 
+async def sources(asked: Asked) -> Page:
+    """List the sources; with `q`, what is found in them."""
+    toolbox, query = asked.toolbox, asked.query.get("q", "").strip()
+    kind = asked.query.get("kind", "")
+    kinds: dict[str, SourceKind] = {each: each for each in SOURCE_KINDS}
+    found = await search_sources(toolbox, query, kind=kinds.get(kind), k=HITS) if query else None
+    listed = await toolbox.store.sources.list_sources(toolbox.scope)
+    return Page("sources.html", {"sources": listed, "kinds": kinds, "q": query, "kind": kind, "found": found})
+
+
 async def benchmarks(asked: Asked) -> Page:
     """List the newest runs."""
     runs = await asked.toolbox.store.benchmarks.list_benchmarks(asked.toolbox.scope, MOST)
@@ -120,8 +135,21 @@ async def people(asked: Asked) -> Page:
     return Page("people.html", {"people": await list_people(asked.toolbox), "trail": trail, "most": MOST})
 
 
+async def settings(asked: Asked) -> Page:
+    """List the settings by section, those that were given marked."""
+    resolved = asked.settings()
+    sections: dict[str, list[tuple[str, object, str, str]]] = {}
+    for key, value, origin in resolved.rows():
+        section, _, name = key.rpartition(".")
+        meaning = (SECTIONS[section] if section else Settings).model_fields[name].description or ""
+        sections.setdefault(section, []).append((key, value, origin, meaning))
+    return Page("settings.html", {"sections": sections.items(), "files": resolved.files})
+
+
 TODAY = (Route("/", today),)
 JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
+SOURCES = (Route("/sources", sources),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
 PEOPLE = (Route("/people", people, role="admin"),)
+SETTINGS = (Route("/settings", settings, role="admin"),)

@@ -1,7 +1,8 @@
 """Memories: what an agent would be shown for a prompt; a search, a list; one with all of it, and what is done to it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlencode
@@ -12,7 +13,7 @@ from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
-from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.retrieve.retrieve import Unasked, explain
 from swarm_memory.tools.text.cleaning import one_line
@@ -50,9 +51,19 @@ async def memories(asked: Asked) -> Page:
     text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
     if status not in STATUSES or kind not in KINDS:
         raise InputError("status is quarantined, archived or any; kind is strategy or guardrail")
-    first = (asked.page - 1) * PER_PAGE
-    which = MemoryFilter(STATUSES[status], text=text or None, limit=PER_PAGE + 1, offset=first, outcome=KINDS[kind])
-    explained = await explain(toolbox, text) if text and not status else None
+    domain, tag, agent = (asked.query.get(name) or None for name in ("domain", "tag", "agent"))
+    only = SearchFilter(domain=domain, tags=(tag,) if tag else (), agent_id=agent)
+    which = MemoryFilter(
+        STATUSES[status],
+        domain,
+        only.tags,
+        text=text or None,
+        limit=PER_PAGE + 1,
+        offset=(asked.page - 1) * PER_PAGE,
+        outcome=KINDS[kind],
+        agent_id=agent,
+    )
+    explained = await explain(toolbox, text, only=only) if text and not status else None
     found = [] if explained else await list_memories(toolbox, which)
     considered = [
         each for each in (explained.considered if explained else ()) if KINDS[kind] in (None, each.memory.item.outcome)
@@ -66,8 +77,8 @@ async def memories(asked: Asked) -> Page:
             "items": found[:PER_PAGE],
             "has_more": len(found) > PER_PAGE,
             "page": asked.page,
-            "projects": await toolbox.store.review.projects(toolbox.scope.tenant_id),
-            "filters": {name: asked.query.get(name, "") for name in ("q", "status", "kind")},
+            "facets": await toolbox.store.review.facets(toolbox.scope.readable()),
+            "filters": {name: asked.query.get(name, "") for name in ("q", "status", "kind", "domain", "tag", "agent")},
             "kept": {name: value for name, value in asked.query.items() if name != "page"},
             "here_project": toolbox.scope.project,
             "project_query": project,
@@ -105,7 +116,7 @@ async def memory(asked: Asked) -> Page:
             "sharing": (await toolbox.store.team.sharing([record.item.id])).get(record.item.id),
             "promoted": toolbox.promoted(None).get(record.item.id),
             "changes": [
-                (former, _changed(former, later))
+                (former, list(_changes(former, later)))
                 for former, later in zip(record.versions, record.versions[1:], strict=False)
             ][::-1],
             "history": [(event, _happened(event)) for event in reversed(record.history)],
@@ -188,12 +199,28 @@ def in_project(path: str, given: Mapping[str, str]) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode({'project': project})}" if project else path
 
 
-def _changed(former: Version, later: Version) -> list[tuple[str, str, str]]:
-    """Return each field that was changed, as it was and as it became."""
-    before, after = ({**each.texts, "tags": ", ".join(each.texts.get("tags", ()))} for each in (former, later))
-    fields = {"title": "title", "description": "description", "content": "steps", "tags": "tags", "domain": "domain"}
-    both = ((shown, before.get(name) or "", after.get(name) or "") for name, shown in fields.items())
-    return [each for each in both if each[1] != each[2]]
+def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each field that was changed, with its lines: whether each is `same`, `gone` or `new`, and its text."""
+    one, other = _texts(former), _texts(later)
+    for name in (each for each in one if one[each] != other[each]):
+        lines: list[tuple[str, str]] = []
+        # Whole lines alone: what compares inside of similar lines too, as ndiff does, takes cubic time.
+        matcher = SequenceMatcher(None, one[name], other[name], autojunk=False)
+        for what, start, end, begin, stop in matcher.get_opcodes():
+            lines += [("same" if what == "equal" else "gone", text) for text in one[name][start:end]]
+            lines += [("new", text) for text in other[name][begin:stop] if what != "equal"]
+        yield name, lines
+
+
+def _texts(version: Version) -> dict[str, list[str]]:
+    texts = version.texts
+    return {
+        "title": [texts["title"]],
+        "description": texts.get("description", "").splitlines(),
+        "steps": texts["content"].splitlines(),
+        "tags": list(texts.get("tags", ())),
+        "domain": [texts["domain"]] if texts.get("domain") else [],
+    }
 
 
 def _happened(event: Event) -> str:
