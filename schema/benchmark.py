@@ -1,9 +1,9 @@
-"""What a benchmark is asked about and what it gives: datasets, figures, tables, plots, runs."""
+"""What a benchmark is asked about and what it gives: datasets, figures, tables, runs."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 
@@ -81,14 +81,6 @@ class Figure(Model):
     better: Literal["higher", "lower", "neither"] = "higher"
 
 
-class Cases(Model):
-    """One value for each case (question, task) of a subject and measure: what two runs are compared by, in pairs."""
-
-    subject: str
-    measure: str
-    values: tuple[float, ...]
-
-
 class Table(Model):
     """Rows for people; every cell is already text, and untrusted."""
 
@@ -98,40 +90,15 @@ class Table(Model):
     note: str = ""
 
 
-class Series(Model):
-    """One line, or one colour of bars, of a plot."""
-
-    name: str
-    x: tuple[float | str, ...]
-    """Numbers for a line, names for bars."""
-    y: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    """The band or the whiskers, where there are any."""
-
-
-class Plot(Model):
-    """A picture as data."""
-
-    title: str
-    kind: Literal["line", "bar"] = "line"
-    x_label: str = ""
-    y_label: str = ""
-    log_x: bool = False
-    log_y: bool = False
-    series: tuple[Series, ...]
-
-
 class SuiteResults(Model):
     """All that a suite gives; one of a part of the work is as good as that of the whole, and smaller."""
 
+    model_config = ConfigDict(extra="ignore")
+    """Runs of earlier versions, in files and banks, also hold plots and the values of single cases."""
+
     dataset: DatasetInfo | None = None
     figures: tuple[Figure, ...] = ()
-    case_ids: tuple[str, ...] = ()
-    """Names the cases that each of `cases` has a value for, in that order."""
-    cases: tuple[Cases, ...] = ()
     tables: tuple[Table, ...] = ()
-    plots: tuple[Plot, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out or less than usual, and why."""
     details: dict[str, JsonValue] = Field(default_factory=dict)

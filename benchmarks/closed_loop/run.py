@@ -1,14 +1,13 @@
 """Does memory help an agent that only reads? Small tasks with hidden rules, without any model; it prints tables.
 
-    python benchmarks/closed_loop/run.py --seeds 20 --tasks 12 [--html FILE]
+    python benchmarks/closed_loop/run.py --seeds 20 --tasks 12
     python benchmarks/closed_loop/run.py --quick
     python benchmarks/closed_loop/run.py --planted --seeds 1000 --tasks 200
 
 Arms on the same tasks and random streams: no memory; notes at the prompt, what ended an error beside its failure,
 and notes of another task (which must not help), by rules alone and with an agent that teaches. Figures and every result
-go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads; `--html` writes one
-page with the learning curves. `--planted` instead says how soon harmful memories are withdrawn and what good ones
-suffer, by simulation; it writes no file.
+go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads. `--planted` instead
+says how soon harmful memories are withdrawn and what good ones suffer, by simulation; it writes no file.
 """
 
 import argparse
@@ -33,7 +32,6 @@ from swarm_memory.schema.benchmark import BenchmarkRun, Table
 from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
-from swarm_memory.tools.benchmark.report import page
 from swarm_memory.tools.toolbox import Toolbox
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "closed_loop.json"
@@ -60,7 +58,6 @@ def main() -> None:
     parser.add_argument("--planted", action="store_true", help="harmful memories among good ones")
     parser.add_argument("--first-seed", type=int, default=0, help="of --planted")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--html", type=Path, help="write one page with the learning curves")
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.tasks = 4, 4
@@ -77,7 +74,7 @@ def main() -> None:
         run_id=new_id("bench"),
         suite="closed loop",
         status="completed",
-        options={name: value for name, value in vars(options).items() if name != "html"},
+        options=vars(options),
         settings={"embedder": "as shipped"},
         seed=0,
         versions={"swarm-memory": version("swarm-memory"), "python": platform.python_version()},
@@ -88,8 +85,6 @@ def main() -> None:
     )
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(run.model_dump_json(indent=1), encoding="utf-8")
-    if options.html:
-        options.html.write_text(page([run]), encoding="utf-8")
     show(run.results.tables)
     print(f"\n{len(results)} tasks in {time.perf_counter() - started:.0f} s; {FILE}")
 

@@ -1,28 +1,27 @@
-"""The suite of performance: the twelve published measurements, and growth, on banks of made memories."""
+"""The suite of performance: the twelve published measurements, on a bank of made memories."""
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.benchmark import Plot, SuiteResults, Table
+from swarm_memory.schema.benchmark import SuiteResults, Table
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.benchmark.figures import Column, figure, figures, percentile, series, table
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
+from swarm_memory.tools.benchmark.figures import Column, figure, percentile, table
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.retrieve.embed import prepare
@@ -83,19 +82,13 @@ _EVERYTHING = 1_000_000
 ITEMS = 2431
 """Size of the bank in the ReasoningBank report."""
 
-PerformancePart = Literal["operations", "growth"]
-
 
 class PerformanceOptions(SuiteOptions):
     """What is asked of the performance suite."""
 
-    parts: Annotated[tuple[PerformancePart, ...], BeforeValidator(comma_list)] = Field(
-        default=("operations", "growth"), min_length=1, description="What is measured"
-    )
-    items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations: items in the bank")
-    repeats: int = Field(default=100, ge=3, le=10_000, description="operations, growth: how often each is timed")
-    inserts: int = Field(default=1000, ge=1, le=100_000, description="operations: insertions of the twelfth")
-    max_items: int = Field(default=10_000, ge=1000, le=1_000_000, description="growth: where it ends")
+    items: int = Field(default=ITEMS, ge=100, le=1_000_000, description="Items in the bank")
+    repeats: int = Field(default=100, ge=3, le=10_000, description="How often each is timed")
+    inserts: int = Field(default=1000, ge=1, le=100_000, description="Insertions of the twelfth")
 
 
 class Measurement(NamedTuple):
@@ -128,28 +121,6 @@ MEASUREMENTS = (
 Operation = Callable[[], Awaitable[object]]
 
 
-def steps_to(limit: int) -> Iterator[int]:
-    """Yield the sizes that are measured on the way: 1,000, 3,000, 10,000 … and the limit itself."""
-    for size in (factor * 10**power for power in range(3, 7) for factor in (1, 3)):
-        if size < limit:
-            yield size
-    yield limit
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A bank of one size."""
-
-    items: int
-    insert_s: float
-    """To bring it here from the size before."""
-    inserted: int
-    retrieve_ms: tuple[float, ...]
-    size_bytes: int
-    resident_mb: float | None
-    """Memory of the process; None where the system does not say."""
-
-
 @dataclass(slots=True)
 class _Run:
     """One run of the suite while it goes on."""
@@ -157,37 +128,21 @@ class _Run:
     bench: SuiteContext
     options: PerformanceOptions
     operations: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    sizes: list[Size] = field(default_factory=list[Size])
     notes: list[str] = field(default_factory=list[str])
     done: int = 0
 
-    @property
-    def total(self) -> int:
-        """Steps of all parts."""
-        operations, growth = (part in self.options.parts for part in ("operations", "growth"))
-        return operations * (len(MEASUREMENTS) + 1) + growth * len(list(steps_to(self.options.max_items)))
-
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        name, sizes = self.bench.toolbox.embedder.name, self.sizes
+        name = self.bench.toolbox.embedder.name
         middles = [
             figure(name, f"{key}_{middle}", value, n=len(times), better="lower")
             for key, times in self.operations.items()
             for middle, value in zip(("mean_ms", "p50_ms", "p95_ms"), _middles(times), strict=True)
         ]
-        grown = [found for size in sizes for found in figures(name, _GROWTH, size, f"{size.items} items")]
-        tables = [self._operations_table(name)] if self.operations else []
-        tables += [table("Growth", _GROWTH, sizes, _GROWTH_NOTE)] if sizes else []
-        lines = tuple(
-            series(line, [(size.items, percentile(size.retrieve_ms, share)) for size in sizes])
-            for line, share in (("p50", 0.5), ("p95", 0.95))
-        )
-        plot = Plot(title="Retrieve by size", x_label="items", y_label="ms", log_x=True, log_y=True, series=lines)
-        return SuiteResults(
-            figures=(*middles, *grown), tables=tuple(tables), plots=(plot,) if sizes else (), notes=tuple(self.notes)
-        )
+        tables = (self._table(name),) if self.operations else ()
+        return SuiteResults(figures=tuple(middles), tables=tables, notes=tuple(self.notes))
 
-    def _operations_table(self, name: str) -> Table:
+    def _table(self, name: str) -> Table:
         columns: list[Column[tuple[int, Measurement]]] = [
             Column("#", lambda row: str(row[0])),
             Column("measurement", lambda row: row[1].name),
@@ -206,34 +161,22 @@ class _Run:
         """Keep what there is and pass on how far it is."""
         self.done += 1
         self.bench.keep(self.results())
-        await self.bench.report(Progress(done=self.done, total=self.total, message=message))
+        await self.bench.report(Progress(done=self.done, total=len(MEASUREMENTS) + 1, message=message))
 
 
 async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResults:
-    """Measure the parts that are asked for. Raises `ConfigError`, `StorageError`, and what the embedder raises."""
-    run = _Run(bench, options)
+    """Time each of the twelve on a bank of the wanted size; insertions come last, so that the others see that size.
+
+    Raises `ConfigError`, `StorageError`, and what the embedder raises.
+    """
+    run, toolbox = _Run(bench, options), bench.toolbox
     if hasattr(os, "getloadavg"):
         run.notes.append(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
-    if "operations" in options.parts:
-        await _operations(run)
-    if "growth" in options.parts:
-        await _growth(run)
-    return run.results()
-
-
-@asynccontextmanager
-async def _bank(run: _Run) -> AsyncGenerator[Toolbox]:
-    toolbox = run.bench.toolbox
-    async with run.bench.open_store(toolbox.embedder) as store:
-        yield replace(toolbox, store=store, scope=Scope(project="performance"), chat=None)
-
-
-async def _operations(run: _Run) -> None:
-    """Time each of the twelve on a bank of the wanted size; insertions come last, so that the others see that size."""
-    options = run.options
-    async with _bank(run) as bank:
+    async with bench.open_store(toolbox.embedder) as store:
+        bank = replace(toolbox, store=store, scope=Scope(project="performance"), chat=None)
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
-        kept, _ = await _fill(bank, made, options.items)
+        kept = await _fill(bank, made, options.items)
+        run.notes.append(f"{(await store.health()).size_bytes / options.items:,.0f} bytes an item on disk")
         await run.report(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             await run.time(key, operation, options.repeats)
@@ -245,6 +188,7 @@ async def _operations(run: _Run) -> None:
         await run.time("batch", lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
         others = made.take(options.inserts)
         await run.time("insert_1000", lambda: _insert(bank, [others.pop()]), options.inserts, warm=0)
+    return run.results()
 
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:
@@ -301,44 +245,18 @@ async def _cosine_times(bank: Toolbox, kept: list[MemoryItem], repeats: int) -> 
     return found
 
 
-async def _growth(run: _Run) -> None:
-    """Fill one bank step by step with the embedder of the settings, and measure it at each."""
-    async with _bank(run) as bank:
-        made = MadeMemories(run.options.seed, bank.scope, bank.clock.now())
-        there = 0
-        for size in steps_to(run.options.max_items):
-            kept, seconds = await _fill(bank, made, size - there)
-            asked = [made.query(kept[at % len(kept)]) for at in range(run.options.repeats + _WARM)]
-            times = await _timed(lambda asked=asked: retrieve(bank, asked.pop()), run.options.repeats)
-            on_disk = (await bank.store.health()).size_bytes
-            run.sizes.append(Size(size, seconds, size - there, tuple(times), on_disk, _resident_mb()))
-            there = size
-            await run.report(f"{size:,} items")
-
-
-async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> tuple[list[MemoryItem], float]:
-    """Write so many items in batches; return the last ones, at most 1,000, and the seconds of writing."""
+async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> list[MemoryItem]:
+    """Write so many items in batches; return the last ones, at most 1,000."""
     kept: list[MemoryItem] = []
-    seconds = 0.0
     for at in range(0, count, BATCH):
         items = made.take(min(BATCH, count - at))
-        started = time.perf_counter()
         await _insert(bank, items)
-        seconds += time.perf_counter() - started
         kept = [*kept, *items][-1000:]
-    return kept, seconds
+    return kept
 
 
 async def _insert(bank: Toolbox, items: list[MemoryItem]) -> None:
     await bank.store.add_memories(await prepare(bank, items), bank.embedder.name)
-
-
-def _resident_mb() -> float | None:
-    """Return the memory that this process holds now (Linux)."""
-    pages = Path("/proc/self/statm")
-    if not pages.is_file():
-        return None
-    return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _middles(times: Sequence[float]) -> tuple[float, float, float]:
@@ -349,31 +267,10 @@ def _shown(times: Sequence[float] | None) -> str | None:
     return "{:.3g} ({:.3g}; {:.3g}; {:.3g})".format(*_middles(times), max(times)) if times else None
 
 
-_GROWTH: tuple[Column[Size], ...] = (
-    Column("items", lambda size: size.items, ",d"),
-    Column(
-        "inserts/s", lambda size: size.inserted / size.insert_s, ",.0f", "inserts_per_s", lambda size: size.inserted,
-        "higher",
-    ),
-    Column(
-        "retrieve p50, ms", lambda size: percentile(size.retrieve_ms, 0.5), ".2f", "retrieve_p50_ms",
-        lambda size: len(size.retrieve_ms),
-    ),
-    Column(
-        "p95, ms", lambda size: percentile(size.retrieve_ms, 0.95), ".2f", "retrieve_p95_ms",
-        lambda size: len(size.retrieve_ms),
-    ),
-    Column("MB on disk", lambda size: size.size_bytes / 1e6, ".1f"),
-    Column("bytes/item", lambda size: size.size_bytes / size.items, ",.0f", "bytes_per_item"),
-    Column("MB of memory", lambda size: size.resident_mb, ".0f", "resident_mb"),
-)  # fmt: skip
-_GROWTH_NOTE = "inserts in batches of 500; memory: of the whole process"
-
-
 SUITE = Suite(
     "performance",
-    "how long each operation takes, and how that grows",
-    "minutes with both hands full: nothing else should run; less with parts=operations, items and repeats",
+    "how long each operation takes, with so many items as you say",
+    "minutes with both hands full: nothing else should run; less with items and repeats",
     PerformanceOptions,
     measure,
 )

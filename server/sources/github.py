@@ -1,4 +1,4 @@
-"""A repository of GitHub as groups of passages: what it is, its paths, READMEs and code by function, its open issues.
+"""A repository of GitHub as groups of passages: what it is, its paths, READMEs and code by function.
 
 Its REST API is asked within bounds of time and size, and what it says is untrusted. All files come in one archive, of
 a commit that is not indexed yet.
@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -48,12 +48,11 @@ MAX_UNPACKED_BYTES = 500_000_000
 MAX_REDIRECTS = 3
 """A renamed repository leads to another address, and an archive lies at one."""
 
-READER = "github-2"
+READER = "github-3"
 """Part of every hash: raise it when the passages of the same content change."""
 
 ABOUT, TREE = "(repository)", "(tree)"
 MAX_FILES, MAX_FILE_BYTES = 1_000, 1_000_000
-MAX_ISSUES, PAGE = 300, 100
 MAX_PATHS, PATHS_IN_PASSAGE = 10_000, 150
 MAX_TEXT_CHARS = 20_000
 
@@ -123,27 +122,25 @@ class GitHub:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def get(
-        self, path: str, *, form: str = JSON_FORM, max_bytes: int | None = None, **params: str | int
-    ) -> tuple[bytes, bool]:
-        """Ask for a path; return what it answers, and whether there is a next page.
+    async def get(self, path: str, *, form: str = JSON_FORM, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
+        """Ask for a path; return what it answers.
 
         Raises `NotFoundError`, `ConfigError` for a refused token, `SourceUnavailable`. No error quotes what the API
         said: it may echo the token.
         """
-        most, read = max_bytes or MAX_ANSWER_BYTES, bytearray()
+        read = bytearray()
         try:
             async with (
                 asyncio.timeout(REQUEST_LIMIT_S),
-                self._client.stream("GET", path, params=params or None, headers={"accept": form}) as response,
+                self._client.stream("GET", path, headers={"accept": form}) as response,
             ):
                 if response.status_code != 200:
                     raise self._refusal(response)
                 async for part in response.aiter_bytes():
                     read += part
-                    if len(read) > most:
-                        raise SourceUnavailable(f"GitHub's API answered with more than {most:,} bytes: no more is read")
-                return bytes(read), "next" in response.links
+                    if len(read) > max_bytes:
+                        raise SourceUnavailable(f"GitHub's API answered with more than {max_bytes:,} bytes")
+                return bytes(read)
         except (TimeoutError, httpx.HTTPError) as error:
             raise SourceUnavailable(f"GitHub's API at {self._own} gave no answer ({type(error).__name__})") from None
 
@@ -179,31 +176,29 @@ class RepositoryReader:
     async def read(self) -> AsyncIterator[ReadGroup]:
         """Yield the groups. Raises as `GitHub.get`."""
         api = f"/repos/{self.which.full_name}"
-        about = mapping_of(_json((await self.github.get(api))[0]))
+        about = mapping_of(_json(await self.github.get(api)))
         home = text_of(about.get("html_url"))
         home = home if home.startswith("https://") else f"https://github.com/{self.which.full_name}"
         yield ABOUT, f"{READER}|{digest([home, about])}", partial(_about_passages, self.which.full_name, home, about)
         async for group in self._files(api, home):
             yield group
-        async for issue in self._issues(api):
-            yield f"(issue {issue['number']})", f"{READER}|{digest(issue)}", partial(_issue_passages, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
         if unread:
             self.notices.append(f"not read is {', '.join(unread)}: pip install 'swarm-memory[code]'")
         ref = quote(self.which.ref or "HEAD", safe="")
-        said, _ = await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)
+        said = await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)
         commit = said.decode("ascii", "replace").strip()
         if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
             raise InputError("GitHub's API named a commit by something that is no SHA")
         state = "|".join((READER, commit, *unread))
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
-                if name != ABOUT and not name.startswith("(issue "):
+                if name != ABOUT:
                     yield name, content_hash, faulty(name, "was to be known").parse
             return
-        archive, _ = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
+        archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
         paths, files = await asyncio.to_thread(_unpacked, archive)
         if len(paths) > MAX_PATHS:
             self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
@@ -220,23 +215,6 @@ class RepositoryReader:
         title = f"Files of {self.which.full_name}"
         tree = [_passage(TREE, title, part, about, position=position) for position, part in enumerate(parts)]
         yield TREE, state, partial(list[Passage], tree)
-
-    async def _issues(self, api: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield the open issues; a repository may have none."""
-        for page in range(1, MAX_ISSUES // PAGE + 1):
-            asked: dict[str, Any] = {"state": "open", "sort": "updated", "per_page": PAGE, "page": page}
-            try:
-                answer, has_more = await self.github.get(f"{api}/issues", **asked)
-            except NotFoundError:
-                return
-            listed = _json(answer)
-            if not isinstance(listed, list):
-                raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
-            for issue in filter(None, map(_kept_of, map(mapping_of, cast("list[object]", listed)))):
-                yield issue
-            if not has_more:
-                return
-        self.notices.append(f"of the open issues and pull requests the {MAX_ISSUES} newest were looked at")
 
 
 def _json(body: bytes) -> Any:
@@ -300,13 +278,6 @@ def _passage(
     )
 
 
-def _issue_passages(issue: Mapping[str, Any]) -> list[Passage]:
-    description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
-    data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
-    title = f"#{issue['number']} {issue['title']}"
-    return [_passage(f"(issue {issue['number']})", title, issue["body"], data, description)]
-
-
 def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Passage]:
     texts = {
         "url": home,
@@ -333,17 +304,3 @@ def _file_passages(path: str, data: bytes, link: str, sha: str) -> list[Passage]
         url = link if each.line is None else f"{link}#L{each.line}-L{each.end_line or each.line}"
         passages.append(each.model_copy(update={"kind": "github", "data": {**each.data, "url": url, "sha": sha}}))
     return passages
-
-
-def _kept_of(issue: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what is kept of an issue; a pull request is none."""
-    if not isinstance(issue.get("number"), int) or "pull_request" in issue:
-        return None
-    return {
-        "number": issue["number"],
-        "title": text_of(issue.get("title"))[:500],
-        "body": text_of(issue.get("body"))[:MAX_TEXT_CHARS],
-        "labels": [text_of(mapping_of(label).get("name"))[:100] for label in list_of(issue.get("labels"))][:20],
-        "url": text_of(issue.get("html_url"))[:500],
-        "updated_at": text_of(issue.get("updated_at"))[:40],
-    }

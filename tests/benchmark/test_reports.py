@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Resampling, measures, percentile
-from swarm_memory.tools.benchmark.report import can_plot, markdown, page, plain, png
+from swarm_memory.tools.benchmark.report import markdown, plain
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
 INFO = DatasetInfo(name="d", hash="h" * 64, items=3, questions=200)
@@ -25,19 +25,9 @@ def _run(results: SuiteResults, **changes: Any) -> BenchmarkRun:
     return BenchmarkRun.model_validate({**named, **where, "started_at": at, "results": results, **changes})
 
 
-def _line(**changes: Any) -> Plot:
-    series = Series(name=HOSTILE, x=(1, 10, 100), y=(0.5, 5, 50), low=(0.4, 4, 40), high=(0.6, 6, 60))
-    values: dict[str, Any] = {"title": HOSTILE, "x_label": HOSTILE, "y_label": "ms", "series": (series,)}
-    return Plot.model_validate(values | changes)
-
-
-BARS = Plot(
-    title="bars", kind="bar", series=(Series(name="a", x=("one", HOSTILE), y=(1.0, 2.0), low=(0.5, 1.5), high=(2, 3)),)
-)
 HOSTILE_RESULTS = SuiteResults(
     dataset=INFO,
     tables=(Table(title=HOSTILE, headings=("system", HOSTILE), rows=((HOSTILE, "1"),), note=HOSTILE),),
-    plots=(_line(), BARS),
     notes=(HOSTILE,),
 )
 
@@ -50,35 +40,6 @@ def test_no_text_of_a_run_ends_a_cell_or_becomes_a_link_in_markdown() -> None:
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
     assert plain("two\nlines | here") == "two lines \\| here"
     assert plain("recall_any@5") == "recall_any@5"
-
-
-@pytest.mark.parametrize(
-    "plot",
-    [
-        _line(),
-        _line(log_x=True, log_y=True),
-        BARS,
-        BARS.model_copy(update={"log_y": True}),
-        Plot(title="one point", series=(Series(name="a", x=(5,), y=(0.0,)),)),
-        Plot(title="zeros", log_y=True, series=(Series(name="a", x=(1, 2), y=(0.0, 0.0)),)),
-        Plot(title="nothing", series=()),
-        Plot(title="a formula", series=(Series(name="$\\frac{", x=(1, 2), y=(1, 2)),)),
-        Plot(title="many", series=tuple(Series(name=str(at), x=(1, 2), y=(at, at)) for at in range(20))),
-    ],
-)
-@pytest.mark.skipif(not can_plot(), reason="matplotlib is not installed")
-def test_every_plot_becomes_a_picture(plot: Plot) -> None:
-    assert png(plot).startswith(b"\x89PNG")
-
-
-def test_words_in_a_table_begin_at_the_left_and_figures_end_at_the_right() -> None:
-    rows = (("1", "Insertion", "1.5"), ("2", "Retrieval", "-"))
-    shown = page([_run(SuiteResults(tables=(Table(title="t", headings=("#", "what", "ms"), rows=rows),)))])
-    assert re.findall(r"<t[hd]( class=\"text\")?>([^<]+)", shown)[1:3] == [(' class="text"', "what"), ("", "ms")]
-    assert '<td class="text">Insertion</td><td>1.5</td>' in shown
-
-
-NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
 
 
 def test_measures_of_one_answer_are_those_of_the_definitions() -> None:

@@ -1,4 +1,4 @@
-"""A local server that speaks the part of GitHub's REST API that is used: an archive, pages, renamed repositories."""
+"""A local server that speaks the part of GitHub's REST API that is used: an archive, renamed repositories."""
 
 import hashlib
 import io
@@ -7,7 +7,6 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from loopback import Asked, Loopback, Reply
 
@@ -21,10 +20,9 @@ def blob_sha(content: bytes) -> str:
 
 @dataclass
 class GitHubApi(Loopback):
-    """One repository, `acme/shop`, whose files and issues a test changes; every request is kept."""
+    """One repository, `acme/shop`, whose files a test changes; every request is kept."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    issues: list[Json] = field(default_factory=list[Json])
     about: Json = field(default_factory=dict[str, Any])
     refs: tuple[str, ...] = ("HEAD", "main", "v1.0")
     token: str | None = None
@@ -50,14 +48,11 @@ class GitHubApi(Loopback):
     def reply(self, asked: Asked) -> Reply:
         headers = {name.lower(): value for name, value in asked.headers.items()}
         self.headers.append(headers)
-        parts = urlsplit(asked.path)
-        status, answered, body = self._answered(parts.path, parse_qs(parts.query), headers)
+        status, answered, body = self._answered(asked.path, headers)
         self.requests.append((asked.path, status))
         return Reply(status, body, answered)
 
-    def _answered(
-        self, path: str, query: Mapping[str, list[str]], headers: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def _answered(self, path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         if path in self.answers:
             return self.answers[path]
         if self.token is not None and headers.get("authorization") != f"Bearer {self.token}":
@@ -72,11 +67,6 @@ class GitHubApi(Loopback):
                 return 302, {"location": f"{self.url}/archives/{sha}"}, b""
             case ["archives", _]:
                 return 200, {}, archived(self.files)
-            case ["issues"]:
-                page = int(query.get("page", ["1"])[0])
-                part = self.issues[100 * (page - 1) : 100 * page]
-                more = {"link": '<>; rel="next"'} if len(self.issues) > 100 * page else {}
-                return 200, more, json.dumps(part).encode()
             case _:
                 return 404, {}, b'{"message": "Not Found"}'
 
@@ -107,15 +97,3 @@ def archived(files: Mapping[str, bytes]) -> bytes:
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
     return packed.getvalue()
-
-
-def issue(number: int, title: str, body: str = "", **fields: Any) -> Json:
-    return {
-        "number": number,
-        "title": title,
-        "body": body,
-        "labels": [{"name": "bug"}],
-        "html_url": f"https://github.com/acme/shop/issues/{number}",
-        "updated_at": "2026-03-01T10:00:00Z",
-        **fields,
-    }

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from made_items import made_item
 
 from swarm_memory.schema.base import new_id
-from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, SuiteResults, Table
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
@@ -102,15 +102,9 @@ async def _beside(toolbox: Toolbox, text: str) -> None:
 
 def hostile_run(text: str) -> BenchmarkRun:
     """Return a run of a benchmark with a text wherever one may stand."""
-    bars = Series(name=text, x=(text, "b"), y=(1.0, 2.0))
-    line = Series(name=text, x=(1.0, 2.0), y=(1.0, 2.0))
     results = SuiteResults(
         dataset=DatasetInfo(name=text, hash=text, items=1, questions=1),
         tables=(Table(title=text, headings=(text, text), rows=((text, "1"), (text,)), note=text),),
-        plots=(
-            Plot(title=text, kind="bar", x_label=text, y_label=text, series=(bars,)),
-            Plot(title=text, kind="line", x_label=text, y_label=text, series=(line,)),
-        ),
         notes=(text,),
     )
     return BenchmarkRun(

@@ -79,25 +79,21 @@ ELEMENTS = frozenset((
 
 
 class Page(HTMLParser):
-    """Collects what a browser could run, load, follow or send that is not ours; and its styles and policies."""
+    """Collects what a browser could run, load, follow or send that is not ours."""
 
     def __init__(self, elements: frozenset[str] = ELEMENTS) -> None:
         super().__init__()
         self._elements = elements
         self.strange: list[str] = []
-        self.policies: list[str] = []
-        self.styles: list[str] = []
         self.text = ""
         self._within = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._within, named = tag, dict(attrs)
-        if named.get("http-equiv") == "Content-Security-Policy":
-            self.policies.append(named.get("content") or "")
-        elif tag not in self._elements or "http-equiv" in named:
+        self._within = tag
+        if tag not in self._elements or "http-equiv" in dict(attrs):
             self.strange.append(tag)
         for name, value in attrs:
-            ours = ("data:image/png;base64,",) if (tag, name) == ("img", "src") else ("/ui/", "/ui?", "#")
+            ours = ("/ui/", "/ui?", "#")
             leads = (
                 name in ("href", "src", "action", "formaction", "ping", "poster")
                 and value != "/ui"
@@ -111,8 +107,6 @@ class Page(HTMLParser):
         self.text += data
         if self._within == "script" and data.strip():
             self.strange.append(f"script {data[:80]}")
-        if self._within == "style":
-            self.styles.append(data)
 
     def handle_endtag(self, tag: str) -> None:
         self._within = ""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
@@ -49,7 +49,6 @@ async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Br
     mark = "<script>alert(1)</script>"
     results = SuiteResults(
         tables=(Table(title="Found", headings=("system", "R@5"), rows=((mark, "71.2"),), note="of 30"),),
-        plots=(Plot(title=mark, series=(Series(name=mark, x=(1.0, 5.0), y=(0.2, 0.7)),)),),
     )
     run = BenchmarkRun(
         run_id="bench_1",

@@ -1,5 +1,5 @@
-"""What was measured, declared once as columns, from which figures, cells of tables and series of plots follow; and
-the measures: how good a ranked answer is, how fast answers come, intervals of means by resampling the cases.
+"""What was measured, declared once as columns, from which figures and cells of tables follow; and the measures: how
+good a ranked answer is, how fast answers come, intervals of means by resampling the cases.
 """
 
 import math
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from swarm_memory.schema.benchmark import Figure, Series, Table
+from swarm_memory.schema.benchmark import Figure, Table
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
@@ -171,16 +171,3 @@ def figure(
     """Return one figure, with the bounds of an interval."""
     mean, low, high = value if isinstance(value, Interval) else (value, None, None)
     return Figure(subject=subject, measure=measure, part=part, value=mean, low=low, high=high, n=n, better=better)
-
-
-def series(name: str, points: Iterable[tuple[float | str, float | Interval]]) -> Series:
-    """Return a line, or one colour of bars, of points that all have an interval or all have none."""
-    known = list(points)
-    bounds = [y for _, y in known if isinstance(y, Interval)]
-    return Series(
-        name=name,
-        x=tuple(float(x) if isinstance(x, int) else x for x, _ in known),
-        y=tuple(y.value if isinstance(y, Interval) else y for _, y in known),
-        low=tuple(each.low for each in bounds),
-        high=tuple(each.high for each in bounds),
-    )

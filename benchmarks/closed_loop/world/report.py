@@ -1,10 +1,10 @@
-"""Results as figures, tables and learning curves with bands over seeds."""
+"""Results as figures and tables, with intervals over seeds."""
 
 from collections.abc import Collection, Sequence
 
 from pydantic import JsonValue, TypeAdapter
 
-from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import Figure, SuiteResults, Table
 from world.experiment import ARMS, NONE, Result
 from world.figures import Estimate, Measure, calls, changed, gain, level, success
 from world.folders import FAMILIES, GROUPS
@@ -30,21 +30,12 @@ class WorldReport:
         self._numbers = sorted({each.number for each in self._of(self._arms[0])})
 
     def results(self) -> SuiteResults:
-        """Return figures, cases, tables, plots, and each result as it is."""
-        case_ids = tuple(f"{each.seed}-{each.family}-{each.number}" for each in self._of(self._arms[0]))
+        """Return figures, tables, and each result as it is."""
         return SuiteResults(
             figures=(*self._levels(), *self._curves(), *self._gains()),
-            case_ids=case_ids,
-            cases=tuple(
-                Cases(subject=arm, measure=name, values=tuple(map(measure, self._of(arm))))
-                for arm in self._arms
-                for name, measure in _MEASURES.items()
-                if len(self._of(arm)) == len(case_ids)
-            ),
             tables=(
                 *(self._arms_table(group) for group in self._groups), self._family_table(), self._harm_table(),
             ),
-            plots=tuple(self._plot(name) for name in _MEASURES),
             details={"results": TypeAdapter(list[JsonValue]).validate_json(_RESULTS.dump_json(list(self._results)))},
         )  # fmt: skip
 
@@ -116,20 +107,6 @@ class WorldReport:
         done, none = self._of(arm, families), self._of(_NONE, families)
         lost, won = changed(done, none)
         return f"{lost} / {won} / {sum(each.false_cure for each in done)}"
-
-    def _plot(self, name: str) -> Plot:
-        measured = name.replace("_", " ")
-        series = tuple(self._series(arm, _MEASURES[name]) for arm in self._arms)
-        return Plot(
-            title=f"Learning curve: {measured}", x_label="tasks of the family so far", y_label=measured, series=series
-        )
-
-    def _series(self, arm: str, measure: Measure) -> Series:
-        found = [self._at(arm, number, measure) for number in self._numbers]
-        low, high = tuple(each.low for each in found), tuple(each.high for each in found)
-        return Series(
-            name=arm, x=tuple(map(float, self._numbers)), y=tuple(each.mean for each in found), low=low, high=high
-        )
 
 
 def _both(results: Sequence[Result]) -> str:

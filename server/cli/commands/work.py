@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.command import command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, say
+from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
@@ -87,29 +87,20 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
 def report(
     invocation: Invocation,
     runs: Annotated[tuple[str, ...], Word("[RUN]...")],
-    html: Annotated[Path | None, "Write one HTML page, with plots where matplotlib is installed."] = None,
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:
-    """Print RUNs (ids or files; default: the last that did not fail) as Markdown or as a page.
+    """Print RUNs (ids or files; default: the last that did not fail) as Markdown.
 
     \b
     Examples:
       swarm-memory benchmark report > results.md
-      swarm-memory benchmark report bench_01J... --html results.html
     """
-    from swarm_memory.tools.benchmark.report import markdown, page
+    from swarm_memory.tools.benchmark.report import markdown
 
     found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)
-    if html is not None:
-        try:
-            html.write_text(page(found), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{html} cannot be written: {error.strerror}") from error
-        say(f"Written: {html}")
-    elif as_json:  # without their single cases
-        left_out = {"results": {"cases", "case_ids"}}
-        print_json([run.model_dump(mode="json", exclude_none=True, exclude=left_out) for run in found])
+    if as_json:
+        print_json([run.model_dump(mode="json", exclude_none=True) for run in found])
     elif only_list:
         shown = {"run_id", "suite", "status", "started_at"}
         print_answer([each.model_dump(mode="json", include=shown) for each in found])

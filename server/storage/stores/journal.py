@@ -178,19 +178,18 @@ def _tokens_of(record: ChatRecord) -> int:
 
 
 class Benchmarks(Part):
-    """The benchmark runs of a bank; the values of single cases are left to a run's file, which may be long."""
+    """The benchmark runs of a bank."""
 
     @writes
     def save_benchmark(self, connection: Connection, scope: Scope, run: BenchmarkRun) -> None:
         """Write a run, new or as it stands now."""
-        kept = run.results.model_copy(update={"cases": (), "case_ids": ()})
         values = {
             "run_id": run.run_id,
             "scope_id": make_scope(connection, scope),
             "suite": run.suite,
             "status": run.status,
             "settings": run.model_dump(mode="json", exclude={"results"}),
-            "results": kept.model_dump(mode="json", exclude_defaults=True),
+            "results": run.results.model_dump(mode="json", exclude_defaults=True),
             "created_at": run.started_at,
             "ended_at": run.ended_at,
         }

@@ -1,11 +1,10 @@
-"""What memory systems gave when they were asked, and that as figures, tables and plots."""
+"""What memory systems gave when they were asked, and that as figures and tables."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from swarm_memory.schema.base import digest
-from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, DatasetInfo, Figure, Plot, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkQuestion, DatasetInfo, Figure, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import (
     DEPTH,
     Column,
@@ -16,7 +15,6 @@ from swarm_memory.tools.benchmark.figures import (
     figures,
     percent,
     percentile,
-    series,
     table,
 )
 from swarm_memory.tools.credit.intervals import Interval
@@ -54,7 +52,7 @@ class Asked:
 
 
 class Summary:
-    """What all systems gave, as figures, tables and plots."""
+    """What all systems gave, as figures and tables."""
 
     def __init__(self, info: DatasetInfo, systems: Sequence[Asked], ks: Sequence[int], seed: int) -> None:
         self._info, self._ks, self._seed = info, tuple(sorted(set(ks))), seed
@@ -107,12 +105,11 @@ class Summary:
         self._found |= {(subject, part, each): found for each, found in zip(values, intervals, strict=True)}
 
     def results(self, notes: Sequence[str] = ()) -> SuiteResults:
-        """Return figures, cases, tables and plots of what was asked until now."""
+        """Return figures and tables of what was asked until now."""
         if not self._asked:
             return SuiteResults(dataset=self._info, notes=tuple(notes))
-        questions = self._complete[0].questions
         partial = [
-            f"{each.system}: asked {len(each.values)} of {len(questions)}"
+            f"{each.system}: asked {len(each.values)} of {len(self._complete[0].values)}"
             for each in self._asked
             if each not in self._complete
         ]
@@ -127,16 +124,7 @@ class Summary:
                 *self._kept,
                 *(found for each in self._asked for found in figures(each.system, _COSTS, each)),
             ),
-            case_ids=tuple(
-                f"{at} {digest([each.group, each.query])[:12]}" for at, each in enumerate(questions, start=1)
-            ),
-            cases=tuple(
-                Cases(subject=each.system, measure=measure, values=values)
-                for each in self._complete
-                for measure, values in columns(each.values).items()
-            ),
             tables=tuple(self._tables()),
-            plots=self._plots(),
             notes=(*notes, *partial),
         )
 
@@ -189,20 +177,6 @@ class Summary:
     def _main_recall(self) -> str:
         """The cut-off that categories are shown at."""
         return f"recall_any@{5 if 5 in self._ks else self._ks[-1]}"
-
-    def _plots(self) -> tuple[Plot, ...]:
-        lines = tuple(
-            series(each.system, [(k, percent(self._found[each.system, "", f"recall_any@{k}"])) for k in self._ks])
-            for each in self._asked
-        )
-        speed = tuple(
-            series(name, [(each.system, each.latency(share)) for each in self._asked])
-            for name, share in (("p50", 0.5), ("p95", 0.95))
-        )
-        return (
-            Plot(title=f"Recall by K on {self._info.name}", x_label="K", y_label="recall_any@K, %", series=lines),
-            Plot(title="Latency", kind="bar", y_label="ms", log_y=True, series=speed),
-        )
 
 
 _COSTS: tuple[Column[Asked], ...] = (

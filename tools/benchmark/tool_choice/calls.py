@@ -1,4 +1,4 @@
-"""The scenarios and calls of the tool memory suite, and the calls as figures, tables and plots."""
+"""The scenarios and calls of the tool memory suite, and the calls as figures and tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Column, Resampling, change, figure, figures, percent, series, table
+from swarm_memory.schema.benchmark import DatasetInfo, Figure, SuiteResults, Table
+from swarm_memory.tools.benchmark.figures import Column, Resampling, change, figure, figures, percent, table
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, PROFILES, TOOLS, Level, best_tool
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
@@ -76,20 +76,10 @@ class Calls:
         """Return the results; scenarios and epochs that have not ended are left out of what is compared."""
         if not self._called:
             return SuiteResults(dataset=info, notes=tuple(notes))
-        base = self.of(BASELINE)
-        cases = tuple(
-            Cases(subject=scenario, measure=measure, values=tuple(float(value(each)) for each in self.of(scenario)))
-            for scenario in SCENARIOS[1:]
-            for measure, value in MEASURES.items()
-            if base and len(self.of(scenario)) == len(base)
-        )
         return SuiteResults(
             dataset=info,
             figures=tuple(self._figures()),
-            case_ids=tuple(f"{each.epoch}: {each.question}" for each in base),
-            cases=cases,
             tables=(self._comparison(), self._improvement_table(), self._levels()),
-            plots=(self._curves(),),
             notes=tuple(notes),
             details=details,
         )
@@ -167,14 +157,6 @@ class Calls:
         ]
         headings = ("scenario", "level", *TOOLS, "best by the table")
         return Table(title="Which tool was chosen", headings=headings, rows=tuple(rows))
-
-    def _curves(self) -> Plot:
-        lines = list[Series]()
-        for scenario in SCENARIOS[1:]:
-            cuts = {at: _Cut(scenario, part, self.of(scenario, at)) for part, at in self._epochs.items()}
-            if points := [(at, cut.rate("score")) for at, cut in cuts.items() if cut.calls]:
-                lines.append(series(scenario, points))
-        return Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=tuple(lines))
 
 
 def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:
