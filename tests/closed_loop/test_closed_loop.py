@@ -182,33 +182,28 @@ def test_every_task_can_be_met_and_is_not_met_by_doing_nothing(family: str) -> N
     raise AssertionError(f"every try ended the same: {ended}")
 
 
-def test_a_flaky_step_passes_at_its_third_try_whatever_is_done_between() -> None:
-    world = Place(0, "flaky", 1).world()
-    (goal,) = (action for action in world.actions() if action.text in world.task)
-    assert [world.act(goal).failed for _ in range(3)] == [True, True, False]
-    assert world.met
+WORLDS: dict[str, list[tuple[str | int, bool]]] = {
+    "flaky": [(0, True), (0, True), (0, False)],
+    "two-steps": [("sh sign.sh", False), ("sh build.sh", False), (0, True), ("sh sign.sh", False), (0, False)],
+    "misleading": [
+        (0, True), ("sh config.sh repair", False), (0, True), ("sh format.sh reset", False), (0, True),
+        ("sh spool.sh flush", False), (0, False),
+    ],
+    "token": [
+        (0, True), ("ledger token issue --scope export", False), (0, False), (1, False), (2, True),
+        ("ledger token issue --scope export", False), (2, False),
+    ],
+}  # fmt: skip
+"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, expired token."""
 
 
-def test_two_steps_help_in_one_order_only() -> None:
-    world = Place(0, "two-steps", 1).world()
-    (goal,) = (action for action in world.actions() if action.text in world.task)
-    for step in ("sh sign.sh", "sh build.sh"):
-        assert not world.act(shell(step)).failed
-    assert world.act(goal).failed
-    assert not world.act(shell("sh sign.sh")).failed
-    assert not world.act(goal).failed
-    assert world.met
-
-
-def test_what_a_misleading_error_names_does_not_help() -> None:
-    world = Place(0, "misleading", 1).world()
-    (goal,) = (action for action in world.actions() if action.text in world.task)
-    assert "section format of the configuration" in world.act(goal).text
-    for step in ("sh config.sh repair", "sh format.sh reset"):
-        assert not world.act(shell(step)).failed
-        assert world.act(goal).failed
-    world.act(shell("sh spool.sh flush"))
-    assert not world.act(goal).failed
+@pytest.mark.parametrize("family", WORLDS)
+def test_a_world_is_met_by_what_it_hides_alone(family: str) -> None:
+    world = Place(0, family, 1).world()
+    goals = [each for each in world.actions() if each.text in world.task or each.text.startswith("ledger export 2")]
+    for step, fails in WORLDS[family]:
+        assert not world.met
+        assert world.act(goals[step] if isinstance(step, int) else shell(step)).failed == fails, step
     assert world.met
 
 
@@ -274,17 +269,6 @@ def test_tasks_that_only_one_of_two_arms_met_are_counted() -> None:
         changed(ours[1:], theirs)
 
 
-def test_a_token_expires() -> None:
-    world = Place(0, "token", 1).world()
-    goals = [action for action in world.actions() if action.text.startswith("ledger export 2")]
-    assert world.act(goals[0]).failed
-    world.act(shell("ledger token issue --scope export"))
-    assert [world.act(goal).failed for goal in goals] == [False, False, True]
-    world.act(shell("ledger token issue --scope export"))
-    assert not world.act(goals[2]).failed
-    assert world.met
-
-
 def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
     world = Place(0, "pages", 1).world()
     for _ in range(6):
@@ -323,16 +307,15 @@ def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
         gain(ours[1:], theirs, calls)
 
 
-async def test_the_report_has_levels_curves_with_bands_and_paired_differences(open_bank: OpenBank) -> None:
+async def test_the_report_has_levels_and_paired_differences(open_bank: OpenBank) -> None:
     families = ("lock", "flaky")
     places = [place for seed in (1, 2) for place in schedule(seed, 2) if place.family in families]
     results = [each for arm in ARMS for each in await results_of(arm, places, open_bank)]
     found = WorldReport(results).results()
-    values = {(each.subject, each.measure): each.value for each in found.figures if not each.part}
+    values = {(each.subject, each.measure): each.value for each in found.figures}
     gained = values["notes", "success_rate"] - values["none", "success_rate"]
     assert values["notes less none", "success_rate"] == pytest.approx(gained, abs=1e-3)
     assert {arm.name for arm in ARMS} <= {each.subject for each in found.figures}
-    assert {each.part for each in found.figures} == {"", "task 1", "task 2"}
 
 
 async def test_failures_alone_leave_what_did_not_help_and_a_guardrail_advises_nothing(open_bank: OpenBank) -> None:

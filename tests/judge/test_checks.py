@@ -79,12 +79,6 @@ def test_an_own_check_that_fails_at_the_end_proves_no_failure_either() -> None:
     assert judged(script.shell("pytest test_mine.py", "1 failed in 0.1s", 1)).label == "Undecided"
 
 
-def test_a_test_that_was_there_and_failed_before_the_change_proves_it() -> None:
-    script = Script(FIX).shell("pytest", "1 failed, 3 passed in 0.1s", 1).edit("/r/shop.py", "a", "b")
-    verdict = judged(script.shell("pytest", "4 passed in 0.1s"))
-    assert (verdict.label, verdict.confidence) == ("Success", 0.9)
-
-
 def test_what_the_agent_broke_itself_and_mended_is_no_proof() -> None:
     script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "1 failed, 3 passed in 0.1s", 1)
     assert judged(script.edit("/r/shop.py", "b", "c").shell("pytest", "4 passed in 0.1s")).label == "Undecided"
@@ -173,12 +167,6 @@ def test_agreeing_to_an_offer_is_no_word_that_it_works() -> None:
     script = Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
     script.say("I can move you to the evening flight.").user("Great, that works, please go ahead.")
     script.call("change_booking", {"id": "B7", "flight": "LX9"}, '{"status": "changed"}').say("It is changed.")
-    assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
-
-
-def test_hints_alone_never_decide() -> None:
-    script = Script("Book it.", source="steps").call("find", {"a": 1}, "two").call("finish", {"answer": "two"}, "ok")
-    script.user("Perfect, excellent!")
     assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
 
 
@@ -291,28 +279,19 @@ FIXED, ASKED = "The fees are rounded wrongly.", "The fees are rounded wrongly; m
 @pytest.mark.parametrize(
     ("line", "passed"),
     [
-        ("Ran 4 tests in 0.002s\n\nOK", True),
         ("FAILED (failures=2)", False),
         ("12 passed", True),
-        ("=== 2 failed, 10 passed, 1 error in 0.12s ===", False),
         ("6 cases, 0 failed", True),
         ("5 cases, 2 failed", False),
-        ("0 errors, 0 warnings, 0 informations", True),
-        ("test result: ok. 3 passed; 0 failed; 0 ignored; finished in 0.00s", True),
-        ("Tests:       1 failed, 12 passed, 13 total", False),
-        ("Tests  21 passed (21)", True),
-        ("[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 0", False),
         ("Failed!  - Failed:     1, Passed:     2, Total:     3, Duration: 12 ms", False),
         ("Found 3 errors (2 fixed, 1 remaining).", False),
-        ("Found 3 errors (3 fixed, 0 remaining).", True),
         ("# pass 3\n# fail 1", False),
         ("4 of 5 tests passed", False),
         ("make: *** [Makefile:2: test] Error 1", False),
         ("BUILD SUCCESSFUL in 3s", True),
-        ("All checks passed!", True),
     ],
 )
-def test_a_summary_is_read_whatever_runner_wrote_it(line: str, passed: bool) -> None:
+def test_a_summary_of_a_runner_that_no_command_names_is_read(line: str, passed: bool) -> None:
     assert [each.passed for each in results_in(f"some text\n{line}\nbye")][-1] is passed
 
 

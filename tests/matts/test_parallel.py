@@ -68,21 +68,16 @@ async def test_k_rollouts_are_all_kept_and_linked_to_the_run(tmp_path: Path) -> 
         assert linked(tmp_path, result.run.run_id) == [each.trajectory_id for each in rollouts]
 
 
-async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path: Path) -> None:
+async def test_k_is_six_unless_said_rollouts_stay_within_the_limit_and_differ_in_seed_and_temperature(
+    tmp_path: Path,
+) -> None:
     runner = Scripted(mixed, together=2)
     async with opened(tmp_path, matts(max_concurrency=2)) as tools:
         await run_matts(tools, MattsRequest(task=TASK), runner)
-    assert len(runner.requests) == 6
     assert runner.most_running == 2
-
-
-async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
-    runner = Scripted(mixed)
-    async with opened(tmp_path) as tools:
-        await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
     requests = sorted(runner.requests, key=lambda request: request.number)
-    assert [request.temperature for request in requests] == [0.2, 0.6, 1.0]
-    assert len({request.seed for request in requests}) == 3
+    assert [request.temperature for request in requests] == [0.2, 0.36, 0.52, 0.68, 0.84, 1.0]
+    assert len({request.seed for request in requests}) == 6
 
 
 async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path: Path) -> None:

@@ -195,24 +195,6 @@ def tokens(value: Any) -> int:
     return count_tokens(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def test_a_short_answer_is_left_as_it_is() -> None:
-    assert is_within({"hits": [1, 2]}, 500)
-    assert is_within({"hits": ["word"] * 100}, 500)
-    assert not is_within({"hits": ["word"] * 2000}, 500)
-
-
-def test_the_last_entries_are_left_out_whole_and_the_next_offset_is_named() -> None:
-    answer = {"hits": [{"title": f"hit {n}", "text": "word " * 100} for n in range(20)], "embedder": "static"}
-    cut = capped(answer, 1000, OFFSET)
-    kept = len(cut["hits"])
-    assert cut["hits"] == answer["hits"][:kept]
-    assert 5 <= kept < 20
-    assert cut["embedder"] == "static"
-    assert tokens(cut) <= 1000
-    assert cut["cut"]["left_out_tokens"] == tokens(answer) - tokens({key: cut[key] for key in ("hits", "embedder")})
-    assert f"offset={OFFSET + kept}" in cut["cut"]["how"]
-
-
 def test_a_long_text_is_cut_at_a_boundary() -> None:
     text = "\n\n".join(f"Paragraph {n} says something of its own. It has two sentences." for n in range(500))
     cut = capped({"preamble": text, "ids": ["a"]}, 1000)

@@ -27,12 +27,11 @@ class WorldReport:
         self._families = tuple(name for name in FAMILIES if any(each.family == name for each in results))
         groups = {name: tuple(each for each in families if each in self._families) for name, families in GROUPS.items()}
         self._groups = {name: families for name, families in groups.items() if families}
-        self._numbers = sorted({each.number for each in self._of(self._arms[0])})
 
     def results(self) -> SuiteResults:
         """Return figures, tables, and each result as it is."""
         return SuiteResults(
-            figures=(*self._levels(), *self._curves(), *self._gains()),
+            figures=(*self._levels(), *self._gains()),
             tables=(
                 *(self._arms_table(group) for group in self._groups), self._family_table(), self._harm_table(),
             ),
@@ -42,27 +41,16 @@ class WorldReport:
     def _of(self, arm: str, families: Collection[str] = FAMILIES) -> list[Result]:
         return [each for each in self._results if each.arm == arm and each.family in families]
 
-    def _at(self, arm: str, number: int, measure: Measure) -> Estimate:
-        return level([each for each in self._of(arm) if each.number == number], measure)
-
     def _levels(self) -> list[Figure]:
         return [
-            _figure(arm, name, level(self._of(arm), measure), "", len(self._of(arm)))
+            _figure(arm, name, level(self._of(arm), measure), len(self._of(arm)))
             for arm in self._arms
             for name, measure in _MEASURES.items()
         ]
 
-    def _curves(self) -> list[Figure]:
-        return [
-            _figure(arm, name, self._at(arm, number, _MEASURES[name]), f"task {number}")
-            for arm in self._arms
-            for name in _MEASURES
-            for number in self._numbers
-        ]
-
     def _gains(self) -> list[Figure]:
         return [
-            _figure(f"{arm} less {_NONE}", name, gain(self._of(arm), self._of(_NONE), measure), "")
+            _figure(f"{arm} less {_NONE}", name, gain(self._of(arm), self._of(_NONE), measure))
             for arm in self._with_memory
             for name, measure in _MEASURES.items()
         ]
@@ -113,11 +101,10 @@ def _both(results: Sequence[Result]) -> str:
     return f"{level(results, success).mean:.2f} / {level(results, calls).mean:.2f}" if results else "-"
 
 
-def _figure(subject: str, measure: str, found: Estimate, part: str, n: int | None = None) -> Figure:
+def _figure(subject: str, measure: str, found: Estimate, n: int | None = None) -> Figure:
     return Figure(
         subject=subject,
         measure=measure,
-        part=part,
         value=found.mean,
         low=found.low,
         high=found.high,
