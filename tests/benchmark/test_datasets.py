@@ -140,43 +140,31 @@ def test_a_normalized_file_that_cannot_be_asked_is_refused(tmp_path: Path, chang
     assert said in str(refused.value)
 
 
-def _with_bad_rows(folder: Path, form: str) -> Path:
-    """Write a file with what can be asked, and some rows that cannot be used; return its path, or its folder."""
-    if form == "beir":
-        _beir(folder, "1\td1\t1\nq2\td9\t1\n1 d2\n")
-        with (folder / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
-            corpus.write('{"_id": "d3"}\nno JSON\n')
-        return folder
-    good: Any = {
-        "file": {
-            "name": "t",
-            "items": [{"id": "x", "content": "y"}, {"id": "x", "content": "z"}, {"id": "5", "content": 5}],
-            "questions": [{"query": "q", "gold": ["x"]}, {"query": "r", "gold": ["x", "5"]}],
-        },
-        "locomo": _conversation(session_1=[*_conversation()[0]["conversation"]["session_1"], *WITHOUT_TEXT]),
-        "longmemeval": [_record(), _record("q2", answer_session_ids=["s9"]), _record("q3", haystack_dates=["soon"])],
-    }[form]
-    (folder / "f.json").write_text(json.dumps(good if form != "locomo" else [*good, {"qa": []}]), encoding="utf-8")
-    return folder / "f.json"
+def test_a_row_that_cannot_be_asked_is_left_out_and_named(tmp_path: Path) -> None:
+    rows = {
+        "name": "t",
+        "items": [{"id": "x", "content": "y"}, {"id": "x", "content": "z"}],
+        "questions": [{"query": "q", "gold": ["x"]}, {"query": "r", "gold": ["x", "5"]}],
+    }
+    (tmp_path / "f.json").write_text(json.dumps(rows), encoding="utf-8")
+    skipped: list[str] = []
+    assert len(load("file", tmp_path / "f.json", skipped).questions) == 1
+    said = ["id 'x' stands in group '' before", "a question's gold '5' is no item of group ''"]
+    assert skipped == [f"f.json: {each}" for each in said]
+    (note,) = note_of(["a", *skipped * 3])
+    assert note.startswith("7 rows left out: a; ")
+    assert note.endswith("; …")
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
-    [
-        ("file", ["items[2].content: ", "id 'x' stands in group '' before", "a question's gold '5' is no item"]),
-        ("beir", ["corpus.jsonl: line 3.text", "line 4: this is no JSON", "qrels.tsv: line 3: it must", "'d9'"]),
-        ("locomo", ["[0].conversation.session_1[2].text", "[0].qa[1].evidence", "[1].conversation: Field"]),
-        ("longmemeval", ["[2].haystack_dates[0]: 'soon' is no date", "gold 's9' is no item"]),
-    ],
+    ("line", "said"),
+    [('{"_id": "d3"}', "corpus.jsonl: line 3.text: Field required"), ("no JSON", "line 3: this is no JSON")],
 )
-def test_a_row_that_cannot_be_used_is_left_out_and_named(tmp_path: Path, form: Any, said: list[str]) -> None:
-    skipped: list[str] = []
-    assert len(load(form, _with_bad_rows(tmp_path, form), skipped).questions) == 1
-    assert len(skipped) == len(said)
-    assert all(any(each in fault for fault in skipped) for each in said)
-    (note,) = note_of(["a", *skipped * 3])
-    assert note.startswith(f"{3 * len(said) + 1} rows left out: a; ")
-    assert note.endswith("; …")
+def test_a_line_of_another_form_is_refused_with_its_place(tmp_path: Path, line: str, said: str) -> None:
+    with (_beir(tmp_path, "1\td1\t1\n") / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write(line)
+    with pytest.raises(InputError, match=said):
+        load("beir", tmp_path, [])
 
 
 def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None:

@@ -1,18 +1,17 @@
 """Datasets of retrieval in one form, checked, cut and hashed: the sample, files, BEIR, LoCoMo and LongMemEval.
 
-A row that cannot be used is left out, and why is put down in the list `skipped`. It is an `InputError` when a file is
-no such file, or when nothing of it is left.
+A question that cannot be asked is left out, and why is put down in the list `skipped`. It is an `InputError` when a
+file is no such file, or when nothing of it is left.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import groupby
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
@@ -37,7 +36,6 @@ FOREIGN = "foreign"
 NAMED = 5
 """So many of those that are left out are named; the others are counted."""
 
-T = TypeVar("T")
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -56,17 +54,16 @@ class _Line(Published):
 
 
 class _File(BaseModel):
-    """A file in the normalized form, before its rows are looked at."""
+    """A file in the normalized form."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Text
-    items: tuple[Any, ...]
-    questions: tuple[Any, ...]
+    items: tuple[BenchmarkItem, ...]
+    questions: tuple[BenchmarkQuestion, ...]
 
 
-_LINE, _FILE, _ROWS = TypeAdapter(_Line), TypeAdapter(_File), TypeAdapter(tuple[Any, ...])
-_ITEM, _QUESTION = TypeAdapter(BenchmarkItem), TypeAdapter(BenchmarkQuestion)
+_LINE, _FILE = TypeAdapter(_Line), TypeAdapter(_File)
 
 
 def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
@@ -75,22 +72,6 @@ def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
         return []
     named = "; ".join(one_line(each, 200) for each in skipped[:NAMED])
     return [f"{counted(len(skipped), 'row')} {what}: {named}{'; …' if len(skipped) > NAMED else ''}"]
-
-
-@contextmanager
-def _or_skipped(skipped: list[str]) -> Generator[None]:
-    """Put the `InputError` of a row down, and go on behind it."""
-    try:
-        yield
-    except InputError as error:
-        skipped.append(str(error))
-
-
-def _rows(form: TypeAdapter[T], values: Iterable[object], where: str, skipped: list[str]) -> Iterator[tuple[int, T]]:
-    """Yield the rows that have a form, with their places in a list."""
-    for at, value in enumerate(values):
-        with _or_skipped(skipped):
-            yield at, checked(form, value, f"{where}[{at}]")
 
 
 def parsed(text: str, where: str) -> Any:
@@ -114,9 +95,7 @@ def sample() -> Dataset:
 def normalized(value: object, where: str, skipped: list[str]) -> Dataset:
     """Return the dataset of a file in the normalized form. Raises `InputError`."""
     file = checked(_FILE, value, where)
-    items = tuple(item for _, item in _rows(_ITEM, file.items, f"{where}.items", skipped))
-    questions = tuple(each for _, each in _rows(_QUESTION, file.questions, f"{where}.questions", skipped))
-    return complete(Dataset(name=file.name, items=items, questions=questions), where, skipped)
+    return complete(Dataset(name=file.name, items=file.items, questions=file.questions), where, skipped)
 
 
 def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
@@ -126,27 +105,26 @@ def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
     (corpus, documents), (queries, asked), (qrels, judgements) = texts.items()
     items = tuple(
         BenchmarkItem(id=each.id, content=content)
-        for each in _lines(documents, corpus, skipped)
+        for each in _lines(documents, corpus)
         if (content := "\n".join(part for part in (each.title, each.text) if part and part.strip()))
     )
-    relevant = _judged(judgements, qrels, skipped)
+    relevant = _judged(judgements, qrels)
     questions = tuple(
         BenchmarkQuestion(query=each.text, gold=tuple(relevant[each.id]))
-        for each in _lines(asked, queries, skipped)
+        for each in _lines(asked, queries)
         if each.id in relevant and each.text
     )
     return complete(Dataset(name=name, items=items, questions=questions), qrels, skipped)
 
 
-def _lines(text: str, name: str, skipped: list[str]) -> Iterator[_Line]:
+def _lines(text: str, name: str) -> Iterator[_Line]:
     for number, line in enumerate(text.split("\n"), start=1):
         place = f"{name}: line {number}"
-        with _or_skipped(skipped):
-            if line.strip():
-                yield checked(_LINE, parsed(line, place), place)
+        if line.strip():
+            yield checked(_LINE, parsed(line, place), place)
 
 
-def _judged(text: str, name: str, skipped: list[str]) -> dict[str, list[str]]:
+def _judged(text: str, name: str) -> dict[str, list[str]]:
     """Return the relevant documents of each query, from lines of `query-id corpus-id score`, with tabs between."""
     relevant: dict[str, list[str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -154,8 +132,8 @@ def _judged(text: str, name: str, skipped: list[str]) -> dict[str, list[str]]:
         if not line.strip() or (number == 1 and not _is_number(cells[-1])):
             continue
         if len(cells) != 3 or not _is_number(cells[2]):
-            skipped.append(f"{name}: line {number}: it must be query-id, corpus-id and score, with tabs between")
-        elif float(cells[2]) > 0:
+            raise InputError(f"{name}: line {number}: it must be query-id, corpus-id and score, with tabs between")
+        if float(cells[2]) > 0:
             relevant.setdefault(cells[0], []).append(cells[1])
     return relevant
 
@@ -274,7 +252,7 @@ class _Asked(Published):
 
 class _Conversation(Published):
     conversation: dict[str, JsonValue]
-    qa: tuple[Any, ...]
+    qa: tuple[_Asked, ...]
 
 
 class _Said(Published):
@@ -294,8 +272,8 @@ class _Record(Published):
     answer_session_ids: tuple[str, ...]
 
 
-_TURN, _ASKED, _CONVERSATION = TypeAdapter(_Turn), TypeAdapter(_Asked), TypeAdapter(_Conversation)
-_RECORD = TypeAdapter(_Record)
+_TURNS, _CONVERSATIONS = TypeAdapter(tuple[_Turn, ...]), TypeAdapter(tuple[_Conversation, ...])
+_RECORDS = TypeAdapter(tuple[_Record, ...])
 
 
 def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = False) -> Dataset:
@@ -306,12 +284,12 @@ def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = 
     """
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
-    for at, talk in _rows(_CONVERSATION, checked(_ROWS, value, where), where, skipped):
+    for at, talk in enumerate(checked(_CONVERSATIONS, value, where)):
         group = f"conversation-{at + 1}"
-        sessions = list(_sessions_of(talk, f"{where}[{at}].conversation", skipped))
+        sessions = list(_sessions_of(talk, f"{where}[{at}].conversation"))
         items += _items(group, sessions, by_session=by_session)
         turns = {turn.dia_id for _, _, said in sessions for turn in said}
-        for number, asked in _rows(_ASKED, talk.qa, f"{where}[{at}].qa", skipped):
+        for number, asked in enumerate(talk.qa):
             named = ((int(session), int(turn)) for session, turn in _EVIDENCE.findall(" ".join(asked.evidence)))
             there = [(session, turn) for session, turn in named if f"D{session}:{turn}" in turns]
             gold = dict.fromkeys(f"D{session}" if by_session else f"D{session}:{turn}" for session, turn in there)
@@ -340,16 +318,14 @@ def _items(group: str, sessions: Iterable[_Session], *, by_session: bool) -> Ite
                 yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
 
 
-def _sessions_of(record: _Conversation, where: str, skipped: list[str]) -> Iterator[_Session]:
+def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
     numbers = [int(found[1]) for found in map(_SESSION.fullmatch, record.conversation) if found]
     for number in sorted(numbers):
         key, time = f"session_{number}", None
         moment = record.conversation.get(f"{key}_date_time")
-        with _or_skipped(skipped):
-            if isinstance(moment, str):
-                time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time")
-            said = checked(_ROWS, record.conversation[key], f"{where}.{key}")
-            yield number, time, tuple(turn for _, turn in _rows(_TURN, said, f"{where}.{key}", skipped))
+        if isinstance(moment, str):
+            time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time")
+        yield number, time, checked(_TURNS, record.conversation[key], f"{where}.{key}")
 
 
 def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
@@ -359,11 +335,11 @@ def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
     """
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
-    for at, record in _rows(_RECORD, checked(_ROWS, value, where), where, skipped):
+    for at, record in enumerate(checked(_RECORDS, value, where)):
         has_answer = not record.question_id.endswith(ABSTENTION)
-        with _or_skipped(skipped):
-            own = list(_haystack(record, f"{where}[{at}]"))
-            question = BenchmarkQuestion(
+        items += _haystack(record, f"{where}[{at}]")
+        questions.append(
+            BenchmarkQuestion(
                 query=record.question,
                 gold=tuple(dict.fromkeys(record.answer_session_ids)) if has_answer else (),
                 group=record.question_id,
@@ -371,8 +347,7 @@ def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
                 category=record.question_type if has_answer else "abstention",
                 now=_published(record.question_date, f"{where}[{at}].question_date"),
             )
-            items += own
-            questions.append(question)
+        )
     return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where, skipped)
 
 
