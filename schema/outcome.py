@@ -45,7 +45,6 @@ class TaskFigures(Model):
     """Actions of the agent: tool calls, or messages where it called no tool."""
     tokens: int | None = Field(default=None, ge=0)
     """Input, output and what was written to the cache; what was read from the cache again is not counted."""
-    cost_usd: float | None = Field(default=None, ge=0)
     duration_s: float | None = Field(default=None, ge=0)
     failed_calls: int | None = Field(default=None, ge=0)
     """Calls of tools that failed."""

@@ -338,10 +338,6 @@ class CreditSettings(Section):
 
     holdout_rate: Unit = 0.0
     """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""
-    price_in: float | None = Field(default=None, ge=0)
-    """USD for a million input tokens of the agent's model; without both prices the cost of a task is not known."""
-    price_out: float | None = Field(default=None, ge=0)
-    """USD for a million output tokens."""
 
 
 class TeamSettings(Section):

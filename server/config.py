@@ -53,7 +53,7 @@ SECTIONS = {
 _OF_FORMER_RELEASES = {
     "chat": "cool_down_s max_concurrency max_failures retries",
     "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
-    "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached",
+    "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached price_in price_out",
     "distill": "failure_prior success_prior",
     "embedding": "model_dir threads timeout_s",
     "guard": "disabled_rules",
@@ -64,9 +64,9 @@ _OF_FORMER_RELEASES = {
     "judge": "temperature",
     "learn": "max_step_chars max_steps",
     "matts": "model_steps temperature_max temperature_min",
-    "promote": "max_per_skill",
+    "promote": "block_tokens max_per_skill",
     "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
-    "recency_half_life_days rerank_timeout_s rerank_top rrf_k time_boost user_preference",
+    "recency_half_life_days reliability rerank rerank_timeout_s rerank_top rrf_k time_boost user_preference",
     "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
     "title_weight vector_weight",
     "storage": "connect_timeout_s statement_timeout_s",

@@ -98,9 +98,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
     assert swarm("learn", "bad.json").code == 2
 
 
-def test_post_task_records_under_its_own_id_and_pre_task_prints_what_it_taught(
-    swarm: Shell, fixed: dict[str, Any]
-) -> None:
+def test_post_task_records_under_its_own_id_and_pre_task_prints_what_fits(swarm: Shell, fixed: dict[str, Any]) -> None:
     recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
     assert (recorded["task_id"], recorded["status"]) == ("T-17", "learned")
     swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it bears the fix out

@@ -16,11 +16,10 @@ from made_tasks import NOW, STEPS, Shop, done, opened, ran, said, verdict
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.outcome import UseMethod
-from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.storage.stores.trajectories import outcome_in
-from swarm_memory.tools.credit.outcome import change_for, cost_of, credited, figures_of, record_outcome
+from swarm_memory.tools.credit.outcome import change_for, credited, figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.trajectory.reading import read
@@ -199,17 +198,14 @@ async def test_an_outcome_without_a_trajectory_takes_the_one_that_was_learned_fr
     assert await shop.confidence(memory) == pytest.approx([0.475])
 
 
-def test_the_figures_of_a_task_are_its_calls_tokens_cost_and_time() -> None:
+def test_the_figures_of_a_task_are_its_calls_tokens_and_time() -> None:
     usage = Usage(input_tokens=1000, output_tokens=200, cache_creation_tokens=3000, cache_read_tokens=50_000)
-    prices = CreditSettings(price_in=3, price_out=15)
     ended = NOW + timedelta(seconds=90)
     trajectory = done(said("a"), FOLLOWED, FOLLOWED, usage=usage, started_at=NOW, ended_at=ended, dropped_steps=10)
-    figures = figures_of(read(trajectory), prices)
+    figures = figures_of(read(trajectory))
     assert (figures.steps, figures.tokens, figures.duration_s) == (7, 4200, 90)
-    assert figures.cost_usd == pytest.approx((4000 * 3 + 200 * 15 + 50_000 * 0.3) / 1e6)
-    assert cost_of(usage, CreditSettings()) is None
-    unknown = figures_of(read(done(said("a"), said("b"))), prices)
-    assert (unknown.steps, unknown.tokens, unknown.cost_usd, unknown.duration_s) == (2, None, None, None)
+    unknown = figures_of(read(done(said("a"), said("b"))))
+    assert (unknown.steps, unknown.tokens, unknown.duration_s) == (2, None, None)
 
 
 def test_an_outcome_that_an_earlier_release_wrote_is_read() -> None:

@@ -15,7 +15,7 @@ from swarm_memory.server.cli.agents import CLIENTS, configuration
 from swarm_memory.server.hosts.codex.host import HOST, server_table
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
-from swarm_memory.tools.promote.marks import BEGIN, digest, marked
+from swarm_memory.tools.promote.marks import digest, marked
 
 plan_install, plan_uninstall, hook_entries = HOST.plan_install, HOST.plan_uninstall, HOST.hook_entries
 heard, answered = HOST.heard, HOST.answered
@@ -143,14 +143,15 @@ def test_a_hook_command_of_codex_answers_for_the_folder_that_its_event_names(lea
     assert given["hookEventName"] == "UserPromptSubmit"
     assert NOTE in given["additionalContext"]
     ids = re.findall(r"rm_[0-9A-Z]{26}", given["additionalContext"])
-    (shop.root / "AGENTS.md").write_text(f"{BEGIN}\n{marked(ids, digest('source'), 'body')}")
-    (shop.root / "CLAUDE.md").write_text("mine")
+    skill = shop.root / ".claude/skills/learned-x/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(marked(ids, digest("source"), "body"))
     again = json.dumps(event | {"session_id": "c2"})
-    assert NOTE not in run(command, input=again, cwd=shop.home, env=elsewhere, text=True).stdout, "it reads AGENTS.md"
+    assert NOTE in run(command, input=again, cwd=shop.home, env=elsewhere, text=True).stdout, "it reads no skills"
     ours = {**elsewhere, "CLAUDE_PROJECT_DIR": str(shop.root)}
     again = json.dumps(event | {"session_id": "c3"})
     other = run([*STARTS, "swarm_memory.server.hooks", "prompt"], input=again, cwd=shop.root, env=ours, text=True)
-    assert NOTE in other.stdout, "Claude Code reads CLAUDE.md alone here"
+    assert NOTE not in other.stdout, "Claude Code reads them"
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -11,7 +11,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
-from swarm_memory.tools.promote.marks import BEGIN, digest, marked
+from swarm_memory.tools.promote.marks import digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
 from tests.viewer.payloads import ELEMENTS, Page
 
@@ -121,9 +121,11 @@ async def test_versions_of_many_lines_that_are_alike_are_compared_at_once(browse
 
 async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: Location) -> None:
     memory_id = await browser.put("Parse the token")
-    assert "AGENTS.md" not in await browser.text(f"/memories/{memory_id}")
-    (place.root / "AGENTS.md").write_text(f"{BEGIN}\n{marked([memory_id], digest('source'), 'body')}")
-    assert "agents read it in AGENTS.md" in await browser.text(f"/memories/{memory_id}")
+    path = ".claude/skills/learned-x/SKILL.md"
+    assert path not in await browser.text(f"/memories/{memory_id}")
+    (place.root / path).parent.mkdir(parents=True)
+    (place.root / path).write_text(marked([memory_id], digest("source"), "body"))
+    assert f"agents read it in {path}" in await browser.text(f"/memories/{memory_id}")
 
 
 async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_question(browser: Browsing) -> None:

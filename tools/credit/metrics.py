@@ -138,7 +138,6 @@ def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: S
         "success_rate_without_memory": _arm([each for each in outcomes if each.arm != "memory"]).success_rate,
         "steps_to_success": _arm(succeeded).mean_steps,
         "tokens_per_success": _per_success("tokens", outcomes),
-        "cost_usd_per_success": _per_success("cost_usd", outcomes),
         "time_to_resolution_s": median(times) if times else None,
         "new_items": new_items,
         "new_items_per_100_tasks": 100 * new_items / every.tasks if every.tasks else None,

@@ -11,9 +11,8 @@ from datetime import datetime
 from swarm_memory.schema.job import WITHDRAW
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
-from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import TRIED
-from swarm_memory.schema.trajectory import Label, Step, Trajectory, Usage, Verdict
+from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.ports.records import TaskInjections
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import names_in
@@ -145,7 +144,7 @@ async def record_outcome(
     A fix that the task was seen to try is credited with what it did against its own error, however the task ended.
     A label that somebody gave (`given`) stays against what is only judged later. Raises `StorageError`.
     """
-    store, settings = toolbox.store, toolbox.settings.credit
+    store = toolbox.store
     if trajectory is None:
         kept = await store.get_trajectory(toolbox.scope, task_id)
         trajectory = kept[0] if kept and kept[0].task_id == task_id else None
@@ -169,9 +168,9 @@ async def record_outcome(
             label=label,
             judge=judge,
             arm=_arm(retrieved, items),
-            randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
+            randomised=toolbox.settings.credit.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
             rested=tuple(each for each in retrieved.rested if each not in items),
-            figures=figures_of(reading, settings) if reading else TaskFigures(),
+            figures=figures_of(reading) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
         uses = detect_uses(known, [*items.values()], since, named)
@@ -194,24 +193,15 @@ async def record_outcome(
     return written
 
 
-def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
+def figures_of(reading: Reading) -> TaskFigures:
     """Return what a task took, by its trajectory."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
         steps=steps_of(reading.trajectory),
         tokens=usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens or None,
-        cost_usd=cost_of(usage, settings),
         duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
         failed_calls=sum(call.failed for call in reading.calls),
     )
-
-
-def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
-    """Return the cost in USD by the settings' prices, of what was read from the cache a tenth; None without them."""
-    if settings.price_in is None or settings.price_out is None or not (usage.input_tokens or usage.output_tokens):
-        return None
-    read = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens / 10
-    return (read * settings.price_in + usage.output_tokens * settings.price_out) / 1_000_000
 
 
 def steps_of(trajectory: Trajectory) -> int:

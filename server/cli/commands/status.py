@@ -20,9 +20,7 @@ MEASURED = "0.1"
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
 
-WEEKLY = [
-    "week", "tasks", "success_rate", "steps_to_success", "tokens_per_success", "cost_usd_per_success", "new_items",
-]  # fmt: skip
+WEEKLY = ["week", "tasks", "success_rate", "steps_to_success", "tokens_per_success", "new_items"]
 """What people see of a week; `--json` has all."""
 
 JOB = {"status", "kind", "key", "attempts", "run_after", "error"}

@@ -320,7 +320,8 @@ def outcome_in(text: str) -> OutcomeRecord:
     data = json.loads(text)
     for name in ("figure", "weight"):
         data.pop(name, None)
-    data.get("figures", {}).pop("repeats", None)
+    for name in ("repeats", "cost_usd"):
+        data.get("figures", {}).pop(name, None)
     return OutcomeRecord.model_validate(data)
 
 
