@@ -76,6 +76,12 @@ def advice(database: Path, *, repairable: bool = True) -> str:
     return f"{repair}, or {restore}" if repairable else f"run {restore}"
 
 
+def there_are(database: Path) -> str:
+    """Return what is said of the backups of a bank that was replaced."""
+    found = list_backups(database)
+    return f" ({len(found)} there, the newest of {found[0].made:%F %T} UTC)" if found else " (there is none)"
+
+
 def back_up(
     connection: "SqliteConnection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:
@@ -97,7 +103,7 @@ def back_up(
         path = target.absolute()
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} is there already: name a file that is not, or delete it first")
-    copy_bank(connection, module, path)
+    copy_bank(connection, module, path, registry.secret_of(database))
     if target is None:
         for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
             _drop(backup)
@@ -106,8 +112,11 @@ def back_up(
     return path
 
 
-def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) -> None:
-    """Copy an open bank into a file that is complete, checked and on the disk before it has its name."""
+def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, secret: str) -> None:
+    """Copy an open bank into a file that is complete, checked and on the disk before it has its name.
+
+    It is bound by the `secret` of the bank.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         make_private(part)
@@ -118,7 +127,7 @@ def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) ->
                     advice = "the bank is damaged; run `swarm-memory doctor`"
                     raise StoreDamaged(f"the copy is not sound ({found[0]}): {advice}")
             flush(part)  # `VACUUM INTO` does not see to it
-            registry.sign(path, registry.identity(connection), file=part)
+            registry.sign(path, registry.identity(connection), secret, file=part)
             part.replace(path)
             flush(path.parent)
         finally:
