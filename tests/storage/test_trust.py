@@ -184,7 +184,7 @@ async def test_a_pull_that_replaces_an_ignored_bank_is_noticed(
     git(folder, "fetch", "-q", str(other))
     git(folder, "reset", "-q", "--hard", "FETCH_HEAD")
     assert mine.read_bytes() == (other / ".swarm" / "memory.db").read_bytes()
-    with pytest.raises(StoreUntrusted, match="replaced"):
+    with pytest.raises(StoreUntrusted, match="bank restore"):
         connect(mine, driver=driver)
 
 
@@ -196,47 +196,38 @@ def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over
     for each in (mine, other):
         close(connect(each, driver=driver), each)
     mine.write_bytes(other.read_bytes())
-    with pytest.raises(StoreUntrusted, match="replaced"):
+    with pytest.raises(StoreUntrusted, match="bank restore"):
         connect(mine, driver=driver)
     care_of(mine, driver).take_over()
     close(connect(mine, driver=driver), mine)
 
 
-async def test_a_log_that_a_pull_brings_is_not_read(
-    database: Path, driver: Driver, open_bank: Any, tmp_path: Path
+@pytest.mark.parametrize("where", ["bank", "backup", "restored"])
+async def test_a_log_that_a_pull_brings_is_not_believed(
+    database: Path, driver: Driver, open_bank: Any, tmp_path: Path, where: str
 ) -> None:
-    """The attacker has the very bank, and writes to it what only its log says."""
-    close(connect(database, driver=driver), database)
-    theirs = tmp_path / "theirs.db"
-    shutil.copy(database, theirs)
-    attacker = driver.module.connect(theirs, isolation_level=None)
-    attacker.execute("PRAGMA journal_mode = WAL").fetchall()
-    attacker.execute("INSERT INTO meta VALUES ('planted', 'x')")
-    log = database.with_name("memory.db-wal")
-    shutil.copy(f"{theirs}-wal", log)
-    attacker.close()
-    with pytest.raises(StoreUntrusted, match="not the log"):
-        connect(database, driver=driver)
-    log.unlink()
-    connection = connect(database, driver=driver)
-    assert connection.execute("SELECT count(*) FROM meta WHERE key = 'planted'").fetchone() == (0,)
-    close(connection, database)
-
-
-async def test_a_log_beside_a_backup_or_a_bank_that_was_put_in_place_is_not_read(
-    database: Path, driver: Driver, open_bank: Any
-) -> None:
-    """Nothing was ever committed to a log there."""
+    """The attacker has the very file, and writes to it what only its log says."""
     async with open_bank() as store:
         backup = await store.back_up()
-    restore(database, backup, driver, 2.0)
-    for bank in (database, backup):
-        log = bank.with_name(f"{bank.name}-wal")
-        log.write_bytes(b"planted" * 100)
-        with pytest.raises(StoreUntrusted, match="not the log"):
-            registry.check(bank)
-        log.unlink()
-        registry.check(bank)
+    if where == "restored":
+        restore(database, backup, driver, 2.0)
+    bank = backup if where == "backup" else database
+    theirs = tmp_path / "theirs.db"
+    shutil.copy(bank, theirs)
+    attacker = driver.module.connect(theirs, isolation_level=None)
+    attacker.execute("PRAGMA journal_mode = WAL").fetchall()
+    attacker.execute("INSERT INTO scopes (tenant_id, project) VALUES ('planted', 'x')")
+    log = bank.with_name(f"{bank.name}-wal")
+    shutil.copy(f"{theirs}-wal", log)
+    attacker.close()
+    with pytest.raises(StoreUntrusted, match="bank restore"):
+        _ = restore(database, bank, driver, 2.0) if where == "backup" else connect(bank, driver=driver)
+    log.unlink()
+    if where == "backup":
+        restore(database, bank, driver, 2.0)
+    connection = connect(database, driver=driver)
+    assert connection.execute("SELECT count(*) FROM scopes WHERE tenant_id = 'planted'").fetchone() == (0,)
+    close(connection, database)
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["clone", "own bank"])

@@ -27,9 +27,12 @@ FOLDER = "backups"
 KEEP = 5
 """So many copies of each reason are kept."""
 
-ASKED, MIGRATION, REPAIR, RESTORE, FORGET = "asked", "migration", "repair", "restore", "forget"
+DAYS, DAYS_BYTES = 7, 64 * 1024 * 1024
+"""So many days are kept outside the project, and so many bytes of them together."""
+
+ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair", "restore", "forget", "day"
 """Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
-was forgotten."""
+was forgotten; a day began."""
 
 _NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
 _PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
@@ -55,11 +58,18 @@ def backup_folder(database: Path) -> Path:
     return database.parent / FOLDER
 
 
+def _folders(database: Path) -> tuple[Path, Path]:
+    return backup_folder(database), registry.folder_of(database)
+
+
 def list_backups(database: Path) -> list[Backup]:
-    """Return the copies of a bank that are kept beside it and were made here by this user, newest first."""
+    """Return the copies of a bank that are kept beside it, or of each day, and were made here by this user.
+
+    The newest is first.
+    """
     found: list[Backup] = []
-    folder = backup_folder(database)
-    for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+    folders = [each for each in _folders(database) if each.is_dir() and not each.is_symlink()]
+    for path in (path for folder in folders for path in folder.iterdir()):
         name = _NAME.fullmatch(path.name)
         if name and name["stem"] == database.stem and not path.is_symlink() and registry.knows(path):
             made = datetime.strptime(name["stamp"], _STAMP).replace(tzinfo=UTC)
@@ -98,7 +108,7 @@ def back_up(
                 f"{folder} is a symbolic link, which may lead anywhere: delete it, or name a file to copy to"
             )
         make_folder(folder)
-        path = folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+        path = _named(folder, database, reason)
     else:
         path = target.absolute()
     if path.exists() or path.is_symlink():
@@ -109,6 +119,26 @@ def back_up(
             _drop(backup)
         for half in abandoned_copies(database):
             half.unlink(missing_ok=True)
+    return path
+
+
+def _named(folder: Path, database: Path, reason: str) -> Path:
+    return folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+
+
+def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path) -> Path | None:
+    """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
+    days = [each for each in list_backups(database) if each.reason == DAY]
+    size = os.path.getsize(database)  # noqa: PTH202
+    if size > DAYS_BYTES or (days and days[0].made.date() == datetime.now(UTC).date()):
+        return None
+    folder = registry.folder_of(database)
+    make_folder(folder)
+    copy_bank(connection, module, path := _named(folder, database, DAY), registry.secret_of(database))
+    for number, backup in enumerate(days, 2):
+        size += backup.size_bytes
+        if number > DAYS or size > DAYS_BYTES:
+            _drop(backup)
     return path
 
 
@@ -153,8 +183,8 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
 
 def half_copies(database: Path) -> list[Path]:
     """Return the files in which a copy or another bank is made, or was when a process was killed."""
-    folder = backup_folder(database)
-    found: list[Path] = [] if folder.is_symlink() else list(folder.glob(f"{escape(database.stem)}-*.part*"))
+    folders = [each for each in _folders(database) if not each.is_symlink()]
+    found = [path for each in folders for path in each.glob(f"{escape(database.stem)}-*.part*")]
     for made in _MADE_BESIDE:
         found.extend(database.parent.glob(f"{escape(database.name)}.{made}-*"))
     return [path for path in found if path.is_file() and not path.is_symlink()]

@@ -40,7 +40,9 @@ _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE 
 
 
 def install(connection: "SqliteConnection", secret: str) -> None:
-    """Have all that the connection writes from here on carried into the sum; `seal` ends each transaction."""
+    """Have all that the connection writes from here on carried into the sum, in a bank that is bound."""
+    if not secret:
+        return
     key = bytes.fromhex(secret)
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
@@ -109,10 +111,9 @@ def held(connection: "SqliteConnection", secret: str) -> int | None:
         total, version = _total(connection, key), _version_of(connection)
     finally:
         connection.execute("ROLLBACK")
-    number = "".join(found[1].split()[:1]) if found is not None else ""
-    if not number.isdecimal() or not hmac.compare_digest(found[1].encode(), _sealed(key, version, number, total).encode()):
-        return None
-    return int(number) if found[0] == total else None
+    number = found[1].split()[0] if found is not None and found[1].strip() else ""
+    is_ours = number.isdecimal() and found[1] == _sealed(key, version, number, total)
+    return int(number) if is_ours and found[0] == total else None
 
 
 def _version_of(connection: "SqliteConnection") -> int:

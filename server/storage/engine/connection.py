@@ -248,8 +248,7 @@ def connect(
             driver.prepare(connection)
             if not read_only:
                 _complete(module, connection, database, state, timeout_s)
-                if secret := registry.secret_of(database):
-                    binding.install(connection, secret)
+                binding.install(connection, registry.secret_of(database))
         except BaseException:
             connection.close()
             raise
@@ -281,7 +280,7 @@ def writing(database: Path, timeout_s: float) -> Generator[None]:
 
 
 def is_left(database: Path) -> bool:
-    """Whether a database is as it was noted, or is being written by one of ours at this moment; nobody is waited for."""
+    """Whether a database is as it was noted, or is being written by one of ours; nobody is waited for."""
     if registry.is_as_noted(database, with_log=False):
         return True
     try:
@@ -465,7 +464,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "S
 def _complete(
     module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
 ) -> None:
-    """Make, migrate or bind what is not yet a bank of this schema that is bound to this user, with a write-ahead log."""
+    """Make, migrate or bind what is not yet a bank of this schema, bound to this user, with a write-ahead log."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if state == "bank" and registry.secret_of(database) and journal == JOURNAL:
         return

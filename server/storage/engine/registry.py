@@ -10,6 +10,7 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,7 +110,7 @@ def look(database: Path) -> tuple[str, str]:
 def note(database: Path, number: int | None = None, seen: tuple[str, str] | None = None) -> None:
     """Note the files of a bound bank, as they are or were `seen`, and the number of its seal; None: the former one.
 
-    The caller holds the writer lock, or has read all rows since. What cannot be noted is read again at the next opening.
+    The caller holds the writer lock, or has read all rows since. What is not noted is read again at an opening.
     """
     mark = _mark_of(database)
     if number is None and not mark.is_file():
@@ -215,9 +216,14 @@ def check(database: Path) -> Record | None:
 def replaced(database: Path) -> str:
     """Return what is said of another file in a bank's place."""
     return (
-        f"{database} is not as swarm-memory left it there: it was replaced or changed, by a pull, a copy or an archive; "
+        f"{database} is not as swarm-memory left it there: a pull, a copy or an archive changed it; "
         f"{TRUST}, or put a backup in its place with `swarm-memory bank restore`"
     )
+
+
+def outward(bank: str) -> str:
+    """Return by what a bank's id goes to others, who can tell banks apart by it and not know the id."""
+    return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
 
 def identity(connection: "SqliteConnection") -> str:
@@ -273,6 +279,11 @@ def _place(database: Path) -> str:
 def _file(database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
     return _filed(own_state(), _place(database))
+
+
+def folder_of(database: Path) -> Path:
+    """Return the folder beside the record of a bank for its daily copies."""
+    return _file(database).with_suffix(".days")
 
 
 @lru_cache(maxsize=8)
