@@ -16,6 +16,7 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
@@ -145,6 +146,7 @@ async def test_a_text_that_was_changed_behind_the_banks_back_is_found(
     connection.execute("UPDATE patterns SET pattern_data = replace(pattern_data, 'Fetch', 'Steal')")
     connection.commit()
     connection.close()
+    registry.note(database)  # a disk that rots changes no times
     async with open_bank() as store:
         assert (await store.inspect()).memories == (bad.id,)
 

@@ -94,9 +94,9 @@ def holds(connection: "SqliteConnection", database: Path) -> bool:
     secret = registry.secret_of(database)
     if not secret or (registry.noted_number(database) >= 0 and registry.is_as_noted(database)):
         return True
-    seen = registry.look(database)  # before the rows: whoever writes meanwhile makes another
+    noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
     number = held(connection, secret)
-    if number is None or number < registry.noted_number(database):
+    if number is None or number < noted:
         return False
     registry.note(database, number, seen)
     return True

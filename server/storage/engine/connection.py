@@ -477,7 +477,8 @@ def _complete(
         journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
-            registry.sign(database, registry.identity(connection), "", journal=journal)  # its rows change: bound again
+            if registry.secret_of(database):  # its rows change: it is bound again
+                registry.sign(database, registry.identity(connection), "", journal=journal)
         if state != "bank":
             migrate(connection)
         if not is_bound:
