@@ -263,8 +263,10 @@ class BankThreads(Engine):
         async with self._opening_again:
             if all(thread.is_right for thread in self._threads):
                 return
+            is_lost = any(thread.opened.look() != "same" for thread in self._threads)  # else a process was killed
             for thread in self._threads:
                 await thread.disconnect()
             for thread in self._threads:
                 await thread.reconnect()
-            log.warning("%s was replaced, or its log deleted, while it was open: it was opened again", self._path)
+            level = logging.WARNING if is_lost else logging.INFO
+            log.log(level, "%s was replaced, or its log deleted, while it was open: it was opened again", self._path)
