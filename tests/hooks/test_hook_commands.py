@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hook_project import DEMO, NOTE, SAID, TASK, HookProject
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.files import writer_lock
 
 HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}

@@ -3,7 +3,7 @@
 Whoever can write the project's file (a pull, an archive, `cp`, `rsync`) may know an older copy of it, with its id and
 all that stands in it. So a mark that is only kept in the file proves nothing: it must cover the rows, and its key must
 lie elsewhere. Each row is hashed with a secret of the bank's private record; triggers of the connection add and take
-away these hashes in the same transaction as the rows, whose end is numbered and sealed (HMAC). What a kill or a power
+away these hashes in the same transaction as the rows, whose end is numbered and sealed (keyed BLAKE2b). What a kill or power
 cut leaves is therefore always sealed, whoever else was writing. To read all rows is needed only when the files are
 not as they were noted after our last write: their inode, size, and time of change, which no program can set. An older
 file of ours is refused by its number, which is noted too.
@@ -11,7 +11,6 @@ file of ours is refused by its number, which is noted too.
 Not covered: indexes, vectors, tags and handles, which are made from the rows, and counters in `meta`.
 """
 
-import hmac
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -147,5 +146,5 @@ def _hashed(key: bytes, table: str, row: tuple[object, ...]) -> int:
 
 
 def _sealed(key: bytes, version: int, number: object, total: str) -> str:
-    """Return what stands in the bank: the number, the sum, and the HMAC of both and of the schema's version."""
-    return f"{number} {total} {hmac.digest(key, f'{version} {number} {total}'.encode(), 'sha256').hex()}"
+    """Return what stands in the bank: the number, the sum, and a MAC of both and of the schema's version."""
+    return f"{number} {total} {blake2b(f'{version} {number} {total}'.encode(), key=key).hexdigest()}"

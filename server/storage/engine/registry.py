@@ -113,7 +113,7 @@ def note(database: Path, number: int | None = None, seen: tuple[str, str] | None
     The caller holds the writer lock, or has read all rows since. What is not noted is read again at an opening.
     """
     mark = _mark_of(database)
-    if number is None and not mark.is_file():
+    if number is None and not size_of(mark):
         return
     line = " ".join((str(noted_number(database) if number is None else number), *(seen or look(database))))
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -244,8 +244,14 @@ def _seen(path: str, *, is_log: bool = False) -> str:
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{changed}"
 
 
-def _mark_of(database: Path) -> Path:
-    return _file(database).with_suffix(".seen")
+def _mark_of(database: Path) -> str:
+    return _marked(own_state(), str(database))
+
+
+@lru_cache(maxsize=8)
+def _marked(state: str, database: str) -> str:
+    del state  # by which the record's folder is found
+    return str(_file(Path(database)).with_suffix(".seen"))
 
 
 def _noted(database: Path) -> list[str]:
