@@ -122,8 +122,7 @@ class Worker:
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
                 settings, store = self._toolbox.settings, self._toolbox.store
-                if settings.storage.daily_backup:
-                    await store.back_up_day()
+                await store.back_up_day(settings.storage.daily_backups)
                 is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # one of many's: no
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)

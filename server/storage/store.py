@@ -105,13 +105,14 @@ class SqliteStore(BankThreads, Bank):
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
         return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
 
-    async def back_up_day(self) -> None:
-        """Copy the bank for today over a connection of its own: nobody waits for it."""
+    async def back_up_day(self, keep: int = 7) -> None:
+        """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
 
         def copy() -> None:
-            with storage_errors(self._driver.module, self._path):
-                connection = connect(self._path, driver=self._driver, read_only=True)
-                with closing(connection):
-                    back_up_day(connection, self._driver.module, self._path)
+            module = self._driver.module
+            opened = closing(connect(self._path, driver=self._driver, read_only=True))
+            with storage_errors(module, self._path), opened as connection:
+                back_up_day(connection, module, self._path, keep)
 
-        await asyncio.to_thread(copy)
+        if keep:
+            await asyncio.to_thread(copy)

@@ -27,8 +27,8 @@ FOLDER = "backups"
 KEEP = 5
 """So many copies of each reason are kept."""
 
-DAYS, DAYS_BYTES = 7, 64 * 1024 * 1024
-"""So many days are kept outside the project, and so many bytes of them together."""
+DAYS_BYTES = 64 * 1024 * 1024
+"""The copies of days, which are kept outside the project, are together no larger."""
 
 ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair", "restore", "forget", "day"
 """Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
@@ -126,20 +126,19 @@ def _named(folder: Path, database: Path, reason: str) -> Path:
     return folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
 
 
-def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path) -> Path | None:
+def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path, keep: int) -> None:
     """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
     days = [each for each in list_backups(database) if each.reason == DAY]
     size = os.path.getsize(database)  # noqa: PTH202
     if size > DAYS_BYTES or (days and days[0].made.date() == datetime.now(UTC).date()):
-        return None
+        return
     folder = registry.folder_of(database)
     make_folder(folder)
-    copy_bank(connection, module, path := _named(folder, database, DAY), registry.secret_of(database))
+    copy_bank(connection, module, _named(folder, database, DAY), registry.secret_of(database))
     for number, backup in enumerate(days, 2):
         size += backup.size_bytes
-        if number > DAYS or size > DAYS_BYTES:
+        if number > keep or size > DAYS_BYTES:
             _drop(backup)
-    return path
 
 
 def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, secret: str) -> None:

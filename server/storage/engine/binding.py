@@ -1,12 +1,12 @@
 """What binds a bank to this user: a keyed sum over its rows, which every commit of ours carries on.
 
 Whoever can write the project's file (a pull, an archive, `cp`, `rsync`) may know an older copy of it, with its id and
-all that stands in it. So a mark that is only kept in the file proves nothing: it must cover the rows, and its key must
-lie elsewhere. Each row is hashed with a secret of the bank's private record; triggers of the connection add and take
-away these hashes in the same transaction as the rows, whose end is numbered and sealed (keyed BLAKE2b). What a kill or power
-cut leaves is therefore always sealed, whoever else was writing. To read all rows is needed only when the files are
-not as they were noted after our last write: their inode, size, and time of change, which no program can set. An older
-file of ours is refused by its number, which is noted too.
+all that stands in it. A mark that is kept in the file alone proves nothing: it must cover the rows, and its key lie
+elsewhere. Each row is hashed with a secret of the bank's private record; triggers of the connection add and take away
+these hashes in the transaction of the rows, at whose end the sum is numbered and sealed. What a kill or a power cut
+leaves is therefore always sealed, whoever else was writing. All rows are read only when the files are not as they were
+noted after our last write: inode, size, and time of change, which no program can set. An older file of ours is refused
+by its number, which is noted too.
 
 Not covered: indexes, vectors, tags and handles, which are made from the rows, and counters in `meta`.
 """
@@ -97,7 +97,8 @@ def holds(connection: "SqliteConnection", database: Path) -> bool:
     number = held(connection, secret)
     if number is None or number < noted:
         return False
-    registry.note(database, number, seen)
+    if registry.look(database) == seen:  # else another process has written, and noted that
+        registry.note(database, number, seen)
     return True
 
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -219,11 +218,6 @@ def replaced(database: Path) -> str:
         f"{database} is not as swarm-memory left it there: a pull, a copy or an archive changed it; "
         f"{TRUST}, or put a backup in its place with `swarm-memory bank restore`"
     )
-
-
-def outward(bank: str) -> str:
-    """Return by what a bank's id goes to others, who can tell banks apart by it and not know the id."""
-    return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
 
 def identity(connection: "SqliteConnection") -> str:

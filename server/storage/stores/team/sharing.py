@@ -24,8 +24,7 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.engine.registry import outward
+from swarm_memory.server.storage.engine.engine import Part, outward, reads, writes
 from swarm_memory.server.storage.stores.memories import (
     add_items,
     change_status,
