@@ -33,13 +33,13 @@ BUDGETS = {
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500
     "tools/promote": 592,  # aim 550
     "tools/ports tools/*.py": 990,  # aim 800
-    "schema": 2_312,  # aim 2,000
+    "schema": 2_314,  # aim 2,000
     "server/storage/stores": 3_358,  # aim 3,000
     "server/storage/search": 1_051,
-    "server/storage/engine": 1_640,  # aim 1,300
-    "server/storage/care": 600,
+    "server/storage/engine": 1_892,  # aim 1,300
+    "server/storage/care": 597,
     "server/storage/postgres": 1_400,
-    "server/storage/*.py": 804,  # aim 800
+    "server/storage/*.py": 821,  # aim 800
     "server/hooks": 1_027,  # aim 900
     "server/hosts": 3_685,  # aim 3,600
     "server/cli": 3_051,  # aim 2,800
@@ -48,7 +48,7 @@ BUDGETS = {
     "server/viewer": 1_198,
     "server/chat": 660,  # aim 500
     "server/embedding server/rerank": 761,  # aim 800
-    "server/jobs": 978,  # aim 900
+    "server/jobs": 979,  # aim 900
     "server/sources tools/sources": 3_237,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 3_486,

@@ -5,6 +5,7 @@ import shutil
 import struct
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import Any
@@ -17,11 +18,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.sqlite.statements import schema_objects
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.care.care import SqliteCare
 from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.files import make_private
@@ -333,3 +335,55 @@ def test_records_are_private_and_stand_outside_the_project(database: Path, drive
 def test_the_record_of_a_bank_lies_in_the_folder_of_records_on_every_system(bank: PurePath, record: str) -> None:
     assert registry.record_of(bank).as_posix() == record
     assert not registry.record_of(bank).anchor, "so it cannot lie anywhere else"
+
+
+async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, driver: Driver, open_bank: Any) -> None:
+    """Through changes, rows that go with others, what is undone, and what is forgotten."""
+    here = Scope(project="shop")
+    async with open_bank() as store:
+        items = [stored(made_item(f"Note {number}"), NUMBERS) for number in range(4)]
+        await store.add_memories(items, NUMBERS.name)
+        await store.forget([here], [items[0].item.id])
+
+        def change(connection: Any) -> None:
+            connection.execute("UPDATE patterns SET confidence = 1, usage_count = usage_count + 1")
+            pairs = "SELECT a.id, b.id, 'refines', 1, '2026' FROM patterns AS a, patterns AS b"
+            connection.execute(f"INSERT INTO pattern_links {pairs}")
+            connection.execute("SAVEPOINT half")
+            connection.execute("DELETE FROM patterns")
+            connection.execute("ROLLBACK TO half")
+            connection.execute("DELETE FROM patterns WHERE seq = (SELECT min(seq) FROM patterns)")
+            with suppress(driver.module.IntegrityError):  # undone after the first row
+                connection.execute("UPDATE patterns SET id = 'the same'")
+
+        await store.write(change)
+    connection = connect(database, driver=driver, read_only=True)
+    assert connection.execute("SELECT count(*) FROM pattern_links").fetchone() > (0,)
+    assert binding.held(connection, registry.secret_of(database)) is not None
+    connection.close()
+    assert set(schema_objects()) > binding.DERIVED
+
+
+def test_a_bank_of_an_earlier_version_is_bound_once_no_other_has_it_open(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    record = registry.find(database)
+    assert record is not None
+    registry.sign(database, record.banks[0], "")  # as an earlier version left it
+    (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
+    mark.unlink()
+    earlier = driver.module.connect(database)
+    earlier.execute("SELECT count(*) FROM patterns").fetchone()
+    close(connect(database, driver=driver), database)
+    assert not registry.secret_of(database)
+    earlier.close()
+    close(connect(database, driver=driver), database)
+    assert registry.secret_of(database)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_record_that_others_can_read_is_refused(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    (record,) = (state_folder() / registry.FOLDER).rglob("*.json")
+    record.chmod(0o644)
+    with pytest.raises(StorageError, match="alone"):
+        connect(database, driver=driver)

@@ -107,13 +107,13 @@ def held(connection: "SqliteConnection", secret: str) -> int | None:
     key = bytes.fromhex(secret)
     connection.execute("BEGIN")
     try:
-        found = connection.execute(_SEALED).fetchone()
+        content, sealed = connection.execute(_SEALED).fetchone() or ("", "")
         total, version = _total(connection, key), _version_of(connection)
     finally:
         connection.execute("ROLLBACK")
-    number = found[1].split()[0] if found is not None and found[1].strip() else ""
-    is_ours = number.isdecimal() and found[1] == _sealed(key, version, number, total)
-    return int(number) if is_ours and found[0] == total else None
+    number = str(sealed).partition(" ")[0]
+    is_ours = content == total and sealed == _sealed(key, version, number, total)
+    return int(number) if is_ours else None
 
 
 def _version_of(connection: "SqliteConnection") -> int:

@@ -93,8 +93,7 @@ def sign(database: Path, bank: str, secret: str, file: Path | None = None, journ
 def secret_of(database: Path) -> str:
     """Return the secret of the file at a path; empty for one that is not bound, or has no record."""
     record, inode = find(database), inode_of(str(database))
-    known = {} if record is None else dict(zip(record.files, record.secrets, strict=False))
-    return known.get(inode or 0, "")
+    return "" if record is None else dict(zip(record.files, record.secrets, strict=False)).get(inode or 0, "")
 
 
 def look(database: Path) -> tuple[str, str]:
@@ -144,13 +143,8 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
         raise StorageError(f"{fresh} was not made here by this user")
     record = coming._replace(path=_place(database))
     if former is not None:
-        _write(
-            record._replace(
-                files=[*record.files, *former.files],
-                banks=[*record.banks, *former.banks],
-                secrets=[*record.secrets, *former.secrets],
-            )
-        )
+        both = {name: [*getattr(record, name), *getattr(former, name)] for name in ("files", "banks", "secrets")}
+        _write(record._replace(**both))
     yield
     _write(record)
     note(database, 0)
