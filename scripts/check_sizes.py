@@ -36,7 +36,7 @@ BUDGETS = {
     "schema": 2_314,  # aim 2,000
     "server/storage/stores": 3_358,  # aim 3,000
     "server/storage/search": 1_051,
-    "server/storage/engine": 1_892,  # aim 1,300
+    "server/storage/engine": 1_894,  # aim 1,300
     "server/storage/care": 597,
     "server/storage/postgres": 1_400,
     "server/storage/*.py": 821,  # aim 800

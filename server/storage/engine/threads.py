@@ -136,7 +136,7 @@ class ConnectionThread(aiosqlite.Connection):
         # To a reader the deleted log is still there; the writer will see to it.
         if found != "log lost" or self._writes or inode_of(f"{self._database}-wal") is not None:
             self.opened.check(found)
-        if not is_left(self._database):
+        if not (self._writes or is_left(self._database)):  # a write looks under the lock
             raise StoreReplaced(f"{self._database} was changed while it was open")
         return self._reached
 
