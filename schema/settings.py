@@ -299,6 +299,8 @@ class StorageSettings(Section):
     project: str | None = None
     """Name of the project; the name of its root folder when not set."""
     busy_timeout_s: float = Field(default=10.0, gt=0, le=60)
+    daily_backups: int = Field(default=7, ge=0, le=7)
+    """Copies, one a day and at most 64 MB together, that are kept in your own state folder."""
 
 
 class HookSettings(Section):

@@ -121,9 +121,10 @@ class Worker:
             try:
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
-                settings = self._toolbox.settings  # a database of many may hold what lies in other folders
-                is_asked = is_served and settings.sources.refresh and settings.storage.url is None
-                if is_asked and await self._toolbox.store.sources.list_sources(self._toolbox.scope):
+                settings, store = self._toolbox.settings, self._toolbox.store
+                await store.back_up_day(settings.storage.daily_backups)
+                is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # one of many's: no
+                if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("what is to be done by itself could not be seen: %s", error)

@@ -120,6 +120,9 @@ class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     async def forget_outside(self, traces: Traces) -> None:
         """Take what was forgotten out of what lies beside the database."""
 
+    async def back_up_day(self, keep: int = 7) -> None:
+        """Copy the bank for today and keep so many days; of a database server's bank nothing is copied."""
+
     async def refresh(self) -> int:
         """Fill indexes again that an older version, or a process without sqlite-vec, left behind; return how many."""
         if self.read_only:

@@ -42,7 +42,7 @@ _AT_ONCE = 1000
 _DERIVED = {"tool_calls_to_unindex", "space_members", "source_space_members"}
 """Tables that an index is, or that count what is in one."""
 
-_OWN_KEYS = ("bank", "forgotten_position")
+_OWN_KEYS = ("bank", "forgotten_position", "content", "seal")
 """What each bank knows of itself, in `meta`."""
 
 _WORDS = "words of tool calls"

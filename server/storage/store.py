@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
+from swarm_memory.server.storage.engine.backup import FORGET, back_up, back_up_day, drop_backups_with
+from swarm_memory.server.storage.engine.connection import connect, storage_errors
 from swarm_memory.server.storage.engine.engine import Recorder, reads
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.threads import BankThreads
@@ -102,3 +104,15 @@ class SqliteStore(BankThreads, Bank):
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
         return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
+
+    async def back_up_day(self, keep: int = 7) -> None:
+        """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
+
+        def copy() -> None:
+            module = self._driver.module
+            opened = closing(connect(self._path, driver=self._driver, read_only=True))
+            with storage_errors(module, self._path), opened as connection:
+                back_up_day(connection, module, self._path, keep)
+
+        if keep:
+            await asyncio.to_thread(copy)

@@ -4,14 +4,13 @@ import gzip
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from laid_bank import DRIVER
 from shell import Shell
 
 from swarm_memory.schema.errors import ConfigError
@@ -19,6 +18,8 @@ from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_block
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.tools.team.people import hash_of
 
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
@@ -448,8 +449,11 @@ def test_who_may_come_in_and_has_no_token_is_marked(swarm: Shell, project: Path)
         swarm("team", "add", name)
     assert "no token" not in swarm("team", "people").out
     swarm("team", "people", "ole", "--revoke")
-    with closing(sqlite3.connect(project / ".swarm" / "memory.db")) as bank, bank:
-        bank.execute("UPDATE people SET token_hash = NULL, issuer = 'https://login.example' WHERE name = 'ada'")
+    bank = project / ".swarm" / "memory.db"
+    connection = connect(bank, driver=choose(DRIVER))
+    with write_transaction(connection, bank, 5):
+        connection.execute("UPDATE people SET token_hash = NULL, issuer = 'https://login.example' WHERE name = 'ada'")
+    close(connection, bank)
     assert "no token: ada; `swarm-memory team people NAME --new-token` gives one" in swarm("team", "people").out
     listed = {each["name"]: each["has_token"] for each in swarm("team", "people", "--json").json}
     assert listed == {"ada": False, "eve": True, "ole": False}

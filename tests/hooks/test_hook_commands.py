@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hook_project import DEMO, NOTE, SAID, TASK, HookProject
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.files import writer_lock
 
 HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
@@ -209,10 +211,15 @@ def test_settings_of_a_clone_that_take_long_to_read_are_refused(shop: HookProjec
 
 
 def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> None:
-    learned.database.with_name("memory.db-wal").write_bytes(b"somebody's log" * 100)
+    theirs = learned.root.with_name("theirs.db")
+    shutil.copy(learned.database, theirs)
+    with closing(choose().module.connect(theirs, isolation_level=None)) as attacker:
+        attacker.execute("PRAGMA journal_mode = WAL").fetchall()
+        attacker.execute("UPDATE patterns SET standing = 1")
+        shutil.copy(f"{theirs}-wal", f"{learned.database}-wal")
     for verb in ("session-start", "stop", "session-end"):
         assert "additionalContext" not in learned.hook(verb).stdout
-    assert {"not the log" in each.reason for each in missed(learned.root)} == {True}
+    assert {"bank trust" in each.reason for each in missed(learned.root)} == {True}
 
 
 def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: HookProject) -> None:

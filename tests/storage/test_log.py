@@ -17,15 +17,15 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.engine.connection import connect, truncate_wal, write_transaction
-from swarm_memory.server.storage.engine.files import writer_lock
+from swarm_memory.server.storage.engine.connection import connect, truncate_wal, write_transaction, writing
 database = Path(sys.argv[2])
 connection = connect(database, driver=choose(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     with write_transaction(connection, database, 5):
-        connection.execute("INSERT INTO meta VALUES (?, ?)", (f"{os.getpid()}:{number}", "x" * 5000))
+        row = (f"{os.getpid()}:{number}", "x" * 5000)
+        connection.execute("INSERT INTO scopes (tenant_id, project) VALUES (?, ?)", row)
     if sys.argv[4] == "again" and number == 5:
-        with writer_lock(database, 5):
+        with writing(database, 5):
             truncate_wal(connection)
 os._exit(9)
 """
@@ -48,21 +48,20 @@ def killed(database: Path, driver_name: str) -> Write:
     return write
 
 
-def test_a_note_of_the_log_that_cannot_be_written_leaves_the_former_one(
-    database: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch
+def test_a_bank_whose_files_cannot_be_noted_is_read_through_and_opens(
+    database: Path, driver: Driver, killed: Write
 ) -> None:
     close(connect(database, driver=driver), database)
-    (mark,) = (state_folder() / registry.FOLDER).rglob("*.log")
-    former = mark.read_bytes()
-    (mark.parent / f".{mark.name}.0000000000000000").mkdir()  # stands where the new note would be written
-    monkeypatch.setattr(os, "urandom", bytes)
-    registry.note_log(database)
-    assert mark.read_bytes() == former
+    (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
+    mark.unlink()
+    mark.mkdir()  # stands where it would be noted
+    killed(2)
+    assert rows(database, driver) == 2
 
 
 def rows(database: Path, driver: Driver) -> int:
     connection = connect(database, driver=driver)
-    (found,) = connection.execute("SELECT count(*) FROM meta WHERE key LIKE '%:%'").fetchone()
+    (found,) = connection.execute("SELECT count(*) FROM scopes WHERE tenant_id LIKE '%:%'").fetchone()
     close(connection, database)
     return int(found)
 
@@ -85,13 +84,13 @@ def test_a_strangers_log_in_the_very_file_of_ours_is_refused(
     theirs.write_bytes(database.read_bytes())
     attacker = driver.module.connect(theirs, isolation_level=None)
     attacker.execute("PRAGMA journal_mode = WAL").fetchall()
-    attacker.execute("INSERT INTO meta VALUES ('planted:1', 'x')")
+    attacker.execute("INSERT INTO scopes (tenant_id, project) VALUES ('planted:1', 'x')")
     planted = Path(f"{theirs}-wal").read_bytes()
     attacker.close()
     killed(3)
     log = Path(f"{database}-wal")
     log.write_bytes(planted)
-    with pytest.raises(StoreUntrusted, match="not the log"):
+    with pytest.raises(StoreUntrusted, match="bank trust"):
         connect(database, driver=driver)
     assert log.read_bytes() == planted
 

@@ -143,7 +143,7 @@ def test_a_bank_that_another_process_completes_meanwhile_is_no_damaged_one(
     database: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = connection_module._look  # pyright: ignore[reportPrivateUsage]
-    seen: list[tuple[str, str]] = []
+    seen: list[tuple[str, str, bool]] = []
 
     def look_and_be_overtaken(module: ModuleType, path: Path, timeout_s: float) -> Any:
         state = look(module, path, timeout_s)
@@ -156,7 +156,7 @@ def test_a_bank_that_another_process_completes_meanwhile_is_no_damaged_one(
     opened = connect(database, driver=driver)
     try:
         assert opened.execute("SELECT count(*) FROM patterns").fetchone() == (0,)
-        assert seen == [("new", ""), ("new", "")]
+        assert seen == [("new", "", True), ("new", "", True)]
     finally:
         close(opened, database)
 

@@ -200,7 +200,7 @@ def moved(path: Path, place: Place, *, back: bool = False, report: Callable[[str
 
 
 def rows_of(side: Side, tables: list[Table]) -> dict[str, list[Any]]:
-    own = ("bank", "forgotten_position")
+    own = ("bank", "forgotten_position", "content", "seal")
     return {each.name: [row for row in side.rows(each) if row[0] not in own] for each in tables}
 
 

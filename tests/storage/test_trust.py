@@ -5,6 +5,7 @@ import shutil
 import struct
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import Any
@@ -17,11 +18,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.sqlite.statements import schema_objects
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.care.care import SqliteCare
 from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.files import make_private
@@ -184,7 +186,7 @@ async def test_a_pull_that_replaces_an_ignored_bank_is_noticed(
     git(folder, "fetch", "-q", str(other))
     git(folder, "reset", "-q", "--hard", "FETCH_HEAD")
     assert mine.read_bytes() == (other / ".swarm" / "memory.db").read_bytes()
-    with pytest.raises(StoreUntrusted, match="replaced"):
+    with pytest.raises(StoreUntrusted, match="bank restore"):
         connect(mine, driver=driver)
 
 
@@ -196,47 +198,38 @@ def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over
     for each in (mine, other):
         close(connect(each, driver=driver), each)
     mine.write_bytes(other.read_bytes())
-    with pytest.raises(StoreUntrusted, match="replaced"):
+    with pytest.raises(StoreUntrusted, match="bank restore"):
         connect(mine, driver=driver)
     care_of(mine, driver).take_over()
     close(connect(mine, driver=driver), mine)
 
 
-async def test_a_log_that_a_pull_brings_is_not_read(
-    database: Path, driver: Driver, open_bank: Any, tmp_path: Path
+@pytest.mark.parametrize("where", ["bank", "backup", "restored"])
+async def test_a_log_that_a_pull_brings_is_not_believed(
+    database: Path, driver: Driver, open_bank: Any, tmp_path: Path, where: str
 ) -> None:
-    """The attacker has the very bank, and writes to it what only its log says."""
-    close(connect(database, driver=driver), database)
-    theirs = tmp_path / "theirs.db"
-    shutil.copy(database, theirs)
-    attacker = driver.module.connect(theirs, isolation_level=None)
-    attacker.execute("PRAGMA journal_mode = WAL").fetchall()
-    attacker.execute("INSERT INTO meta VALUES ('planted', 'x')")
-    log = database.with_name("memory.db-wal")
-    shutil.copy(f"{theirs}-wal", log)
-    attacker.close()
-    with pytest.raises(StoreUntrusted, match="not the log"):
-        connect(database, driver=driver)
-    log.unlink()
-    connection = connect(database, driver=driver)
-    assert connection.execute("SELECT count(*) FROM meta WHERE key = 'planted'").fetchone() == (0,)
-    close(connection, database)
-
-
-async def test_a_log_beside_a_backup_or_a_bank_that_was_put_in_place_is_not_read(
-    database: Path, driver: Driver, open_bank: Any
-) -> None:
-    """Nothing was ever committed to a log there."""
+    """The attacker has the very file, and writes to it what only its log says."""
     async with open_bank() as store:
         backup = await store.back_up()
-    restore(database, backup, driver, 2.0)
-    for bank in (database, backup):
-        log = bank.with_name(f"{bank.name}-wal")
-        log.write_bytes(b"planted" * 100)
-        with pytest.raises(StoreUntrusted, match="not the log"):
-            registry.check(bank)
-        log.unlink()
-        registry.check(bank)
+    if where == "restored":
+        restore(database, backup, driver, 2.0)
+    bank = backup if where == "backup" else database
+    theirs = tmp_path / "theirs.db"
+    shutil.copy(bank, theirs)
+    attacker = driver.module.connect(theirs, isolation_level=None)
+    attacker.execute("PRAGMA journal_mode = WAL").fetchall()
+    attacker.execute("INSERT INTO scopes (tenant_id, project) VALUES ('planted', 'x')")
+    log = bank.with_name(f"{bank.name}-wal")
+    shutil.copy(f"{theirs}-wal", log)
+    attacker.close()
+    with pytest.raises(StoreUntrusted, match="bank restore"):
+        _ = restore(database, bank, driver, 2.0) if where == "backup" else connect(bank, driver=driver)
+    log.unlink()
+    if where == "backup":
+        restore(database, bank, driver, 2.0)
+    connection = connect(database, driver=driver)
+    assert connection.execute("SELECT count(*) FROM scopes WHERE tenant_id = 'planted'").fetchone() == (0,)
+    close(connection, database)
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["clone", "own bank"])
@@ -342,3 +335,55 @@ def test_records_are_private_and_stand_outside_the_project(database: Path, drive
 def test_the_record_of_a_bank_lies_in_the_folder_of_records_on_every_system(bank: PurePath, record: str) -> None:
     assert registry.record_of(bank).as_posix() == record
     assert not registry.record_of(bank).anchor, "so it cannot lie anywhere else"
+
+
+async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, driver: Driver, open_bank: Any) -> None:
+    """Through changes, rows that go with others, what is undone, and what is forgotten."""
+    here = Scope(project="shop")
+    async with open_bank() as store:
+        items = [stored(made_item(f"Note {number}"), NUMBERS) for number in range(4)]
+        await store.add_memories(items, NUMBERS.name)
+        await store.forget([here], [items[0].item.id])
+
+        def change(connection: Any) -> None:
+            connection.execute("UPDATE patterns SET confidence = 1, usage_count = usage_count + 1")
+            pairs = "SELECT a.id, b.id, 'refines', 1, '2026' FROM patterns AS a, patterns AS b"
+            connection.execute(f"INSERT INTO pattern_links {pairs}")
+            connection.execute("SAVEPOINT half")
+            connection.execute("DELETE FROM patterns")
+            connection.execute("ROLLBACK TO half")
+            connection.execute("DELETE FROM patterns WHERE seq = (SELECT min(seq) FROM patterns)")
+            with suppress(driver.module.IntegrityError):  # undone after the first row
+                connection.execute("UPDATE patterns SET id = 'the same'")
+
+        await store.write(change)
+    connection = connect(database, driver=driver, read_only=True)
+    assert connection.execute("SELECT count(*) FROM pattern_links").fetchone() > (0,)
+    assert binding.held(connection, registry.secret_of(database)) is not None
+    connection.close()
+    assert set(schema_objects()) > binding.DERIVED
+
+
+def test_a_bank_of_an_earlier_version_is_bound_once_no_other_has_it_open(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    record = registry.find(database)
+    assert record is not None
+    registry.sign(database, record.banks[0], "")  # as an earlier version left it
+    (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
+    mark.unlink()
+    earlier = driver.module.connect(database)
+    earlier.execute("SELECT count(*) FROM patterns").fetchone()
+    close(connect(database, driver=driver), database)
+    assert not registry.secret_of(database)
+    earlier.close()
+    close(connect(database, driver=driver), database)
+    assert registry.secret_of(database)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_record_that_others_can_read_is_refused(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    (record,) = (state_folder() / registry.FOLDER).rglob("*.json")
+    record.chmod(0o644)
+    with pytest.raises(StorageError, match="alone"):
+        connect(database, driver=driver)

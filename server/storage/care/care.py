@@ -34,6 +34,7 @@ from swarm_memory.server.storage.care.repair import (
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
+from swarm_memory.server.storage.engine.binding import held
 from swarm_memory.server.storage.engine.connection import (
     check_content,
     check_path,
@@ -98,8 +99,10 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             record = None
             with suppress(StoreUntrusted):
                 record = registry.check(database)
-            # Opening it would be refused by neither look: at the files, and at the bank's id.
-            if record is not None and (not record.banks or registry.identity(connection) in record.banks):
+            # Opening it would be refused by none of the looks: at the files, the bank's id, and its rows.
+            is_known = record is not None and (not record.banks or registry.identity(connection) in record.banks)
+            secret = registry.secret_of(database)
+            if is_known and (not secret or (held(connection, secret) or -1) >= registry.noted_number(database)):
                 raise InputError(f"{database} was made here by this user: it needs no more trust")
             yield connection
 

@@ -15,11 +15,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted, new_id
-from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
+from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import REPAIR, RESTORE, advice, back_up, copy_bank, list_backups
+from swarm_memory.server.storage.engine.binding import holds
 from swarm_memory.server.storage.engine.connection import (
     check_content,
     check_path,
@@ -264,9 +265,11 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
     with closing(open_read_only(module, source)) as connection:
         if check_content(connection, source) == "new":
             raise InputError(f"{source} is empty: it is no backup")
+        if not holds(connection, source):
+            raise StoreUntrusted(registry.replaced(source))
         if wrong := damaged(connection):
             raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories are not what was written")
-        copy_bank(connection, module, fresh)
+        copy_bank(connection, module, fresh, registry.secret_of(source))
 
 
 def copy_or_none(database: Path, driver: Driver, timeout_s: float, reason: str) -> Path | None:

@@ -27,9 +27,12 @@ FOLDER = "backups"
 KEEP = 5
 """So many copies of each reason are kept."""
 
-ASKED, MIGRATION, REPAIR, RESTORE, FORGET = "asked", "migration", "repair", "restore", "forget"
+DAYS_BYTES = 64 * 1024 * 1024
+"""The copies of days, which are kept outside the project, are together no larger."""
+
+ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair", "restore", "forget", "day"
 """Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
-was forgotten."""
+was forgotten; a day began."""
 
 _NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
 _PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
@@ -55,11 +58,18 @@ def backup_folder(database: Path) -> Path:
     return database.parent / FOLDER
 
 
+def _folders(database: Path) -> tuple[Path, Path]:
+    return backup_folder(database), registry.folder_of(database)
+
+
 def list_backups(database: Path) -> list[Backup]:
-    """Return the copies of a bank that are kept beside it and were made here by this user, newest first."""
+    """Return the copies of a bank that are kept beside it, or of each day, and were made here by this user.
+
+    The newest is first.
+    """
     found: list[Backup] = []
-    folder = backup_folder(database)
-    for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+    folders = [each for each in _folders(database) if each.is_dir() and not each.is_symlink()]
+    for path in (path for folder in folders for path in folder.iterdir()):
         name = _NAME.fullmatch(path.name)
         if name and name["stem"] == database.stem and not path.is_symlink() and registry.knows(path):
             made = datetime.strptime(name["stamp"], _STAMP).replace(tzinfo=UTC)
@@ -74,6 +84,12 @@ def advice(database: Path, *, repairable: bool = True) -> str:
         return f"{repair}; there is no backup" if repairable else "there is no backup"
     restore = f"`swarm-memory bank restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} there)"
     return f"{repair}, or {restore}" if repairable else f"run {restore}"
+
+
+def there_are(database: Path) -> str:
+    """Return what is said of the backups of a bank that was replaced."""
+    found = list_backups(database)
+    return f" ({len(found)} there, the newest of {found[0].made:%F %T} UTC)" if found else " (there is none)"
 
 
 def back_up(
@@ -92,12 +108,12 @@ def back_up(
                 f"{folder} is a symbolic link, which may lead anywhere: delete it, or name a file to copy to"
             )
         make_folder(folder)
-        path = folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+        path = _named(folder, database, reason)
     else:
         path = target.absolute()
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} is there already: name a file that is not, or delete it first")
-    copy_bank(connection, module, path)
+    copy_bank(connection, module, path, registry.secret_of(database))
     if target is None:
         for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
             _drop(backup)
@@ -106,8 +122,30 @@ def back_up(
     return path
 
 
-def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) -> None:
-    """Copy an open bank into a file that is complete, checked and on the disk before it has its name."""
+def _named(folder: Path, database: Path, reason: str) -> Path:
+    return folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+
+
+def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path, keep: int) -> None:
+    """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
+    days = [each for each in list_backups(database) if each.reason == DAY]
+    size = os.path.getsize(database)  # noqa: PTH202
+    if size > DAYS_BYTES or (days and days[0].made.date() == datetime.now(UTC).date()):
+        return
+    folder = registry.folder_of(database)
+    make_folder(folder)
+    copy_bank(connection, module, _named(folder, database, DAY), registry.secret_of(database))
+    for number, backup in enumerate(days, 2):
+        size += backup.size_bytes
+        if number > keep or size > DAYS_BYTES:
+            _drop(backup)
+
+
+def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, secret: str) -> None:
+    """Copy an open bank into a file that is complete, checked and on the disk before it has its name.
+
+    It is bound by the `secret` of the bank.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         make_private(part)
@@ -118,7 +156,7 @@ def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) ->
                     advice = "the bank is damaged; run `swarm-memory doctor`"
                     raise StoreDamaged(f"the copy is not sound ({found[0]}): {advice}")
             flush(part)  # `VACUUM INTO` does not see to it
-            registry.sign(path, registry.identity(connection), file=part)
+            registry.sign(path, registry.identity(connection), secret, file=part)
             part.replace(path)
             flush(path.parent)
         finally:
@@ -144,8 +182,8 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
 
 def half_copies(database: Path) -> list[Path]:
     """Return the files in which a copy or another bank is made, or was when a process was killed."""
-    folder = backup_folder(database)
-    found: list[Path] = [] if folder.is_symlink() else list(folder.glob(f"{escape(database.stem)}-*.part*"))
+    folders = [each for each in _folders(database) if not each.is_symlink()]
+    found = [path for each in folders for path in each.glob(f"{escape(database.stem)}-*.part*")]
     for made in _MADE_BESIDE:
         found.extend(database.parent.glob(f"{escape(database.name)}.{made}-*"))
     return [path for path in found if path.is_file() and not path.is_symlink()]

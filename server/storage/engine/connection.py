@@ -21,6 +21,7 @@ from swarm_memory.schema.errors import (
     StoreDamaged,
     StoreFull,
     StoreReadOnly,
+    StoreReplaced,
     StoreUntrusted,
 )
 from swarm_memory.schema.sqlite.statements import (
@@ -34,8 +35,8 @@ from swarm_memory.schema.sqlite.statements import (
     vector_table,
 )
 from swarm_memory.server.storage.driver import Driver
-from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
+from swarm_memory.server.storage.engine import binding, registry
+from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, there_are
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
     flush,
@@ -226,14 +227,15 @@ def connect(
                 raise StorageError(f"there is no bank at {database}")
             _make_file(database)
         if not (exists and record) and not read_only:
-            registry.begin(database)
-        state, found = _look(module, database, timeout_s)
+            with writer_lock(database, timeout_s):  # another process may be completing it
+                registry.begin(database)
+        state, found, is_held = _look(module, database, timeout_s)
         if banks and state == "new":
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
         if banks and not found and "" not in banks:
             raise StoreDamaged(f"{database} is half of a bank, its log was cut off or lost: {advice(database)}")
-        if banks and found not in banks:
-            raise StoreUntrusted(registry.replaced(database))
+        if banks and (found not in banks or not is_held):
+            raise StoreUntrusted(f"{registry.replaced(database)}{there_are(database)}")
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
@@ -246,6 +248,7 @@ def connect(
             driver.prepare(connection)
             if not read_only:
                 _complete(module, connection, database, state, timeout_s)
+                binding.install(connection, registry.secret_of(database))
         except BaseException:
             connection.close()
             raise
@@ -258,11 +261,35 @@ def close(connection: "SqliteConnection", database: Path, wait_s: float = 1.0) -
     When another process holds the lock it is connected too: then this one is not the last.
     """
     try:
-        with writer_lock(database, wait_s):
+        with writing(database, wait_s):
             connection.close()
-            registry.note_end(database)
     except (StoreBusy, StoreReadOnly):
         connection.close()
+
+
+@contextmanager
+def writing(database: Path, timeout_s: float) -> Generator[None]:
+    """Hold the writer lock; what changes the files in the block is noted, unless somebody else changed them before."""
+    with writer_lock(database, timeout_s):
+        is_ours = registry.is_as_noted(database)
+        try:
+            yield
+        finally:
+            if is_ours:
+                registry.note(database)
+
+
+def is_left(database: Path) -> bool:
+    """Whether a database is as it was noted, or is being written by one of ours; nobody is waited for."""
+    if registry.is_as_noted(database, with_log=False):
+        return True
+    try:
+        with writer_lock(database, 0.0):
+            return registry.is_as_noted(database, with_log=False)
+    except StoreBusy:
+        return True
+    except StoreReadOnly:
+        return False
 
 
 @contextmanager
@@ -272,17 +299,23 @@ def write_transaction(
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
 
     Raises `StoreBusy` when the lock is not free within `timeout_s`, `StoreReplaced` when `opened`, what the connection
-    opened, is no longer what lies there.
+    opened, is no longer what lies there, or not as it was noted.
     """
+    number: int | None = None
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
-        registry.note_log(database)
-        with transaction(connection, "IMMEDIATE"):
-            yield
-        registry.note_log(database)
-        if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
-            truncate_wal(connection)
+        if not registry.is_as_noted(database):  # a killed process left it so, or none of ours
+            raise StoreReplaced(f"{database} was changed while it was open")
+        try:
+            with transaction(connection, "IMMEDIATE"):
+                yield
+                sealed = binding.seal(connection)
+            number = sealed
+            if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
+                truncate_wal(connection)
+        finally:
+            registry.note(database, number)
 
 
 @contextmanager
@@ -384,18 +417,23 @@ def _make_file(database: Path) -> None:
     check_path(database)
 
 
-def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str]:
-    """Check the content over a connection that cannot write, not even by closing; return also the bank's id."""
+def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str, bool]:
+    """Check the content over a connection that cannot write, not even by closing.
+
+    Return also the bank's id, and whether it is as this user left it.
+    """
     try:
         connection = open_read_only(module, database)
     except module.Error as error:
         if "readonly" not in str(error) or not os.access(database.parent, os.W_OK):
             raise
         # A write was cut off by a crash: SQLite undoes it, alone with the file, when one opens it that could write.
-        _open(module, database, "rw", timeout_s).close()
+        with writing(database, timeout_s):
+            _open(module, database, "rw", timeout_s).close()
         connection = open_read_only(module, database)
     with closing(connection):
-        return check_content(connection, database), registry.identity(connection)
+        state, bank = check_content(connection, database), registry.identity(connection)
+        return state, bank, not bank or binding.holds(connection, database)
 
 
 def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
@@ -426,20 +464,40 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "S
 def _complete(
     module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
 ) -> None:
-    """Make or migrate what is not yet a bank of this schema, with a write-ahead log."""
+    """Make, migrate or bind what is not yet a bank of this schema, bound to this user, with a write-ahead log."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if state == "bank" and registry.is_complete(database) and journal == JOURNAL:
+    if state == "bank" and registry.secret_of(database) and journal == JOURNAL:
         return
-    with writer_lock(database, timeout_s):
-        registry.note_log(database)
+    with writing(database, timeout_s):
+        state = "bank" if state == "bank" else check_content(connection, database)  # another process may have done it
+        known, secret = registry.is_complete(database), registry.secret_of(database)
+        is_bound = bool(secret) and state == "bank"
+        if not secret and (not known or _is_alone(module, connection)):
+            secret = os.urandom(32).hex()
         journal = _use_journal(module, connection, database, timeout_s)
-        if state == "outdated" and check_content(connection, database) == "outdated":
+        if state == "outdated":
             back_up(connection, module, database, MIGRATION)
+            if registry.secret_of(database):  # its rows change: it is bound again
+                registry.sign(database, registry.identity(connection), "", journal=journal)
         if state != "bank":
             migrate(connection)
-        registry.note_log(database)
-        registry.sign(database, registry.identity(connection), journal=journal)
+        if not is_bound:
+            number = None
+            if secret:
+                with transaction(connection, "IMMEDIATE"):
+                    number = binding.bind(connection, secret)
+            registry.sign(database, registry.identity(connection), secret, journal=journal)
+            registry.note(database, number)
     check_content(connection, database)
+
+
+def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
+    """Whether no other connection is open: one of an earlier version would write what is not sealed."""
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    except module.OperationalError:
+        return False
+    return True
 
 
 def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> str:

@@ -1,8 +1,8 @@
 """The banks that this user made, or trusts, on this machine: a private record of each, outside every project.
 
-What a clone, a pull or an archive brings can be a bank of ours in every byte. But it has no record here, or it is not
-the file that the record names; that is seen before SQLite opens anything, since a log or a journal beside a database
-is played back by opening it.
+What a clone brings can be a bank of ours in every byte, but it has no record here. That is seen before SQLite opens
+anything, since a log or a journal beside a database is played back by opening it. What a pull or an archive writes over
+a bank is seen by what the record keeps of it: the files, as the system sees them, and the secret of `binding`.
 """
 
 import json
@@ -13,24 +13,19 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
+from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
-from swarm_memory.server.location import write_private
-from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of, writer_lock
+from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
 TRUST = "look into it and take it over with `swarm-memory bank trust`"
-_LOOK_WAIT_S = 2.0
 
 _PLAYED = ("", "-wal", "-journal")
-_ENDED, _BEGUN = b"ended", b"begun "
-_HEADER_BYTES, _SALTS = 32, slice(16, 24)
-_MAX_GENERATIONS = 1000
-"""So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
+_NOTE_BYTES = 256
 
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The last eight bytes of a rollback journal that names another file (SQLite's pager.c); ours never do."""
@@ -44,6 +39,8 @@ class Record(NamedTuple):
     """Of the database: one; two while another is put in its place."""
     banks: list[str]
     """The ids that may stand in it: none until the bank is complete."""
+    secrets: tuple[str, ...] | list[str] = ()
+    """Of each of the files, by which its rows are bound to this user; empty where they are not yet."""
     journal: str = "wal"
     """How SQLite keeps its changes: `delete` where the file system does not let it have a write-ahead log."""
 
@@ -57,8 +54,9 @@ def find(database: Path) -> Record | None:
     except OSError as error:
         raise StorageError(f"{_file(database)} cannot be read: {error.strerror}") from error
     with os.fdopen(descriptor, encoding="utf-8") as file:
-        if os.name == "posix" and os.fstat(descriptor).st_uid != os.geteuid():
-            raise StorageError(f"{_file(database)} belongs to another user: delete it, or set XDG_STATE_HOME")
+        status = os.fstat(descriptor)
+        if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
+            raise StorageError(f"{_file(database)} is not this user's alone: delete it, or set XDG_STATE_HOME")
         try:
             known = json.load(file).items()  # those of former versions hold more
             record = Record(**{name: value for name, value in known if name in Record._fields})
@@ -86,26 +84,55 @@ def begin(database: Path) -> None:
         _write(Record(_place(database), [file], []))
 
 
-def sign(database: Path, bank: str, file: Path | None = None, journal: str = "wal") -> None:
+def sign(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
-    _write(Record(_place(database), [inode], [bank], journal))
-    note_end(database)
+    _write(Record(_place(database), [inode], [bank], [secret], journal))
 
 
-def note_log(database: Path) -> None:
-    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
+def secret_of(database: Path) -> str:
+    """Return the secret of the file at a path; empty for one that is not bound, or has no record."""
+    record, inode = find(database), inode_of(str(database))
+    return "" if record is None else dict(zip(record.files, record.secrets, strict=False)).get(inode or 0, "")
 
-    It is noted before a commit, which may be cut off, and after it.
+
+def look(database: Path) -> tuple[str, str]:
+    """Return what the system says of a database and of its log; nothing of a log that holds nothing.
+
+    No program sets the time of change. Where the system has none (Windows), an archive can set all that is compared.
     """
     log = f"{database}-wal"
-    _note(_mark_of(database), _salts_of(log) or _begun(log))
+    return _seen(str(database)), _seen(log, is_log=True) if size_of(log) else ""
 
 
-def note_end(database: Path) -> None:
-    """Note that no log holds anything, where that is so: one that does is none of ours. The caller holds the lock."""
-    if not size_of(f"{database}-wal") and _file(database).is_file():
-        _note(_mark_of(database), _ENDED)
+def note(database: Path, number: int | None = None, seen: tuple[str, str] | None = None) -> None:
+    """Note the files of a bound bank, as they are or were `seen`, and the number of its seal; None: the former one.
+
+    The caller holds the writer lock, or has read all rows since. What is not noted is read again at an opening.
+    """
+    mark = _mark_of(database)
+    if number is None and not size_of(mark):
+        return
+    line = " ".join((str(noted_number(database) if number is None else number), *(seen or look(database))))
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with suppress(OSError):
+        descriptor = os.open(mark, flags, 0o600)
+        try:
+            os.write(descriptor, line.ljust(_NOTE_BYTES).encode())  # in place: it needs no room on a full disk
+        finally:
+            os.close(descriptor)
+
+
+def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
+    """Whether the files are as they were last noted; so too where nothing was."""
+    noted, parts = _noted(database), 2 if with_log else 1
+    return not noted or noted[1:][:parts] == [*look(database)[:parts]]
+
+
+def noted_number(database: Path) -> int:
+    """Return the number of the seal that was last noted; -1 where none was."""
+    noted = _noted(database)
+    return int(noted[0]) if noted and noted[0].isdecimal() else -1
 
 
 @contextmanager
@@ -116,16 +143,17 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
         raise StorageError(f"{fresh} was not made here by this user")
     record = coming._replace(path=_place(database))
     if former is not None:
-        _write(record._replace(files=[*former.files, *record.files], banks=[*former.banks, *record.banks]))
+        both = {name: [*getattr(record, name), *getattr(former, name)] for name in ("files", "banks", "secrets")}
+        _write(record._replace(**both))
     yield
     _write(record)
-    note_end(database)
+    note(database, 0)
     forget(fresh)
 
 
 def forget(database: Path) -> None:
     """Drop the record of a bank that is deleted."""
-    for suffix in (".json", ".log", ".noticed"):
+    for suffix in (".json", ".log", ".seen", ".noticed"):
         _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
@@ -153,8 +181,7 @@ def is_first_notice(database: Path) -> bool:
 def check(database: Path) -> Record | None:
     """Return the record of the bank at a path; None where there is none, nor any file that could hold something.
 
-    No database is opened. Raises `StoreUntrusted` for a bank, a log or a journal that is not the one that was left
-    there.
+    No database is opened. Raises `StoreUntrusted` for a bank or a journal that is not the one that was left there.
     """
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
     record = find(database)  # last: another process may begin the bank meanwhile
@@ -175,8 +202,6 @@ def check(database: Path) -> Record | None:
         )
     if inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
-    if record.banks:
-        _check_log(database)
     _check_journal(database, record)
     return record
 
@@ -184,8 +209,8 @@ def check(database: Path) -> Record | None:
 def replaced(database: Path) -> str:
     """Return what is said of another file in a bank's place."""
     return (
-        f"{database} is not the bank that swarm-memory left there: it was replaced, by a pull, a copy or an archive; "
-        f"{TRUST}, or put the former one back with `swarm-memory bank restore`"
+        f"{database} is not as swarm-memory left it there: a pull, a copy or an archive changed it; "
+        f"{TRUST}, or put a backup in its place with `swarm-memory bank restore`"
     )
 
 
@@ -197,69 +222,33 @@ def identity(connection: "SqliteConnection") -> str:
     return "" if found is None else str(found[0])
 
 
-def _check_log(database: Path) -> None:
-    """Raise `StoreUntrusted` for a log that cannot be the one that was noted."""
-    # What is noted and the log are two files: looked at again while nobody is filling or emptying it. Whoever writes
-    # meanwhile has read the log.
-    if not _follows(database):
-        with suppress(StoreBusy), writer_lock(database, _LOOK_WAIT_S):
-            if not _follows(database):
-                raise StoreUntrusted(
-                    f"{database}-wal is not the log that swarm-memory left beside its bank: nothing of it was read; "
-                    "delete it if a pull or an archive brought it"
-                )
-
-
-def _follows(database: Path) -> bool:
-    """Whether a log holds nothing, or can be the one that was noted, or that one begun again."""
-    log = f"{database}-wal"
-    noted, salts = _noted(_mark_of(database)), _salts_of(log)
-    if not size_of(log) or not noted:
-        return True
-    if noted == _ENDED:
-        return False
-    if noted.startswith(_BEGUN):
-        return noted in (_begun(log), _begun(""))  # where there was no file yet, SQLite has made one since
-    if not salts or salts == noted:
-        return True  # SQLite reads nothing of a log without a header
-    ahead = (int.from_bytes(salts[:4]) - int.from_bytes(noted[:4])) % 2**32
-    return 0 < ahead <= _MAX_GENERATIONS
-
-
-def _begun(log: str) -> bytes:
-    return _BEGUN + str(inode_of(log)).encode()
-
-
-def _salts_of(log: str) -> bytes:
-    """Return the salts of a log; nothing where it has no header.
-
-    The first is a number that grows by one each time the log begins again, the second is random ("Database File
-    Format", section 4.1): whoever has not read this log cannot make one that follows it. The log may be opened and
-    closed beside SQLite, which locks nothing of it.
-    """
-    with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
-        header = file.read(_HEADER_BYTES)
-        return header[_SALTS] if len(header) == _HEADER_BYTES else b""
-    return b""
-
-
-def _mark_of(database: Path) -> Path:
-    """Return where it is noted which log a bank has."""
-    return _file(database).with_suffix(".log")
-
-
-def _noted(mark: Path) -> bytes:
+def _seen(path: str, *, is_log: bool = False) -> str:
     try:
-        return mark.read_bytes()
+        status = os.stat(path)  # noqa: PTH116 - asked before and after each write
     except OSError:
-        return b""
+        return ""
+    # SQLite as root gives a log its owner again whenever it opens it, which is a change.
+    changed = status.st_mtime_ns if is_log and os.name == "posix" and os.geteuid() == 0 else status.st_ctime_ns
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{changed}"
 
 
-def _note(mark: Path, content: bytes) -> None:
-    """Write a note; where that cannot be written the former one stands."""
-    if content != _noted(mark):
-        with suppress(OSError):
-            write_private(mark, content.decode(errors="surrogateescape"))
+def _mark_of(database: Path) -> str:
+    return _marked(own_state(), str(database))
+
+
+@lru_cache(maxsize=8)
+def _marked(state: str, database: str) -> str:
+    del state  # by which the record's folder is found
+    return str(_file(Path(database)).with_suffix(".seen"))
+
+
+def _noted(database: Path) -> list[str]:
+    """Return the number and what was seen of the two files; nothing where nothing was noted."""
+    try:
+        with open(_mark_of(database), "rb") as file:  # noqa: PTH123 - asked before and after each write
+            return [*file.read(_NOTE_BYTES).decode("ascii", "replace").rstrip().split(" "), ""]
+    except OSError:
+        return []
 
 
 def _check_journal(database: Path, record: Record) -> None:
@@ -284,6 +273,11 @@ def _place(database: Path) -> str:
 def _file(database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
     return _filed(own_state(), _place(database))
+
+
+def folder_of(database: Path) -> Path:
+    """Return the folder beside the record of a bank for its daily copies."""
+    return _file(database).with_suffix(".days")
 
 
 @lru_cache(maxsize=8)

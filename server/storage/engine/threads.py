@@ -12,12 +12,15 @@ import aiosqlite
 
 from swarm_memory.schema.errors import StorageError, StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
     close,
     connect,
+    is_left,
     storage_errors,
     truncate_wal,
     write_transaction,
+    writing,
 )
 from swarm_memory.server.storage.engine.engine import FORKED, Engine
 from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
@@ -96,7 +99,7 @@ class ConnectionThread(aiosqlite.Connection):
     @property
     def is_right(self) -> bool:
         """Whether the connection is open on what lies at its path."""
-        return self._reached is not None and self.opened.look() == "same"
+        return self._reached is not None and self.opened.look() == "same" and registry.is_as_noted(self._database)
 
     @property
     def _is_forked(self) -> bool:
@@ -133,6 +136,8 @@ class ConnectionThread(aiosqlite.Connection):
         # To a reader the deleted log is still there; the writer will see to it.
         if found != "log lost" or self._writes or inode_of(f"{self._database}-wal") is not None:
             self.opened.check(found)
+        if not (self._writes or is_left(self._database)):  # a write looks under the lock
+            raise StoreReplaced(f"{self._database} was changed while it was open")
         return self._reached
 
     def _leave(self) -> None:
@@ -228,7 +233,7 @@ class BankThreads(Engine):
         """
 
         def truncate(connection: "SqliteConnection") -> bool:
-            with writer_lock(self._path, self._busy_timeout_s):
+            with writing(self._path, self._busy_timeout_s):
                 return truncate_wal(connection, for_good=True)
 
         return await self.on_writer(truncate)
@@ -258,8 +263,10 @@ class BankThreads(Engine):
         async with self._opening_again:
             if all(thread.is_right for thread in self._threads):
                 return
+            is_lost = any(thread.opened.look() != "same" for thread in self._threads)  # else a process was killed
             for thread in self._threads:
                 await thread.disconnect()
             for thread in self._threads:
                 await thread.reconnect()
-            log.warning("%s was replaced, or its log deleted, while it was open: it was opened again", self._path)
+            level = logging.WARNING if is_lost else logging.INFO
+            log.log(level, "%s was replaced, or its log deleted, while it was open: it was opened again", self._path)

@@ -24,7 +24,7 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Part, outward, reads, writes
 from swarm_memory.server.storage.stores.memories import (
     add_items,
     change_status,
@@ -325,8 +325,8 @@ class TeamCache(Part):
 
     @reads
     def bank_id(self, connection: Connection) -> str:
-        """Return the id of the bank."""
-        return next(iter(_SQL.column(connection, "bank_id")), "")
+        """Return by what others know the bank."""
+        return outward(next(iter(_SQL.column(connection, "bank_id")), ""))
 
     @reads
     def caches(self, connection: Connection, scope: Scope) -> list[Cache]:

@@ -1,0 +1,151 @@
+"""What binds a bank to this user: a keyed sum over its rows, which every commit of ours carries on.
+
+Whoever can write the project's file (a pull, an archive, `cp`, `rsync`) may know an older copy of it, with its id and
+all that stands in it. A mark that is kept in the file alone proves nothing: it must cover the rows, and its key lie
+elsewhere. Each row is hashed with a secret of the bank's private record; triggers of the connection add and take away
+these hashes in the transaction of the rows, at whose end the sum is numbered and sealed. What a kill or a power cut
+leaves is therefore always sealed, whoever else was writing. All rows are read only when the files are not as they were
+noted after our last write: inode, size, and time of change, which no program can set. An older file of ours is refused
+by its number, which is noted too.
+
+Not covered: indexes, vectors, tags and handles, which are made from the rows, and counters in `meta`.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.schema.sqlite.statements import newest_version, schema_objects
+from swarm_memory.server.storage.engine import registry
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import SqliteConnection
+
+DERIVED = frozenset({
+    "meta", "vector_spaces", "space_members", "pattern_embeddings", "pattern_tokens", "pattern_tags", "handles",
+    "source_spaces", "source_space_members", "passage_embeddings", "passage_tokens",
+    "tool_calls_to_unindex", "team_revisions",
+})  # fmt: skip
+"""Tables that are not covered. A table stays in here or out of here for good: banks are sealed that way."""
+
+_MODULUS = 2**256
+_encoded = json.JSONEncoder(separators=(",", ":"), default=bytes.hex).encode
+_SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'seal' WHERE c.key = 'content'"
+_PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+
+def install(connection: "SqliteConnection", secret: str) -> None:
+    """Have all that the connection writes from here on carried into the sum, in a bank that is bound."""
+    if not secret:
+        return
+    key = bytes.fromhex(secret)
+    connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
+    connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
+    for table, names in _covered(connection):
+        row = {each: ", ".join(f"{each}.{name}" for name in names) for each in ("OLD", "NEW")}
+        less, more = f"tallied(value, -1, '{table}', {row['OLD']})", "tallied({}, 1, '" + table + f"', {row['NEW']})"
+        for event, value in (
+            ("INSERT", more.format("value")),
+            ("DELETE", less),
+            ("UPDATE", more.format(less)),
+        ):
+            connection.execute(
+                f"CREATE TEMP TRIGGER tally_{event}_{table} AFTER {event} ON main.{table} "  # noqa: S608 - our own names
+                f"BEGIN UPDATE meta SET value = {value} WHERE key = 'content'; END"
+            )
+
+
+def bind(connection: "SqliteConnection", secret: str) -> int:
+    """Seal what is in the bank, whatever it is; return the seal's number. Within a write transaction."""
+    key = bytes.fromhex(secret)
+    total = _total(connection, key)
+    connection.execute(_PUT, ("content", total))
+    connection.execute(_PUT, ("seal", _sealed(key, _version_of(connection), 1, total)))
+    return 1
+
+
+def seal(connection: "SqliteConnection") -> int | None:
+    """Seal what the transaction wrote; return the seal's number, None for a bank that is not bound.
+
+    Raises `StoreUntrusted` when a newer version has changed the schema meanwhile: its rows would be summed wrongly.
+    """
+    found = connection.execute(_SEALED).fetchone()
+    if found is None:
+        return None
+    number, total = int(found[1].split()[0]), found[0]
+    if total != found[1].split()[1]:
+        if _version_of(connection) != newest_version():
+            raise StoreUntrusted("a newer swarm-memory has changed the bank: end this process and start it again")
+        number += 1
+        connection.execute("UPDATE meta SET value = sealed(?, ?) WHERE key = 'seal'", (number, total))
+    return number
+
+
+def holds(connection: "SqliteConnection", database: Path) -> bool:
+    """Whether what a connection sees is what this user last left at a path; so too where it was never bound.
+
+    All rows are read unless the files are as they were noted; then they are noted.
+    """
+    secret = registry.secret_of(database)
+    if not secret or (registry.noted_number(database) >= 0 and registry.is_as_noted(database)):
+        return True
+    noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
+    number = held(connection, secret)
+    if number is None or number < noted:
+        return False
+    if registry.look(database) == seen:  # else another process has written, and noted that
+        registry.note(database, number, seen)
+    return True
+
+
+def held(connection: "SqliteConnection", secret: str) -> int | None:
+    """Return the number of the seal under which the rows are what it says; None where they are not."""
+    key = bytes.fromhex(secret)
+    connection.execute("BEGIN")
+    try:
+        content, sealed = connection.execute(_SEALED).fetchone() or ("", "")
+        total, version = _total(connection, key), _version_of(connection)
+    finally:
+        connection.execute("ROLLBACK")
+    number = str(sealed).partition(" ")[0]
+    is_ours = content == total and sealed == _sealed(key, version, number, total)
+    return int(number) if is_ours else None
+
+
+def _version_of(connection: "SqliteConnection") -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _covered(connection: "SqliteConnection") -> Iterator[tuple[str, list[str]]]:
+    """Yield each covered table that the bank has, with its columns."""
+    for table, sql in schema_objects().items():
+        if sql.startswith("CREATE TABLE ") and table not in DERIVED:
+            names = [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
+            if names:
+                yield table, names
+
+
+def _total(connection: "SqliteConnection", key: bytes) -> str:
+    total = 0
+    for table, names in _covered(connection):
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED")  # noqa: S608 - our own names
+        total += sum(_hashed(key, table, row) for row in rows)
+    return f"{total % _MODULUS:064x}"
+
+
+def _tallied(key: bytes, total: str, sign: int, table: str, *row: object) -> str:
+    return f"{(int(total, 16) + sign * _hashed(key, table, row)) % _MODULUS:064x}"
+
+
+def _hashed(key: bytes, table: str, row: tuple[object, ...]) -> int:
+    return int.from_bytes(blake2b(_encoded((table, *row)).encode(), key=key, digest_size=32).digest())
+
+
+def _sealed(key: bytes, version: int, number: object, total: str) -> str:
+    """Return what stands in the bank: the number, the sum, and a MAC of both and of the schema's version."""
+    return f"{number} {total} {blake2b(f'{version} {number} {total}'.encode(), key=key).hexdigest()}"
