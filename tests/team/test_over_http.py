@@ -13,10 +13,9 @@ from team_server import URL, serving_team
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.settings import Settings, TeamSettings
+from swarm_memory.schema.settings import HttpSettings, Settings, TeamSettings
 from swarm_memory.schema.team.person import ROLES
 from swarm_memory.schema.team.sharing import Counted, Decided, Evidence, Proposed
-from swarm_memory.server.http.serve import MAX_BODY_BYTES
 from swarm_memory.server.http.team import ROUTES, team_routes
 from swarm_memory.server.location import Location
 from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
@@ -91,7 +90,7 @@ def test_without_a_token_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
 PLAIN = proposed().model_dump(mode="json")
 BODIES: dict[str, Any] = {
     "no JSON": b"{",
-    "too large": b"x" * (MAX_BODY_BYTES + 1),
+    "too large": b"x" * (HttpSettings().max_body_bytes + 1),
     "more than fifty": {"proposed": [{}] * 51},
     "another's field": {"proposed": [PLAIN | {"person_id": "pe_1"}]},
     "a title too long": {"proposed": [PLAIN | {"draft": {"title": "t" * 201, "content": "xyz"}}]},
