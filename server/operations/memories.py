@@ -145,7 +145,8 @@ async def remember(
     if text is not None:
         heard = session.trajectories, session.prompts
         attribution = await anyio.to_thread.run_sync(attributed, text, *heard) if any(heard) else UNSEEN
-        done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution))
+        read = await anyio.to_thread.run_sync(session.read)
+        done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution, read=read))
     if len(done) == 1 and outcome is None:
         return _of_remembered(done[0])
     # How the task ended is read from this very call when the task is judged.

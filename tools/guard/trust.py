@@ -42,9 +42,10 @@ Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was distilled here without a model, where evidence or the user judged.
+    """Whether an item is the user's word, or was made here of calls alone, where evidence or the user judged.
 
-    No evidence vouches for what the agent was shown, nor for a wording that is suspect.
+    No evidence of a task vouches for what an agent or a model says of it, for what the agent was shown, nor for a
+    wording that is suspect.
     """
     source = item.provenance
     if source.priority != 0:
@@ -53,7 +54,7 @@ def rests_on_evidence(item: MemoryItem) -> bool:
         return True  # a reviewer accepted it
     if source.repeats_shown:
         return False
-    is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
+    is_here = source.distiller == "extractive" and source.imported_from is None
     return is_here and source.judge in {"evidence", "user"}
 
 
@@ -65,8 +66,10 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """
     doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
-    vouched = 0
+    vouched, is_found = 0, False
     for event in history:
+        if event.kind == DECIDED and event.data.get("by") == "agent":
+            vouched, is_found = 0, False  # what came before was of other words
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
         elif event.data.get("decision") in ("keep", "restore"):  # the user speaks for it
@@ -78,13 +81,12 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
         if event.kind == REINFORCED or is_use:
             others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
             # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
-            if others and not any(
+            is_found |= bool(others) and not any(
                 task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
                 for task in others
                 for origin in own
-            ):
-                return True
-    return vouched > 0
+            )
+    return is_found or vouched > 0
 
 
 async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
