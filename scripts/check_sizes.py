@@ -67,7 +67,7 @@ BROAD_EXCEPTS = {
 """The mains: where an unforeseen fault becomes an exit code, a log line or a failed job."""
 
 LATE_LIBRARIES = frozenset({
-    "anyio", "asyncio", "confusable_homoglyphs", "ctypes", "difflib", "hashlib", "httpx", "httpx2", "importlib", "jsonschema",
+    "anyio", "asyncio", "ctypes", "difflib", "hashlib", "httpx", "httpx2", "importlib", "jsonschema",
     "logging", "mcp", "numpy", "openai", "pathspec", "pypdf", "rich", "subprocess", "tempfile", "tree_sitter", "yaml",
 })  # fmt: skip
 """What is imported within a function, because it takes long or much memory and few calls need it."""

@@ -261,7 +261,7 @@ async def manage_memories(
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)
-            return await _edited(toolbox, _single(chosen), texts, reason, by_hand=site.is_users, confirm=confirm)
+            return await _edited(site, toolbox, _single(chosen), texts, reason, confirm=confirm)
         case "forget":
             return await _forgotten(toolbox, chosen, with_trajectories)
         case "restore" | "quarantine" | "archive":
@@ -294,15 +294,19 @@ def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
 
 
 async def _edited(
-    toolbox: "Toolbox", memory_id: str, texts: Row, reason: str | None, *, by_hand: bool, confirm: bool
+    site: Site, toolbox: "Toolbox", memory_id: str, texts: Row, reason: str | None, *, confirm: bool
 ) -> Row:
+    from swarm_memory.server.jobs.transcripts import session_so_far
     from swarm_memory.tools.guard.gate import notice_of
     from swarm_memory.tools.memories import decide
 
+    change, by_hand = decide.MemoryChange(**texts), site.is_users
     if confirm:
         done = await decide.confirm(toolbox, memory_id, by_hand=by_hand)
     else:
-        done = await decide.edit(toolbox, memory_id, decide.MemoryChange(**texts), reason, by_hand=by_hand)
+        session = await session_so_far(await site.session(), site.folders or (), site.root)
+        read = await anyio.to_thread.run_sync(session.read)
+        done = await decide.edit(toolbox, memory_id, change, reason, by_hand=by_hand, had_read=read)
     (item,) = done.items
     return row(action="edit", memories=[of_memory(item, full=True)], changed=1, notice=notice_of([item]))
 

@@ -58,7 +58,6 @@ def admitted(
     prompt of the user's says is held back by the rules for prompts alone. Raises `InputError` for a text of no allowed
     length.
     """
-    source = source.model_copy(update={"screened_by": LOCAL})
     item = MemoryItem.model_validate({**said, **checked_texts(said, settings), "provenance": source})
     if item.status != "active":
         return item
@@ -77,18 +76,13 @@ def checked_texts(texts: Mapping[str, Any], settings: Settings) -> dict[str, Any
 
     Raises `InputError` that names the field and what it may be.
     """
-    given = (
-        texts["title"],
-        texts.get("description") or "",
-        texts["content"],
-        texts.get("domain") or "",
-        *texts["tags"],
-    )
-    kept = (clean(redact(clean(text), pii=settings.distill.redact_pii).text) for text in given)
-    title, description, content, domain, *tags = kept
-    values = {"title": title, "description": description, "content": content, "domain": domain.strip() or None}
+    given: list[str] = [texts.get(name) or "" for name in ("title", "description", "content", "domain")]
+    given += texts["tags"]
+    kept = [clean(redact(clean(text), pii=settings.distill.redact_pii).text) for text in given]
+    tags = tuple(dict.fromkeys(filter(None, (tag.strip() for tag in kept[4:]))))
+    values = dict(zip(("title", "description", "content"), kept, strict=False))
     try:
-        draft = MemoryDraft.model_validate({**values, "tags": tuple(dict.fromkeys(filter(None, map(str.strip, tags))))})
+        draft = MemoryDraft.model_validate({**values, "domain": kept[3].strip() or None, "tags": tags})
     except ValidationError as error:
         raise InputError(faults(error)) from error
     return draft.model_dump(include=WORDS)

@@ -20,6 +20,8 @@ MAX_UNVERIFIED = 1
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
 
+_NOTED = {"agent": "Noted by an agent, not confirmed: ", "model": "Noted by a model, not confirmed: "}
+
 _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
 
@@ -97,6 +99,25 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
     histories = await toolbox.store.memory_histories(toolbox.readable, list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
+
+
+async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, str]:
+    """Return what is said before the titles of memories of who vouches for them: nobody yet, or several tasks.
+
+    Nothing of what one task's evidence alone shows, of the user's word, which the frame names, and of a team's.
+    """
+    asked = [item for item in items if item.provenance.priority <= 0 and not is_teams(item.scope)]
+    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
+    histories = await toolbox.store.memory_histories(toolbox.readable, [item.id for item in asked], kinds)
+    said: dict[str, str] = {}
+    for item in asked:
+        history = histories[item.id]
+        tasks = {event.data.get("task_id") for event in history if event.kind == REINFORCED}
+        if not (rests_on_evidence(item) or is_borne_out(item, history)):
+            said[item.id] = _NOTED.get(item.provenance.distiller, "")
+        elif others := len(tasks - {None, item.provenance.task_id}):
+            said[item.id] = f"Seen in {others + 1} tasks: "
+    return said
 
 
 async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links: Iterable[MemoryLink]) -> set[str]:

@@ -3,11 +3,12 @@ it matters.
 """
 
 import html
+import importlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.tools.text.cleaning import clean, lazy
 from swarm_memory.tools.text.requests import CONDITION, without_quotations
@@ -31,15 +32,19 @@ _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\u
 
 
 def plain(text: str) -> str:
-    """Return a text as it reads, in lower case: without entities, marks of Markdown and HTML and invisible characters.
+    """Return a text as it reads, in lower case: `unmasked`, without marks of Markdown and HTML, spaced-out words whole.
 
-    Letters that look like Latin ones are those, spaced-out words are whole. Linear in the length.
+    Linear in the length.
     """
-    text = unicodedata.normalize("NFKC", clean(html.unescape(text) if "&" in text else text))
-    text = text if text.isascii() else text.translate(_lookalikes())
-    text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
+    text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), unmasked(text))
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return _MARKS.sub("", text).replace("_ ", " ").casefold()
+
+
+def unmasked(text: str) -> str:
+    """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
+    text = unicodedata.normalize("NFKC", clean(html.unescape(text) if "&" in text else text))
+    return text if text.isascii() else text.translate(_lookalikes())
 
 
 def has_lookalikes(text: str) -> bool:
@@ -50,11 +55,10 @@ def has_lookalikes(text: str) -> bool:
 @cache
 def _lookalikes() -> dict[int, str]:
     """Return the Latin letter that each letter of other alphabets looks like (Unicode's confusables, UTS 39)."""
-    from confusable_homoglyphs.confusables import confusables_data
-
-    found = {
+    known: Any = importlib.import_module("confusable_homoglyphs.confusables")  # it reads 900 KB
+    found: dict[str, str] = {
         sign: like["c"]
-        for sign, alike in confusables_data.items()
+        for sign, alike in known.confusables_data.items()
         for like in alike
         if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
     }

@@ -44,7 +44,7 @@ from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
 from swarm_memory.tools.distill.fixes import learned_fixes, tried
 from swarm_memory.tools.distill.review import put_to_review
-from swarm_memory.tools.guard.gate import admitted, check_quota, notice_of, screened
+from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read
@@ -122,6 +122,7 @@ def distilled_item(
         heard_in="prompt" if is_said else None,
         prompt_hash=distillation.prompt_hash,
         model=distillation.model,
+        screened_by=LOCAL,
         run_id=origin.run_id,
         handles=from_task(draft.title, draft.description, draft.content, calls),
         repeats_shown=not is_said and repeats_what_was_shown(draft, trajectory, had),
@@ -264,8 +265,9 @@ async def learn(
 
     One that the host's own connection broke off before the agent did anything is not recorded; one that ended so later
     is, as Undecided, and teaches nothing until it is gone on with. The agent that acted may bring its own verdict and
-    drafts: both are checked; `had_read` is what its session showed it. Whatever is stored was redacted first. When enough is new in the bank its consolidation is
-    queued. What takes time without waiting runs in a thread, so that a server goes on answering.
+    drafts: both are checked; `had_read` is what its session had before it. Whatever is stored was redacted first. When
+    enough is new in the bank its consolidation is queued. What takes time without waiting runs in a thread, so that a
+    server goes on answering.
 
     Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from
     the store; a failing embedder costs the vectors only, and the answer says so.

@@ -19,7 +19,7 @@ from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import portable, results_of
-from swarm_memory.tools.guard.gate import admitted, check_quota, notice_of
+from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_all_of
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read
@@ -215,9 +215,9 @@ async def remember(
 
     Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
     an agent passes on is screened, and is the user's word where its `attribution` is a prompt. Else it is the agent's
-    note, of the project alone; in quarantine where it is in a tool's result, or copies what was `read`. The same words
-    again are known; `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over 4,000 characters,
-    `QuotaReached` for an agent's, `StorageError`.
+    note, of the project alone; in quarantine where it is in a tool's result or copies what was `read`. The same words
+    again are known; `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over
+    4,000 characters, `QuotaReached` for an agent's, `StorageError`.
     """
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
@@ -323,6 +323,7 @@ def _item(
     source = Provenance(
         distiller="user" if is_users else "agent",
         judge=None if attribution is None else "agent",
+        screened_by=LOCAL,
         heard_in=None if attribution is None else attribution.where,
         repeats_shown=attribution is not None and attribution.where == "result",
     )

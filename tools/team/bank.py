@@ -234,7 +234,7 @@ def _clean_word(word: str) -> str:
 
 
 def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> MemoryItem:
-    """Return a proposal as the gate lets it be in the toolbox's scope; nobody's own word is that of this bank's user."""
+    """Return a proposal as the gate lets it be, in the toolbox's scope: nobody's own word is this user's."""
     said = given.draft.model_dump(include=WORDS) | {
         "id": memory_id or new_id(MEMORY),
         "scope": toolbox.scope,
