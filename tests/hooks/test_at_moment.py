@@ -244,7 +244,7 @@ LEDGER = Note(
 
 
 NEAR, SURE = "our monthly report shows wrong sums again", "please change how the ledger books an entry"
-LINE = f"- {LEDGER.when}\n"
+LINE = f"- {LEDGER.when.rstrip('.')}\n"
 
 
 async def test_a_session_starts_with_when_notes_matter_and_a_prompt_gets_whole_what_surely_fits(
@@ -291,10 +291,10 @@ async def test_the_start_lists_nothing_of_others_nothing_suspect_and_nothing_tha
         await add(title, "1. Book.", description=f"{title}.", provenance=agents.model_copy(update=changed))
     await add("Without a moment", "1. Book.", provenance=agents)
     await add("Blank", "1. Book.", description="``", provenance=agents)
-    await add("Evident", "1. Book.", provenance=agents.model_copy(update={"judge": "evidence"}))
+    await add("Evident", "1. Book.", provenance=Provenance(judge="evidence"))
     await add("Own", "1. Book.", description="Booking of the agent's own.", provenance=agents)
     start = await ask("SessionStart", source="startup")
-    assert [each for each in start.splitlines() if each[:2] == "- "] == ["- Booking of the agent's own.", "- Evident"]
+    assert [each for each in start.splitlines() if each[:2] == "- "] == ["- Booking of the agent's own", "- Evident"]
 
 
 async def test_a_suspect_note_is_not_even_listed_where_it_may_fit(toolbox: Toolbox, ask: Ask, add: Add) -> None:

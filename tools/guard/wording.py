@@ -28,6 +28,8 @@ _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """What Markdown and HTML set letters off with, which no reader of the page sees."""
 
+_DOING = lazy(r"\w{3,}ing\b")
+"""What one is at: "Changing how …"."""
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|\n")
 
 
@@ -111,8 +113,8 @@ def _words(text: str) -> list[str]:
 
 
 def moment_of(text: str) -> str:
-    """Return the clause of a text that says when ("Before `make deploy`"), and nothing that it says to do then."""
-    begin = CONDITION.search(text)
+    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), and nothing that it says to do then."""
+    begin = _DOING.match(text) or CONDITION.search(text)
     if begin is None:
         return ""
     end = _CLAUSE_END.search(without_quotations(text), begin.end())

@@ -24,7 +24,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_symptom,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.hazards import only_when_asked
+from swarm_memory.tools.trajectory.hazards import names_harm, only_when_asked
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """Of all that stands beside one call: an agent reads it at each."""
@@ -52,7 +52,7 @@ async def at_start(toolbox: Toolbox, elsewhere: Container[str]) -> list[MemoryIt
     an agent vouches for it is said when it matters, and never what it says. Raises `StorageError`.
     """
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)]
+    listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][: 2 * MOST_LISTED]
     held = await only_when_asked(toolbox, listed)
     return await still_applying(toolbox, [each for each in listed if each.id not in held][:MOST_LISTED])
 
@@ -110,8 +110,8 @@ async def _shown(
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
     new = [item for item in new if item.id not in rested]
-    doubtful, held = await unverified(toolbox, new), await only_when_asked(toolbox, new)
-    new = [item for item in new if item.id not in held]
+    doubtful = await unverified(toolbox, new)
+    new = [item for item in new if item.id not in doubtful or not names_harm(item)]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
@@ -164,8 +164,7 @@ def _worded(
         if len(whole) <= limit:
             return whole, items[:count]
     memory_id, title, content = notes[0]
-    bare = preamble(
-        [(memory_id, says.get(memory_id, ""), content)], limit, len, opening, min(said, 1)
-    )  # its words say more than its title
+    said, first = min(said, 1), says.get(memory_id, "")
+    bare = preamble([(memory_id, first, content)], limit, len, opening, said)  # its words say more than its title
     is_enough = len(bare) > limit // 2
-    return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, min(said, 1)), items[:1]
+    return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, said), items[:1]
