@@ -5,6 +5,7 @@ Screening keeps out what looks like an attack. This is for what does not: it lim
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
@@ -91,24 +92,31 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     return is_found or vouched > 0
 
 
-async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
-    """Return the ids of those that nothing but a model, an agent or another bank vouches for."""
+Histories: TypeAlias = dict[str, list[Event]]
+"""What bears memories out or not, by their ids, as far as it was looked up."""
+
+
+async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
+    """Return the ids of those that nothing but a model, an agent or another bank vouches for; `known` grows."""
     asked = {item.id: item for item in items if not rests_on_evidence(item)}
-    if not asked:
-        return set()
-    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
-    histories = await toolbox.store.memory_histories(toolbox.readable, list(asked), kinds)
+    histories = await _histories(toolbox, asked, {} if known is None else known)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 
 
-async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, str]:
-    """Return what is said before the titles of memories of who vouches for them: nobody yet, or several tasks.
+async def _histories(toolbox: Toolbox, ids: Iterable[str], known: Histories) -> Histories:
+    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
+    if new := [each for each in ids if each not in known]:
+        known |= await toolbox.store.memory_histories(toolbox.readable, new, kinds)
+    return known
+
+
+async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> dict[str, str]:
+    """Return what stands before the titles of memories of who vouches for them: nobody yet, or several tasks.
 
     Nothing of what one task's evidence alone shows, of the user's word, which the frame names, and of a team's.
     """
     asked = [item for item in items if item.provenance.priority <= 0 and not is_teams(item.scope)]
-    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
-    histories = await toolbox.store.memory_histories(toolbox.readable, [item.id for item in asked], kinds)
+    histories = await _histories(toolbox, [item.id for item in asked], {} if known is None else known)
     said: dict[str, str] = {}
     for item in asked:
         history = histories[item.id]
@@ -129,7 +137,7 @@ async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links:
 
 
 async def prefer_verified(
-    toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int
+    toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int, looked: Histories | None = None
 ) -> tuple[ScoredMemory, ...]:
     """Return the found ones, with at most one unverified among them where verified ones that fit can fill the rest.
 
@@ -140,7 +148,7 @@ async def prefer_verified(
     known = {each.item.id for each in found}
     others = fetch(wanted * _WIDER, known)
     ranked = (*found, *others)
-    doubtful = await unverified(toolbox, [each.item for each in ranked])  # one look at the histories of all
+    doubtful = await unverified(toolbox, [each.item for each in ranked], looked)  # one look at the histories of all
     if len(doubtful & known) <= MAX_UNVERIFIED:
         return found
     places = [place for place, each in enumerate(ranked) if each.item.id in doubtful]

@@ -30,7 +30,7 @@ _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,
 
 _DOING = lazy(r"\w{3,}ing\b")
 """What one is at: "Changing how …"."""
-_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]|\n")
+_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 
 
 def plain(text: str) -> str:
@@ -114,8 +114,10 @@ def _words(text: str) -> list[str]:
 
 def moment_of(text: str) -> str:
     """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), and nothing that it says to do then."""
+    text = " ".join(text.split())
     begin = _DOING.match(text) or CONDITION.search(text)
     if begin is None:
         return ""
     end = _CLAUSE_END.search(without_quotations(text), begin.end())
-    return text[begin.start() : end.start() if end else None].strip()
+    is_all = end is None or end.end() == len(text)
+    return text[begin.start() : None if is_all else end.start()].strip()

@@ -11,7 +11,14 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
 from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import rests
-from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, of_both_outcomes, rests_on_evidence, unverified, who_says
+from swarm_memory.tools.guard.trust import (
+    MAX_UNVERIFIED,
+    Histories,
+    of_both_outcomes,
+    rests_on_evidence,
+    unverified,
+    who_says,
+)
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.preamble import (
     MAX_COUNTED,
@@ -110,7 +117,8 @@ async def _shown(
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
     new = [item for item in new if item.id not in rested]
-    doubtful = await unverified(toolbox, new)
+    histories = Histories()
+    doubtful = await unverified(toolbox, new, histories)
     new = [item for item in new if item.id not in doubtful or not names_harm(item)]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
@@ -121,7 +129,7 @@ async def _shown(
     for memory_id in remarks.keys() & await of_both_outcomes(toolbox, best, links):
         remarks[memory_id].append(OF_BOTH)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
-    says = await who_says(toolbox, kept)
+    says = await who_says(toolbox, kept, histories)
     text, shown = _worded(at, kept, counts, remarks, says) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),

@@ -14,7 +14,7 @@ from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.trust import prefer_verified, who_says
+from swarm_memory.tools.guard.trust import Histories, prefer_verified, who_says
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.preamble import (
     SETTLED,
@@ -273,9 +273,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     new = [each for each in every if each.candidate.id not in known]
     scored, picked, stale = await _applying(toolbox, [*await _reranked(toolbox, question, new, fit)], fit, depth)
     best = _memories(picked)
-    offered = await with_fix_counts(toolbox, best)
+    offered, histories = await with_fix_counts(toolbox, best), Histories()
     fitting = await prefer_verified(
-        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth
+        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth, histories
     )
     agreeing = await without_contradictions(toolbox, fitting)
     if unasked is None and len(agreeing) < wanted:
@@ -303,7 +303,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
     held = await only_when_asked(toolbox, [each.item for each in memories]) if unasked else set[str]()
     left_out |= {each.item.id: (each, _ONLY_ASKED) for each in memories if each.item.id in held}
-    says = await who_says(toolbox, [each.item for each in memories])
+    says = await who_says(toolbox, [each.item for each in memories], histories)
     memories = [
         each.model_copy(update={"says": says.get(each.item.id, "")}) for each in memories if each.item.id not in held
     ]
