@@ -113,7 +113,7 @@ def _words(text: str) -> list[str]:
 
 
 def moment_of(text: str) -> str:
-    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), and nothing that it says to do then."""
+    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then."""
     text = " ".join(text.split())
     begin = _DOING.match(text) or CONDITION.search(text)
     if begin is None:
