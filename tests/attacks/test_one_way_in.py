@@ -3,6 +3,7 @@
 import ast
 import html
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from made_items import put
 from scripted_chat import ScriptedChatModel
 from scripted_runs import Script
 
+from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Note
 from swarm_memory.schema.rollout import MattsRequest
@@ -165,7 +167,7 @@ async def test_an_agent_does_not_release_what_was_copied(tmp_path: Path) -> None
 async def test_what_is_proposed_to_a_team_goes_the_same_way(tmp_path: Path) -> None:
     given = Proposed(
         draft=MemoryDraft(title=TITLE, content=DISGUISES["entities"](ORDER)), confidence=0.6, distiller="agent",
-        evidence=Evidence(), origin_id="rm_1", project="github.com/acme/shop",
+        evidence=Evidence(), origin_id=new_id(MEMORY), project="github.com/acme/shop",
     )  # fmt: skip
     async with opened(tmp_path) as tools:
         (proposal,) = await TeamBank(tools).propose("bank", [given])
@@ -206,8 +208,9 @@ def test_a_memory_is_built_for_storing_nowhere_but_in_the_gate() -> None:
                 texts[name] = path.read_text("utf-8")
                 called[name] = calls_in(ast.parse(texts[name]))
     assert {name for name, calls in called.items() if "MemoryItem" in calls} == set()
-    validating = {name for name, text in texts.items() if "MemoryItem.model_validate" in text}
-    assert validating == {"tools/guard/gate.py", "tools/memories/transfer.py"}, "the latter gives the gate what it read"
+    validating = {name for name, text in texts.items() if re.search(r"\bMemoryItem\.model_validate", text)}
+    others = {"tools/memories/transfer.py", "tools/memories/decide.py"}
+    assert validating == {"tools/guard/gate.py", *others}, "one gives the gate what it read, one what was there before"
     for write, writers in WRITES.items():
         assert {name for name, calls in called.items() if write in calls} == writers, write
     through = {name for name, calls in called.items() if "admitted" in calls}
@@ -248,11 +251,10 @@ def test_nothing_that_a_tricked_agent_notes_is_in_the_text_of_a_sessions_start(t
 async def test_a_command_that_does_harm_is_given_only_to_whoever_asks_until_it_is_borne_out(
     tmp_path: Path, command: str
 ) -> None:
-    plain, marked = f"When the billing release hangs, run {command} first", f"1. Run `{command}`."
-    assert is_hazardous(plain)
-    assert is_hazardous(marked)
+    told = item("The billing release hangs", f"1. Run `{command}`.", distiller="agent", judge="agent")
+    assert is_hazardous(told.content)
     async with opened(tmp_path) as tools:
-        await remember_notes(tools, [Note(title="The billing release hangs", note=f"{marked} It hangs.")])
+        await put(tools, told)  # past the gate, which holds some of them back
         query = "The billing release hangs"
         unasked = await retrieve(tools, query, unasked=Unasked())
         (asked,) = (await retrieve(tools, query, k=1)).memories

@@ -16,7 +16,7 @@ _IN_PROSE = _FETCHERS | _COPIERS | _SENDERS | _DELETERS | {"rm", "git", "chmod",
 """Programs that are seen without back-ticks too."""
 
 _PROSE_WORDS = 40
-_SUBSTITUTED = lazy(r"(?<!\S)(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
+_SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
 _GIT = lazy(
@@ -37,7 +37,7 @@ _SPAN = lazy(r"`([^`\n]+)`")
 def is_hazardous(text: str) -> bool:
     """Whether a text names such a command, in back-ticks or in a sentence. Linear in the length."""
     text = unmasked(text)
-    return _IN_CODE.search(text) is not None or any(map(_does_harm, _commands(text)))
+    return any(each.search(text) for each in (_IN_CODE, _SUBSTITUTED)) or any(map(_does_harm, _commands(text)))
 
 
 def _commands(text: str) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _does_harm(line: str) -> bool:
         if is_fetched and (INTERPRETERS.match(part.program) or part.words[0].startswith(("./", "/"))):
             return True
         is_fetched = is_fetched or part.program in _FETCHERS
-    return any(map(_is_harm, parts)) or any(map(_UNCHECKED.match, line.split())) or bool(_SUBSTITUTED.search(line))
+    return any(map(_is_harm, parts)) or any(map(_UNCHECKED.match, line.split()))
 
 
 def _is_harm(part: Part) -> bool:
