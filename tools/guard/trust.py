@@ -120,10 +120,10 @@ async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histori
     said: dict[str, str] = {}
     for item in asked:
         history = histories[item.id]
-        tasks = {event.data.get("task_id") for event in history if event.kind == REINFORCED}
+        tasks = {str(event.data.get("task_id")) for event in history if event.kind == REINFORCED}
         if not (rests_on_evidence(item) or is_borne_out(item, history)):
             said[item.id] = _NOTED.get(item.provenance.distiller, "")
-        elif others := len(tasks - {None, item.provenance.task_id}):
+        elif others := len(tasks - {"None", item.provenance.task_id}):
             said[item.id] = f"Seen in {others + 1} tasks: "
     return said
 

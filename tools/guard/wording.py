@@ -119,5 +119,6 @@ def moment_of(text: str) -> str:
     if begin is None:
         return ""
     end = _CLAUSE_END.search(without_quotations(text), begin.end())
-    is_all = end is None or end.end() == len(text)
-    return text[begin.start() : None if is_all else end.start()].strip()
+    if end is None or end.end() == len(text):
+        return text[begin.start() :].strip()
+    return text[begin.start() : end.start()].strip()
