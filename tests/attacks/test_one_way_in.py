@@ -56,6 +56,10 @@ def session_of(run: Trajectory) -> Session:
     return Session("s1", "s1:1", (run,), (), "/home/kim/shop")
 
 
+def name_of(way: Way) -> str:
+    return repr(way).split()[1]
+
+
 async def as_text(tools: Toolbox, run: Trajectory, text: str) -> None:
     read = session_of(run).read()
     await remember(tools, text, attribution=Attribution("nowhere"), read=read)
@@ -112,7 +116,7 @@ AFTER_READING: tuple[Way, ...] = (
 )  # fmt: skip
 EVERY_WAY = (*AFTER_READING, by_an_import)
 
-DISGUISES = {
+DISGUISES: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "look-alikes": lambda text: text.translate(str.maketrans("aeiopcx", "\u0430\u0435\u0456\u043e\u0440\u0441\u0445")),
     "bold": lambda text: text.replace("re", "**r**e").replace("In", "**I**n"),
@@ -121,7 +125,7 @@ DISGUISES = {
 }
 
 
-@pytest.mark.parametrize("way", EVERY_WAY, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", EVERY_WAY, ids=name_of)
 async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tmp_path: Path, way: Way) -> None:
     async with opened(tmp_path) as tools:
         await way(tools, read_by("nothing of note"), ORDER)
@@ -131,7 +135,7 @@ async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tmp_
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-@pytest.mark.parametrize("way", AFTER_READING, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", AFTER_READING, ids=name_of)
 async def test_a_copy_of_what_a_tool_said_waits_in_quarantine_whichever_way_it_comes(
     tmp_path: Path, way: Way, disguise: str
 ) -> None:
@@ -142,7 +146,7 @@ async def test_a_copy_of_what_a_tool_said_waits_in_quarantine_whichever_way_it_c
         assert not any("staging" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 
-@pytest.mark.parametrize("way", AFTER_READING, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", AFTER_READING, ids=name_of)
 async def test_so_does_a_copy_of_two_results_with_another_between_them(tmp_path: Path, way: Way) -> None:
     async with opened(tmp_path) as tools:
         await way(tools, read_by(HALVES[0], "Tests  21 passed (21)", HALVES[1]), PAGE)

@@ -120,5 +120,5 @@ def moment_of(text: str) -> str:
         return ""
     end = _CLAUSE_END.search(without_quotations(text), begin.end())
     if end is None or end.end() == len(text):
-        return text[begin.start() :].strip()
-    return text[begin.start() : end.start()].strip()
+        return text[begin.start() :].lstrip(" .,;:")
+    return text[begin.start() : end.start()].strip(" .,;:")
