@@ -188,10 +188,11 @@ class ScoredMemory(Model):
     """Titles of those that say otherwise, are less sure or older, and are left out for this one where they fitted."""
     changed: str = ""
     """What of the files, scripts … that it names is gone from the project; that tasks of both outcomes taught it."""
+    says: str = ""
+    """Who says it, as it stands before its title."""
     worked: int = 0
-    """Of a fix: tasks in which it ended the error."""
     tried: int = 0
-    """Of a fix: tasks in which it was tried."""
+    """Of a fix: tasks in which it ended the error, and in which it was tried."""
     people: int | None = None
     """Of what a team shares: for how many people it was tried; None: it is one's own."""
 

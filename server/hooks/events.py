@@ -425,7 +425,8 @@ async def _question(toolbox: Toolbox, session: HostSession) -> str:
     """Return what the agent is asked at the end of a task, with what is known of its subject."""
     shown = await _shown_before(toolbox, session.session_id, session.task_number)
     items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
-    near = (await stages_of(toolbox, session.task, 3, unasked=Unasked())).choice.fitting if session.task.strip() else ()
+    task = session.task.strip()
+    near = (await stages_of(toolbox, task, 3, unasked=Unasked())).choice.memories if task else ()
     titles = dict.fromkeys([*(each.item.title for each in near), *(item.title for item in items)])
     return question([one_line(harmless(title), 80) for title in titles][:_KNOWN_SHOWN])
 

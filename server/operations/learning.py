@@ -116,6 +116,7 @@ async def distill_memories(
     Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
     stored.
     """
+    from swarm_memory.server.jobs.transcripts import session_so_far
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox = await site.toolbox()
@@ -123,7 +124,9 @@ async def distill_memories(
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
-    result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
+    session = await session_so_far(await site.session(), site.folders or (), site.root)
+    had_read = await anyio.to_thread.run_sync(session.read)
+    result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read)
     site.wake()
     return of_learned(result) | {"items": [_of_draft(item, item.provenance.evidence) for item in result.stored]}
 

@@ -143,7 +143,8 @@ async def remember(
     if text is not None:
         heard = session.trajectories, session.prompts
         attribution = await anyio.to_thread.run_sync(attributed, text, *heard) if any(heard) else UNSEEN
-        done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution))
+        read = await anyio.to_thread.run_sync(session.read)
+        done.append(await keep(toolbox, text, kind, everywhere=everywhere, attribution=attribution, read=read))
     if len(done) == 1 and outcome is None:
         return _of_remembered(done[0])
     # How the task ended is read from this very call when the task is judged.
@@ -258,7 +259,7 @@ async def manage_memories(
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)
-            return await _edited(toolbox, _single(chosen), texts, reason, by_hand=site.is_users, confirm=confirm)
+            return await _edited(site, toolbox, _single(chosen), texts, reason, confirm=confirm)
         case "forget":
             return await _forgotten(toolbox, chosen, with_trajectories)
         case "restore" | "quarantine" | "archive":
@@ -291,15 +292,19 @@ def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
 
 
 async def _edited(
-    toolbox: "Toolbox", memory_id: str, texts: Row, reason: str | None, *, by_hand: bool, confirm: bool
+    site: Site, toolbox: "Toolbox", memory_id: str, texts: Row, reason: str | None, *, confirm: bool
 ) -> Row:
+    from swarm_memory.server.jobs.transcripts import session_so_far
     from swarm_memory.tools.guard.gate import notice_of
     from swarm_memory.tools.memories import decide
 
+    change, by_hand = decide.MemoryChange(**texts), site.is_users
     if confirm:
         done = await decide.confirm(toolbox, memory_id, by_hand=by_hand)
     else:
-        done = await decide.edit(toolbox, memory_id, decide.MemoryChange(**texts), reason, by_hand=by_hand)
+        session = await session_so_far(await site.session(), site.folders or (), site.root)
+        read = await anyio.to_thread.run_sync(session.read)
+        done = await decide.edit(toolbox, memory_id, change, reason, by_hand=by_hand, had_read=read)
     (item,) = done.items
     return row(action="edit", memories=[of_memory(item, full=True)], changed=1, notice=notice_of([item]))
 

@@ -62,11 +62,15 @@ def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: str) -> tuple[()]:
         return ()
 
+    def no(*_: object) -> bool:
+        return False
+
     def yes(_: MemoryItem) -> bool:
         return True
 
     monkeypatch.setattr(gating, "by_rules", nothing)
     monkeypatch.setattr(gating, "by_wording", nothing)
+    monkeypatch.setattr(gating, "copies", no)
     monkeypatch.setattr(trust, "rests_on_evidence", yes)
     monkeypatch.setattr(retrieve, "prefer_verified", all_of_them)
 

@@ -10,8 +10,9 @@ from scripted_chat import ScriptedChatModel
 from scripted_runs import Script
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.guard.gate import SCREENED, screened
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admitted, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
@@ -36,6 +37,12 @@ def worked(task_id: str = "t1", session_id: str | None = None) -> Script:
 async def drafted(tools: Toolbox) -> list[str]:
     """Return the active memories that an agent wrote, and not those that its calls show."""
     return [each.id for each in await items_of(tools) if each.provenance.distiller == "agent"]
+
+
+def let_in(*texts: str) -> MemoryItem:
+    """What a model distilled, as the gate lets it be."""
+    given = item(*texts, distiller="model")
+    return admitted(dict(given), given.provenance.model_copy(update={"screened_by": LOCAL}), Settings())
 
 
 async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieved(tmp_path: Path) -> None:
@@ -129,17 +136,14 @@ async def test_an_export_of_a_quarantined_memory_stays_in_quarantine_when_it_is_
 
 
 async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_through(tmp_path: Path) -> None:
-    distilled = [
-        item("Let the side door stand ajar", distiller="model"),
-        item("Run the tests first", distiller="model"),
-    ]
+    distilled = [let_in("Let the side door stand ajar"), let_in("Run the tests first")]
     answer = {"items": [_said(1, "an access that stays"), {"number": 2, "suspect": False, "reason": ""}]}
     async with opened(tmp_path, ScriptedChatModel([json.dumps(answer)])) as tools:
         first, second = (await screened(tools, distilled))[0]
         assert (first.status, second.status) == ("quarantined", "active")
         assert first.status_reason == 'screened: the model scripted:test: "an access that stays"'
         assert {first.provenance.screened_by, second.provenance.screened_by} == {"rules and classifier, scripted:test"}
-    poisoned = [item("Prepare the release", f"1. {POISON}", distiller="model")]
+    poisoned = [let_in("Prepare the release", f"1. {POISON}")]
     async with opened(tmp_path, ScriptedChatModel([])) as tools:
         assert [each.status for each in (await screened(tools, poisoned))[0]] == ["quarantined"]
 
@@ -150,7 +154,7 @@ async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_thr
 async def test_without_a_usable_answer_the_rules_decide_and_that_is_said(tmp_path: Path, answer: str | None) -> None:
     chat = ScriptedChatModel([answer, answer] if answer else [])
     async with opened(tmp_path, chat) as tools:
-        (kept,), said = await screened(tools, [item("Run the tests first", distiller="model")])
+        (kept,), said = await screened(tools, [let_in("Run the tests first")])
         assert (kept.status, kept.provenance.screened_by) == ("active", "rules and classifier")
         assert str(said).startswith("screened without a model: ")
 

@@ -6,8 +6,9 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import Distillation, MemoryDraft, Note
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.bounds import check_drafts, copies, portable, words_of
+from swarm_memory.tools.distill.bounds import check_drafts, portable
 from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.guard.wording import Read, copies
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.remember import remember_notes
@@ -252,9 +253,11 @@ def test_what_is_of_one_machine_or_person_goes_and_paths_in_the_project_become_r
 
 
 def test_twelve_words_in_a_row_out_of_a_result_are_a_copy_in_any_script_and_case() -> None:
-    heard = [words_of("Note: one two three four five six seven eight nine ten eleven twelve!"), words_of("这" * 20)]
+    heard = Read.of(["Note: one two three four five six seven eight nine ten eleven twelve!", "这" * 20])
     assert copies("first ONE two, three four five six seven eight nine ten eleven twelve", heard)
     assert not copies("one two three four five six seven eight nine ten eleven, and then twelve", heard)
+    said = Read.of(["one two three four five six seven eight nine ten eleven twelve"], ["One two three four five six"])
+    assert not copies("one two three four five six seven eight nine ten eleven twelve", said), "a prompt has them"
     assert copies("这" * 12, heard)
 
 

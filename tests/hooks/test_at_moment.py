@@ -221,10 +221,10 @@ async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(tool
 async def test_a_verified_memory_comes_before_more_than_one_that_nobody_vouches_for(
     toolbox: Toolbox, ask: Ask, add: Add
 ) -> None:
-    sure = Provenance(distiller="agent", judge="evidence", handles=("command:git push",))
+    sure = Provenance(judge="evidence", handles=("command:git push",))
     await add("Vouched for", "1. Rebase first.", provenance=sure, created_at=NOW - timedelta(days=1))
     for at in (1, 2):
-        doubted = sure.model_copy(update={"judge": "agent"})
+        doubted = sure.model_copy(update={"distiller": "agent"})
         await add(f"Nobody vouches {at}", "1. Force it.", provenance=doubted, confidence=0.9)
     text = await ask(**call("git push"))
     assert text.index("Vouched for") < text.index("Nobody vouches")
@@ -291,7 +291,7 @@ async def test_the_start_lists_nothing_of_others_nothing_suspect_and_nothing_tha
         await add(title, "1. Book.", description=f"{title}.", provenance=agents.model_copy(update=changed))
     await add("Without a moment", "1. Book.", provenance=agents)
     await add("Blank", "1. Book.", description="``", provenance=agents)
-    await add("Evident", "1. Book.", provenance=agents.model_copy(update={"judge": "evidence"}))
+    await add("Evident", "1. Book.", provenance=Provenance(judge="evidence"))
     await add("Own", "1. Book.", description="Booking of the agent's own.", provenance=agents)
     start = await ask("SessionStart", source="startup")
     assert [each for each in start.splitlines() if each[:2] == "- "] == ["- Booking of the agent's own.", "- Evident"]

@@ -531,7 +531,7 @@ async def test_without_a_prompt_that_was_seen_what_an_agent_passes_on_is_its_own
         assert f"memories edit --confirm {kept['id']}" in kept["notices"][0]
         found = await caller.call("retrieve_memories", query="install a package with npm")
         assert found["memories"][0]["said_by"] == "agent"
-        assert "An agent noted: We use pnpm here" in found["preamble"]
+        assert "Noted by an agent, not confirmed: We use pnpm here" in found["preamble"]
         assert "own word" not in found["preamble"]
 
 

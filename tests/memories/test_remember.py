@@ -296,7 +296,7 @@ async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_ma
         assert why in done.notices[0]
         assert await unverified(toolbox, [done.item]) == {done.item.id}
         found = await retrieve(toolbox, "install packages with pnpm")
-        assert f"An agent noted: {done.item.title}" in found.preamble
+        assert f"Noted by an agent, not confirmed: {done.item.title}" in found.preamble
         assert "own word" not in found.preamble
         for same in (text, text.upper()):
             again = await remember(toolbox, same, attribution=words)

@@ -1,7 +1,7 @@
 """What every proposed item is held to before it may be stored: few, said once, and of no one machine or person."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,11 +14,6 @@ from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.text.tokens import words_as_written
-
-COPIED_WORDS = 12
-"""So many words in a row out of a tool's result are a copy: what a tool wrote never becomes advice by itself."""
-
-COPIED = f"it copies {COPIED_WORDS} words in a row out of a tool's result"
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn|person|place)\]|…")
 """What stands where something was taken out."""
@@ -67,7 +62,7 @@ def accepted(
         checked = check(each)
         if isinstance(checked, str):
             refused.append(f"item {number}: {checked}")
-        elif taken.setdefault(words_of(f"{checked.title} {checked.content}"), checked) is not checked:
+        elif taken.setdefault(" ".join(words_as_written(f"{checked.title} {checked.content}")), checked) is not checked:
             refused.append(f"item {number}: says the same as an earlier one")
     return tuple(taken.values()), tuple(refused)
 
@@ -88,13 +83,6 @@ def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> 
         return faults(error)
 
 
-def copies(text: str, results: Iterable[str]) -> bool:
-    """Return whether a text has `COPIED_WORDS` words in a row out of a tool's result, of which `words_of` is given."""
-    words = words_as_written(text)
-    runs = [" ".join(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1)]
-    return any(run in result for result in results for run in runs)
-
-
-def words_of(text: str) -> str:
-    """Return what a text says, whatever its case and punctuation."""
-    return " ".join(words_as_written(text))
+def results_of(*trajectories: Trajectory) -> list[str]:
+    """Return what tools said in tasks."""
+    return [step.text for each in trajectories for step in each.steps if step.kind == "observation"]

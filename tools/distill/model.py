@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from swarm_memory.schema.memory import CANDIDATE, OPEN_PROBLEM, WAY_OUT, Distillation, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.bounds import COPIED, accepted, copies, held_to, words_of
+from swarm_memory.tools.distill.bounds import accepted, held_to
 from swarm_memory.tools.distill.corrections import FROM_USER, USERS_WORD
 from swarm_memory.tools.guard.redact import archivable, kept_text
 from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
@@ -97,15 +97,11 @@ def check_items(
     """Return the items of a model that may be stored, made `portable`, and of each other one why not.
 
     An item has a title, steps, which get numbers where they are several, and evidence among the steps that were shown;
-    where it has limits, they are its last line. One that copies 12 words in a row out of a tool's result is refused. Of
-    a task without commands the names and ids that its calls carry are left out: they are of a service's customers, not
-    of a project. At most `max_items` are taken.
+    where it has limits, they are its last line. Of a task without commands the names and ids that its calls carry are
+    left out: they are of a service's customers, not of a project. At most `max_items` are taken.
     """
     reading = read(trajectory)
     names = () if any(call.command for call in reading.calls) else reading.particulars
-    results = [
-        words_of(each.text) for each in trajectory.steps if each.kind == "observation" and each.id in shown.shown
-    ]
 
     def plain(text: str) -> str:
         return " ".join(without(clean(text), names).split())
@@ -115,8 +111,6 @@ def check_items(
         evidence = tuple(step for step in shown.shown if step in named)
         if not evidence:
             return "its evidence names no step that was shown"
-        if copies(clean("\n".join((item.title, item.description, *item.steps, item.not_when))), results):
-            return COPIED
         steps = [step for text in item.steps if (step := _NUMBER.sub("", plain(text)))]
         lines = [f"{number}. {step}" for number, step in enumerate(steps, 1)] if len(steps) > 1 else steps
         if steps and not _NO_LIMIT.fullmatch(limits := plain(item.not_when)):

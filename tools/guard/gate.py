@@ -1,19 +1,27 @@
 """The gate before the bank: how much may be added, what waits in quarantine with the reason, what is trusted less."""
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from swarm_memory.schema.errors import ModelUnavailable, QuotaReached
-from swarm_memory.schema.memory import MemoryItem
+from pydantic import ValidationError
+
+from swarm_memory.schema.errors import InputError, ModelUnavailable, QuotaReached
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding, by_rules, by_rules_of_prompts, by_wording, reason_of
+from swarm_memory.tools.guard.wording import COPIED, NOTHING_READ, Read, copies
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.text.cleaning import clean, faults, one_line
+from swarm_memory.tools.text.requests import without_quotations
 from swarm_memory.tools.toolbox import Toolbox
 
 SCREENED = "screened: "
 """Begins the reason of what this gate holds back."""
+
+WORDS = {"title", "description", "content", "tags", "domain"}
+"""The fields of a memory that are its words."""
 
 PROMPT, PURPOSE = "screen_items", "screen"
 LOCAL = "rules and classifier"
@@ -33,36 +41,68 @@ async def check_quota(toolbox: Toolbox) -> None:
         raise QuotaReached(limit)
 
 
-def gated(item: MemoryItem) -> MemoryItem:
-    """Return an active item as it may be stored, any other as it is.
+def admitted(
+    said: Mapping[str, Any],
+    source: Provenance,
+    settings: Settings,
+    read: Read = NOTHING_READ,
+    former: MemoryItem | None = None,
+) -> MemoryItem:
+    """Return what somebody says as the memory that may be stored: the one way in, whoever wrote it.
 
-    What a rule finds is quarantined with the reason; what the classifier alone finds is noted as suspect, which lowers
-    its trust (`Provenance.priority`). What the user's own command stores is only marked, whoever finds it; what a
-    prompt of the user's says is not doubted for its wording, and held back by the rules for prompts alone.
+    `said` has the fields of a memory, `source` who says it and where it was heard, `read` what the writer had before
+    it. Texts are cleaned and redacted. What is active waits in quarantine, with the reason, for what a rule finds, for
+    a copy of what tools said and no prompt did, and for what only a result says of what was brought as the user's word.
+    What the classifier alone finds is noted as suspect, which lowers its trust (`Provenance.priority`). Of an edit only
+    what the `former` text, as it stood, did not have counts. What the user's own command stores is only marked; what a
+    prompt of the user's says is held back by the rules for prompts alone. Raises `InputError` for a text of no allowed
+    length.
     """
+    item = MemoryItem.model_validate({**said, **checked_texts(said, settings), "provenance": source})
     if item.status != "active":
         return item
-    if item.provenance.is_users_word and item.provenance.heard_in == "prompt":
-        return held_back(item, by_rules_of_prompts(_text(item)))
-    return _weighed(item, by_rules(_text(item)))
-
-
-def gated_edit(former: MemoryItem, edited: MemoryItem) -> MemoryItem:
-    """Return an edited item, held back when the edit brought in what the former text, as it stood, did not have."""
-    if edited.status != "active":
-        return edited
-    before = {finding.rule for finding in by_rules(_text(former))}
-    return _weighed(edited, tuple(each for each in by_rules(_text(edited)) if each.rule not in before))
-
-
-def _weighed(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
-    source = item.provenance
+    known = set[str]() if former is None else {finding.rule for finding in _found(former, read)}
+    findings = tuple(each for each in _found(item, read) if each.rule not in known)
     by_own_command = source.is_users_word and source.judge is None
-    if findings and not by_own_command:
+    if (findings and not by_own_command) or _is_prompts(source):
         return held_back(item, findings)
     found = findings or by_wording(_text(item))
     suspect = clean(reason_of(found), _MAX_REASON_CHARS) if found else None
     return item.model_copy(update={"provenance": source.model_copy(update={"suspect": suspect})})
+
+
+def checked_texts(texts: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return title, description, content, tags and domain cleaned, redacted and of allowed length.
+
+    Raises `InputError` that names the field and what it may be.
+    """
+    given: list[str] = [texts.get(name) or "" for name in ("title", "description", "content", "domain")]
+    given += texts["tags"]
+    kept = [clean(redact(clean(text), pii=settings.distill.redact_pii).text) for text in given]
+    tags = tuple(dict.fromkeys(filter(None, (tag.strip() for tag in kept[4:]))))
+    values = dict(zip(("title", "description", "content"), kept, strict=False))
+    try:
+        draft = MemoryDraft.model_validate({**values, "domain": kept[3].strip() or None, "tags": tags})
+    except ValidationError as error:
+        raise InputError(faults(error)) from error
+    return draft.model_dump(include=WORDS)
+
+
+def _is_prompts(source: Provenance) -> bool:
+    return source.is_users_word and source.heard_in == "prompt"
+
+
+def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
+    """Return all for which an item may be held back; what it quotes (commands, errors) is no copy."""
+    source = item.provenance
+    if _is_prompts(source):
+        return by_rules_of_prompts(_text(item))
+    found = by_rules(_text(item))
+    if source.heard_in == "result":
+        found += (Finding("brought as the user's word", "its words are in a tool's result and in no prompt"),)
+    if not source.is_users_word and copies(without_quotations(_text(item)), read):
+        found += (Finding(COPIED, ""),)
+    return found
 
 
 def _text(item: MemoryItem) -> str:
@@ -96,8 +136,9 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
         (less, "stored with less trust", f"the user vouches for it: {restore}"),
         (marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
     ):
-        findings = (each for item in found for each in by_rules(_text(item)) or by_wording(_text(item)))
-        rules = ", ".join(dict.fromkeys(finding.rule for finding in findings)) or "by a model"
+        named = [each.rule for item in found for each in by_rules(_text(item)) or by_wording(_text(item))]
+        named += [COPIED for item in found if COPIED in (item.status_reason or "")]
+        rules = ", ".join(dict.fromkeys(named)) or "by a model"
         ids = " ".join(item.id for item in found[:_MAX_NAMED])
         more = f" … ({len(found) - _MAX_NAMED} more)" if len(found) > _MAX_NAMED else ""
         notices += [f"{len(found)} {how} ({rules}); {fix} {ids}{more}"] if found else []
@@ -130,12 +171,12 @@ class ItemVerdicts(Answered):
 
 
 async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
-    """Return the items as they may be stored, with who screened them; and what is to be said when the model did not.
+    """Return admitted items as a model lets them be, with who screened them; and what is to be said when it did not.
 
-    The model is asked about what a model distilled and the gate let pass, when `distill.screen_with_model` is on. It
-    can hold back and never let through. Where it cannot be asked, or its answer is of no use, the gate alone decides.
+    It is asked about what a model distilled and the gate let pass, when `distill.screen_with_model` is on. It can hold
+    back and never let through. Where it cannot be asked, or its answer is of no use, the gate alone decides.
     """
-    by_gate = await asyncio.to_thread(lambda: [_by(LOCAL, gated(item)) for item in items])
+    by_gate = list(items)
     asked = [item for item in by_gate if item.status == "active" and item.provenance.distiller == "model"]
     if toolbox.chat is None or not asked or not toolbox.settings.distill.screen_with_model:
         return by_gate, None

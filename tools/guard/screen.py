@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.rules import SCREENING, Rule, any_in, compiled, table
+from swarm_memory.tools.guard.wording import has_lookalikes, plain
 from swarm_memory.tools.text.cleaning import clean
 
 WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
@@ -58,9 +59,6 @@ _CODE = re.compile(r"`[^`\n]{1,200}`")
 _CLAUSE = 70
 """So many characters before a match are looked at for a word that takes it back."""
 
-_SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
-_SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
-_BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
 _LEET_SIGN = re.compile(r"[0-9$@]")
 _LEET = str.maketrans("4310$75@", "aeiostsa")
@@ -78,14 +76,6 @@ _FORGIVEN = re.compile(
 
 _INSISTING = re.compile(r"\b(?:forget|fail|hesitate|omit|skip|neglect|refuse|miss|only|just|simply)\b")
 """What makes of "never" an order: never forget to …, do not just … but …"""
-
-_ALIKE = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb"
-    "\u03bf\u03b1\u03b5\u03b9\u03ba\u03bd\u03c1\u03c4\u0131\u0261",
-    "aeopcyxijsdhoaeikvptig",
-)
-"""Letters of other alphabets that look like Latin ones."""
-_ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
 
 _SOUND_IN_PROMPTS = frozenset({"aimed at the memory", "new role", "forged delimiter"})
 """How a user speaks to his own agent ("from now on, never …"), and marks of a talk or a log that he gives it, which are
@@ -233,7 +223,7 @@ class Finding(NamedTuple):
     rule: str
     """The shape of attack."""
     quote: str
-    """The words that show it, at most 120 characters."""
+    """The words that show it, at most 120 characters; empty where the rule says all."""
 
 
 def screen(text: str) -> tuple[Finding, ...]:
@@ -277,7 +267,7 @@ def by_rules(text: str) -> tuple[Finding, ...]:
 
 def reason_of(findings: tuple[Finding, ...]) -> str:
     """Return why a text is suspect, in one line, for the audit trail."""
-    return "; ".join(f'{finding.rule}: "{finding.quote}"' for finding in findings[:3])
+    return "; ".join(f'{rule}: "{quote}"' if quote else rule for rule, quote in findings[:3])
 
 
 def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
@@ -307,16 +297,16 @@ def readings(text: str) -> tuple[str, ...]:
 
 
 def _readings(text: str) -> Iterator[str]:
-    plain = _readable(text)
-    yield plain
-    if not text.isascii() and _ALIKE_LETTER.search(text):
+    read = plain(text)
+    yield read
+    if has_lookalikes(text):
         yield unicodedata.normalize("NFKC", clean(text)).casefold()  # other alphabets as they are
-    if _LEET_SIGN.search(plain) and len(_LEET_WORD.findall(plain)) >= _MIN_LEET_WORDS:
-        yield plain.translate(_LEET)
-    if "snoi" in plain or "era uoy" in plain or "eht" in plain:
-        yield plain[::-1]
+    if _LEET_SIGN.search(read) and len(_LEET_WORD.findall(read)) >= _MIN_LEET_WORDS:
+        yield read.translate(_LEET)
+    if "snoi" in read or "era uoy" in read or "eht" in read:
+        yield read[::-1]
     if "%" in text:
-        yield _readable(unquote(text))
+        yield plain(unquote(text))
     blobs = _BLOB.findall(text)
     for blob in blobs:
         body = blob.rstrip("=").replace("-", "+").replace("_", "/")
@@ -325,18 +315,10 @@ def _readings(text: str) -> Iterator[str]:
         except ValueError:  # it is no base64
             continue
         if decoded:
-            yield _readable(decoded)
+            yield plain(decoded)
     for digits in _HEX.findall(text) if blobs or "\\x" in text else ():
         if decoded := _printable(bytes.fromhex(digits.replace("\\x", ""))):
-            yield _readable(decoded)
-
-
-def _readable(text: str) -> str:
-    text = unicodedata.normalize("NFKC", clean(text))
-    text = text.translate(_ALIKE) if _ALIKE_LETTER.search(text) else text
-    text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
-    text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
-    return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()
+            yield plain(decoded)
 
 
 def _printable(data: bytes) -> str | None:

@@ -5,6 +5,7 @@ Screening keeps out what looks like an attack. This is for what does not: it lim
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
@@ -19,6 +20,8 @@ MAX_UNVERIFIED = 1
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
+
+_NOTED = {"agent": "Noted by an agent, not confirmed: ", "model": "Noted by a model, not confirmed: "}
 
 _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
@@ -42,9 +45,10 @@ Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was distilled here without a model, where evidence or the user judged.
+    """Whether an item is the user's word, or was made here of calls alone, where evidence or the user judged.
 
-    No evidence vouches for what the agent was shown, nor for a wording that is suspect.
+    No evidence of a task vouches for what an agent or a model says of it, for what the agent was shown, nor for a
+    wording that is suspect.
     """
     source = item.provenance
     if source.priority != 0:
@@ -53,7 +57,7 @@ def rests_on_evidence(item: MemoryItem) -> bool:
         return True  # a reviewer accepted it
     if source.repeats_shown:
         return False
-    is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
+    is_here = source.distiller == "extractive" and source.imported_from is None
     return is_here and source.judge in {"evidence", "user"}
 
 
@@ -65,8 +69,10 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """
     doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
-    vouched = 0
+    vouched, is_found = 0, False
     for event in history:
+        if event.kind == DECIDED and event.data.get("by") == "agent":
+            vouched, is_found = 0, False  # what came before was of other words
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
         elif event.data.get("decision") in ("keep", "restore"):  # the user speaks for it
@@ -78,23 +84,48 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
         if event.kind == REINFORCED or is_use:
             others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
             # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
-            if others and not any(
+            is_found |= bool(others) and not any(
                 task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
                 for task in others
                 for origin in own
-            ):
-                return True
-    return vouched > 0
+            )
+    return is_found or vouched > 0
 
 
-async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
-    """Return the ids of those that nothing but a model, an agent or another bank vouches for."""
+Histories: TypeAlias = dict[str, list[Event]]
+"""What bears memories out or not, by their ids, as far as it was looked up."""
+
+
+async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
+    """Return the ids of those that nothing but a model, an agent or another bank vouches for; `known` grows."""
     asked = {item.id: item for item in items if not rests_on_evidence(item)}
-    if not asked:
-        return set()
-    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
-    histories = await toolbox.store.memory_histories(toolbox.readable, list(asked), kinds)
+    histories = await _histories(toolbox, asked, {} if known is None else known)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
+
+
+async def _histories(toolbox: Toolbox, ids: Iterable[str], known: Histories) -> Histories:
+    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
+    if new := [each for each in ids if each not in known]:
+        known |= await toolbox.store.memory_histories(toolbox.readable, new, kinds)
+    return known
+
+
+async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> dict[str, str]:
+    """Return what stands before the titles of memories of who vouches for them: nobody yet, or several tasks.
+
+    Nothing of what one task's evidence alone shows, of the user's word, which the frame names, and of a team's.
+    """
+    asked = [item for item in items if item.provenance.priority <= 0 and not is_teams(item.scope)]
+    histories = await _histories(toolbox, [item.id for item in asked], {} if known is None else known)
+    said: dict[str, str] = {}
+    for item in asked:
+        history = histories[item.id]
+        tasks = {str(event.data.get("task_id")) for event in history if event.kind == REINFORCED}
+        if not (rests_on_evidence(item) or is_borne_out(item, history)):
+            said[item.id] = _NOTED.get(item.provenance.distiller, "")
+        elif others := len(tasks - {"None", item.provenance.task_id}):
+            said[item.id] = f"Seen in {others + 1} tasks: "
+    return said
 
 
 async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links: Iterable[MemoryLink]) -> set[str]:
@@ -106,7 +137,7 @@ async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links:
 
 
 async def prefer_verified(
-    toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int
+    toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int, looked: Histories | None = None
 ) -> tuple[ScoredMemory, ...]:
     """Return the found ones, with at most one unverified among them where verified ones that fit can fill the rest.
 
@@ -117,7 +148,7 @@ async def prefer_verified(
     known = {each.item.id for each in found}
     others = fetch(wanted * _WIDER, known)
     ranked = (*found, *others)
-    doubtful = await unverified(toolbox, [each.item for each in ranked])  # one look at the histories of all
+    doubtful = await unverified(toolbox, [each.item for each in ranked], looked)  # one look at the histories of all
     if len(doubtful & known) <= MAX_UNVERIFIED:
         return found
     places = [place for place, each in enumerate(ranked) if each.item.id in doubtful]

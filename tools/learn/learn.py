@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from operator import mul
 from statistics import fmean
 from typing import Any, TypeVar
@@ -40,14 +39,15 @@ from swarm_memory.tools.consolidate.pairs import (
 )
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.distill.bounds import check_drafts
+from swarm_memory.tools.distill.bounds import check_drafts, results_of
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
 from swarm_memory.tools.distill.fixes import learned_fixes, tried
 from swarm_memory.tools.distill.review import put_to_review
-from swarm_memory.tools.guard.gate import check_quota, notice_of, screened
+from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
@@ -90,12 +90,20 @@ class Origin:
     trajectory: Trajectory
     verdict: Verdict
     distillation: Distillation
+    read: Read
+    """What whoever wrote the draft had before it."""
 
 
 def distilled_item(
-    draft: MemoryDraft, origin: Origin, had: Sequence[MemoryItem], *, outcome: Outcome, confidence: float, at: datetime
+    toolbox: Toolbox,
+    draft: MemoryDraft,
+    origin: Origin,
+    had: Sequence[MemoryItem],
+    *,
+    outcome: Outcome,
+    confidence: float,
 ) -> MemoryItem:
-    """Return a draft as a new item, which is not prepared for the bank yet.
+    """Return a draft as a new item, as the gate lets it be, which is not prepared for the bank yet.
 
     What repeats memories that the task `had` and nobody vouches for proves nothing. That is looked for here, in time
     linear in the length of the trajectory.
@@ -114,22 +122,22 @@ def distilled_item(
         heard_in="prompt" if is_said else None,
         prompt_hash=distillation.prompt_hash,
         model=distillation.model,
+        screened_by=LOCAL,
         run_id=origin.run_id,
         handles=from_task(draft.title, draft.description, draft.content, calls),
         repeats_shown=not is_said and repeats_what_was_shown(draft, trajectory, had),
     )
-    return MemoryItem(
-        id=new_id(MEMORY),
-        scope=origin.scope,
-        **draft.model_dump(include={"title", "description", "content", "domain"}),
-        tags=tuple(tag for tag in draft.tags if tag != CANDIDATE),
-        status="candidate" if is_candidate else "active",
-        status_reason=SEEN_ONCE if is_candidate else None,
-        outcome=outcome,
-        confidence=1.0 if is_said else confidence,
-        created_at=at,
-        provenance=provenance,
-    )
+    said = draft.model_dump(include={"title", "description", "content", "domain"}) | {
+        "id": new_id(MEMORY),
+        "scope": origin.scope,
+        "tags": tuple(tag for tag in draft.tags if tag != CANDIDATE),
+        "status": "candidate" if is_candidate else "active",
+        "status_reason": SEEN_ONCE if is_candidate else None,
+        "outcome": outcome,
+        "confidence": 1.0 if is_said else confidence,
+        "created_at": toolbox.clock.now(),
+    }
+    return admitted(said, provenance, toolbox.settings, origin.read)
 
 
 def confidence_of(verdict: Verdict) -> float:
@@ -251,13 +259,15 @@ async def learn(
     *,
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
+    had_read: Read = NOTHING_READ,
 ) -> LearnResult:
     """Learn from one trajectory; a second time from the same one changes nothing.
 
     One that the host's own connection broke off before the agent did anything is not recorded; one that ended so later
     is, as Undecided, and teaches nothing until it is gone on with. The agent that acted may bring its own verdict and
-    drafts: both are checked. Whatever is stored was redacted first. When enough is new in the bank its consolidation is
-    queued. What takes time without waiting runs in a thread, so that a server goes on answering.
+    drafts: both are checked; `had_read` is what its session had before it. Whatever is stored was redacted first. When
+    enough is new in the bank its consolidation is queued. What takes time without waiting runs in a thread, so that a
+    server goes on answering.
 
     Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from
     the store; a failing embedder costs the vectors only, and the answer says so.
@@ -274,7 +284,7 @@ async def learn(
     reading = read(kept)
     judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
     distillations = await _distillations(toolbox, reading, judged.verdict, agent_drafts)
-    return await _learned(toolbox, reading, judged, distillations, archived)
+    return await _learned(toolbox, reading, judged, distillations, archived, had_read=had_read)
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -311,18 +321,20 @@ async def _learned(
     distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
+    had_read: Read = NOTHING_READ,
 ) -> LearnResult:
     """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
     kept, verdict = reading.trajectory, judged.verdict
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
-    origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0])
+    origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0], had_read)
     outcome = "Failure" if verdict.label == "Failure" else "Success"
     sure, now = confidence_of(verdict), toolbox.clock.now()
 
     def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
+        whole = replace(origin, read=had_read.and_also(results_of(kept)))
         return [
             distilled_item(
-                draft, replace(origin, distillation=distillation), had, outcome=outcome, confidence=sure, at=now
+                toolbox, draft, replace(whole, distillation=distillation), had, outcome=outcome, confidence=sure
             )
             for distillation in distillations
             for draft in distillation.drafts

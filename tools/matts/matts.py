@@ -20,8 +20,10 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
+from swarm_memory.tools.distill.bounds import results_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.wording import Read
 from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
@@ -180,14 +182,15 @@ def _items(
 ) -> list[MemoryItem]:
     verdicts = [each.verdict for each in attempts]
     how = Distillation(drafts=(), distiller=contrast.distiller, prompt_hash=contrast.prompt_hash, model=contrast.model)
+    read = Read.of(results_of(*(each.trajectory for each in attempts)))
     return [
         distilled_item(
+            toolbox,
             draft,
-            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, how),
+            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, how, read),
             had,
             outcome=outcome,
             confidence=mean_confidence(outcome, verdicts),
-            at=toolbox.clock.now(),
         )
         for draft, outcome, owner in contrast.lessons
     ]

@@ -13,10 +13,11 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, n
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.guard.gate import gated_edit, suspects
+from swarm_memory.tools.guard.gate import WORDS, admitted, suspects
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.memories.edit import changeable, checked_texts
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read
+from swarm_memory.tools.memories.edit import changeable
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone
 from swarm_memory.tools.retrieve.embed import prepare
@@ -73,27 +74,35 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
 
 
 async def edit(
-    toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None, *, by_hand: bool = True
+    toolbox: Toolbox,
+    memory_id: str,
+    change: MemoryChange,
+    reason: str | None = None,
+    *,
+    by_hand: bool = True,
+    had_read: Read = NOTHING_READ,
 ) -> Decided:
     """Change what is given, embed again, and keep the former text in the history.
 
-    Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
-    the user said and an agent changed (not `by_hand`) is the agent's note. Raises `InputError` when nothing is given or
-    a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
+    What is new in it goes through the gate as `admitted` says. What an agent changed (not `by_hand`), which `had_read`
+    something, is vouched for by nobody any more; where the user had said it, it is the agent's note. Raises
+    `InputError` when nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the
+    embedder fails: then nothing was changed.
     """
     (item,) = await changeable(toolbox, [memory_id])
     changes = {name: value for name, value in change._asdict().items() if value is not None}
     if not changes:
         raise InputError("nothing to change: give a title, description, content, tags or domain")
-    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
-    edited = _with(item, **checked_texts({**texts, **changes}, toolbox.settings))
-    if edited == item:
+    agents = {"judge": "agent"} | (
+        {"distiller": "agent", "heard_in": "nowhere"} if item.provenance.is_users_word else {}
+    )
+    source = item.provenance if by_hand else item.provenance.model_copy(update=agents)
+    edited = admitted({**dict(item), **changes}, source, toolbox.settings, had_read, item)
+    if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
         return Decided("", "edit", (item,))
-    if not by_hand and item.provenance.is_users_word:
-        agents = {"distiller": "agent", "judge": "agent", "heard_in": "nowhere"}
-        edited = _with(edited, provenance=edited.provenance.model_copy(update=agents))
-    (edited,) = await anchored(toolbox, [gated_edit(item, edited)])
-    return await _decide(toolbox, "edit", [(item, edited)], why=_reason(reason, by_hand=by_hand))
+    (edited,) = await anchored(toolbox, [edited])
+    about = {} if by_hand else {"by": "agent"}
+    return await _decide(toolbox, "edit", [(item, edited)], about, why=_reason(reason, by_hand=by_hand))
 
 
 async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:

@@ -1,19 +1,14 @@
-"""Memories as a person or an agent looks at them, checks their texts and forgets them; `decide` changes them."""
+"""Memories as a person or an agent looks at them and forgets them; `decide` changes them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
-
-from pydantic import ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.team.person import rank
-from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.text.cleaning import clean, faults, is_memory_id
+from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
@@ -143,24 +138,6 @@ async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])
     return await toolbox.store.memory_history(toolbox.readable, memory_id)
-
-
-def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
-    """Return title, description, content, tags and domain cleaned, redacted and of allowed length.
-
-    Raises `InputError` that names the field and what it may be.
-    """
-    pii = settings.distill.redact_pii
-    given = [texts["title"], texts["description"], texts["content"], texts["domain"] or "", *texts["tags"]]
-    title, description, content, domain, *tags = (redact(clean(text), pii=pii).text for text in given)
-    values = {"title": clean(title), "description": clean(description), "content": clean(content)}
-    tags = tuple(dict.fromkeys(tag for tag in (clean(tag).strip() for tag in tags) if tag))
-    domain = clean(domain).strip() or None
-    try:
-        draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
-    except ValidationError as error:
-        raise InputError(faults(error)) from error
-    return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
 
 
 def _named(ids: Sequence[str]) -> str:

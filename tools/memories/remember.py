@@ -10,7 +10,7 @@ from itertools import compress
 from operator import not_
 from typing import Any, Literal, NamedTuple
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Note, Provenance
 from swarm_memory.schema.trajectory import Label, Trajectory
@@ -18,13 +18,13 @@ from swarm_memory.tools.anchors.handles import from_task, named_handles
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
-from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, notice_of
+from swarm_memory.tools.distill.bounds import portable, results_of
+from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_all_of
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
-from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.opposition import is_negated
@@ -34,7 +34,6 @@ from swarm_memory.tools.text.requests import (
     is_meant_once,
     is_question,
     own_words,
-    without_quotations,
     without_request,
 )
 from swarm_memory.tools.text.tokens import tokenize
@@ -88,6 +87,10 @@ class Session(NamedTuple):
         """The calls of the task that it works on."""
         return calls_of(self.trajectories[-1]) if self.trajectories else ()
 
+    def read(self) -> Read:
+        """Return what the agent had before it so far."""
+        return Read.of(results_of(*self.trajectories), _said_in(self.trajectories, self.prompts))
+
 
 NO_SESSION = Session()
 
@@ -101,11 +104,9 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
     agent said it. Linear in the length of the session for each sentence.
     """
     steps = [step for trajectory in session for step in trajectory.steps]
-    typed = [step.text for step in steps if step.kind == "message" and step.role == "user"]
-    asked = [each for each in (*(each.task for each in session), *typed, *prompts) if is_task_prompt(each)]
-    if not asked:
+    own = _said_in(session, prompts)
+    if not own:
         return UNSEEN
-    own = [own_words(task_text(each)) for each in asked]
     wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
     by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
     if all(by_prompt):
@@ -124,6 +125,13 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
                     return Attribution("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
     return Attribution("nowhere", "", said, rest)
+
+
+def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]:
+    """Return the user's own words in each prompt of a session, as its transcript and its hooks have them."""
+    steps = [step for each in session for step in each.steps if step.kind == "message" and step.role == "user"]
+    every = (*(each.task for each in session), *(step.text for step in steps), *prompts)
+    return [own_words(task_text(each)) for each in every if is_task_prompt(each)]
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -201,14 +209,15 @@ async def remember(
     everywhere: bool = False,
     by_hand: bool = False,
     attribution: Attribution = UNSEEN,
+    read: Read = NOTHING_READ,
 ) -> Remembered:
     """Store what the user said, in the project or, `everywhere`, in all of the user's projects.
 
     Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
     an agent passes on is screened, and is the user's word where its `attribution` is a prompt. Else it is the agent's
-    note, of the project alone; in quarantine where it is in a tool's result. The same words again are known;
-    `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over 4,000 characters,
-    `QuotaReached` for an agent's, `StorageError`.
+    note, of the project alone; in quarantine where it is in a tool's result or copies what was `read`. The same words
+    again are known; `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over
+    4,000 characters, `QuotaReached` for an agent's, `StorageError`.
     """
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
@@ -216,17 +225,17 @@ async def remember(
     if len(clean(said).strip()) < _LEAST_CHARS or not any(map(str.isalnum, said)):
         raise InputError("text is empty: give what the user said")
     given = {"title": title_of(redact(said).text), "description": "", "content": said, "tags": (kind,), "domain": None}
-    texts = checked_texts(given, toolbox.settings)
     is_users = by_hand or attribution.where == "prompt"
     scope = toolbox.scope.model_copy(update={"project": GLOBAL_PROJECT} if everywhere and is_users else {})
-    if known := await toolbox.store.said(scope, texts["content"]):
+    where = None if by_hand else attribution
+    item = await asyncio.to_thread(_item, toolbox, {**given, "scope": scope}, where, read, is_users=is_users)
+    if known := await toolbox.store.said(scope, item.content):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    item = _item(toolbox, texts, scope, None if by_hand else attribution, is_users=is_users)
     (item,) = await anchored(toolbox, [item])
     ids, fault = await add_new(toolbox, [item])
-    if not ids and (known := await toolbox.store.said(scope, texts["content"])):  # another process stored it since
+    if not ids and (known := await toolbox.store.said(scope, item.content)):  # another process stored it since
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
+    redacted = None if item.content == clean(said).strip() else "secrets or personal data in it were replaced"
     return _stored(item, attribution, redacted, fault)
 
 
@@ -236,7 +245,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
     and formats stay. It is the user's word where the agent says so and the words are in a prompt of the session; of a
     note whose sentences only partly do, the others become a note of the agent's that follows it. What is in a
-    tool's result and in no prompt, or copies twelve words of one, waits in quarantine. What the bank knows is not
+    tool's result and in no prompt, or copies twelve words of results, waits in quarantine. What the bank knows is not
     stored twice; a note that says all of a known one and more takes the place of one that nobody bore out. Raises
     `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`, `StorageError`.
     """
@@ -283,63 +292,44 @@ def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attributio
 
 
 def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], session: Session) -> list[MemoryItem]:
-    steps = [step for trajectory in session.trajectories for step in trajectory.steps]
-    results = [words_of(step.text) for step in steps if step.kind == "observation"]
-    calls, items = session.calls, list[MemoryItem]()
+    calls, items, read = session.calls, list[MemoryItem](), session.read()
     for note, where in parts:
         is_users = where is not None and where.where == "prompt"
-        given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
-        texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
-        texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
+        given = {"title": note.title, "description": note.when, "content": note.note}
+        texts: dict[str, Any] = {name: portable(text, toolbox.settings, session.root) for name, text in given.items()}
         # What the user wants holds beyond the commands of the task in which it was said.
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
+        texts |= {"tags": (PREFERENCE if note.users_word else TAUGHT,), "scope": toolbox.scope}
         texts |= {"outcome": "Failure"} if session.outcome == "Failure" and not note.users_word else {}
-        items.append(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results))
+        items.append(_item(toolbox, texts, where, read, about, is_users=is_users))
     return items
 
 
 def _item(
     toolbox: Toolbox,
-    texts: Mapping[str, Any],
-    scope: Scope,
+    said: Mapping[str, Any],
     attribution: Attribution | None,
+    read: Read,
     about: Mapping[str, Any] | None = None,
     *,
     is_users: bool,
-    results: Sequence[str] = (),
 ) -> MemoryItem:
     """Return a new memory as the gate lets it be; `about` is what else is known of where it comes from.
 
-    `attribution`: where the words of what an agent brings as the user's are; None for what nobody brings as such. What
-    only a tool's result says is in quarantine then, and so is what copies one of the `results` of the session, but for
-    what it quotes (commands and errors).
+    `attribution`: where the words of what an agent brings as the user's are; None for what nobody brings as such.
     """
-    is_brought = attribution is not None and attribution.where == "result"
     source = Provenance(
         distiller="user" if is_users else "agent",
         judge=None if attribution is None else "agent",
         screened_by=LOCAL,
         heard_in=None if attribution is None else attribution.where,
-        repeats_shown=is_brought,
+        repeats_shown=attribution is not None and attribution.where == "result",
     )
-    item = gated(
-        MemoryItem(
-            id=new_id(MEMORY),
-            scope=scope,
-            confidence=1.0 if is_users else NOTE_CONFIDENCE,
-            created_at=toolbox.clock.now(),
-            provenance=source.model_copy(update=about),
-            **texts,
-        )
-    )
-    is_copy = not is_users and copies(without_quotations(item.content), results)
-    if item.status != "active" or not (is_copy or is_brought):
-        return item
-    tool = harmless(attribution.tool[:60]) if attribution else ""
-    why = COPIED if is_copy else f"brought as the user's word; {_WHY['result'].format(tool=tool or 'a tool')}"
-    return item.model_copy(update={"status": "quarantined", "status_reason": why})
+    confidence = 1.0 if is_users else NOTE_CONFIDENCE
+    new = {"id": new_id(MEMORY), "confidence": confidence, "created_at": toolbox.clock.now(), **said}
+    return admitted(new, source.model_copy(update=about), toolbox.settings, read)
 
 
 def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
@@ -404,7 +394,6 @@ def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None
     notices = (
         _why_a_note(item, attribution.tool) if attribution else None,
         parted if attribution and attribution.where == "prompt" and attribution.said else None,
-        COPIED if item.status_reason == COPIED else None,
         notice_of([item]),
         *said,
     )

@@ -2,14 +2,15 @@
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.guard.gate import gated, notice_of
-from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
+from swarm_memory.tools.guard.gate import admitted, notice_of
+from swarm_memory.tools.memories.edit import pages_of_memories, with_authors
 from swarm_memory.tools.memories.remember import add_new
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
@@ -106,17 +107,14 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
         raise InputError(faults(error)) from error
     if not is_memory_id(item.id):
         raise InputError("id: must be rm_ and 26 signs")
-    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
-    changes = checked_texts(texts, toolbox.settings)
     project = GLOBAL_PROJECT if item.scope.project == GLOBAL_PROJECT else toolbox.scope.project
-    changes["scope"] = Scope(tenant_id=toolbox.scope.tenant_id, project=project)
+    changes: dict[str, Any] = {"scope": Scope(tenant_id=toolbox.scope.tenant_id, project=project)}
     origin: dict[str, str | None] = {"person": None}
     if source is not None:
         origin |= {"imported_from": source, "run_id": run_id}
-    changes["provenance"] = item.provenance.model_copy(update=origin)
     if quarantine and item.status == "active":
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
-    return gated(item.model_copy(update=changes))
+    return admitted({**dict(item), **changes}, item.provenance.model_copy(update=origin), toolbox.settings)
 
 
 def _said(item: MemoryItem) -> tuple[str, str, str]:

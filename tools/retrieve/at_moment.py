@@ -11,7 +11,14 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
 from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import rests
-from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, of_both_outcomes, rests_on_evidence, unverified
+from swarm_memory.tools.guard.trust import (
+    MAX_UNVERIFIED,
+    Histories,
+    of_both_outcomes,
+    rests_on_evidence,
+    unverified,
+    who_says,
+)
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.preamble import (
     MAX_COUNTED,
@@ -24,6 +31,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_symptom,
 )
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.hazards import names_harm, only_when_asked
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """Of all that stands beside one call: an agent reads it at each."""
@@ -51,14 +59,15 @@ async def at_start(toolbox: Toolbox, elsewhere: Container[str]) -> list[MemoryIt
     an agent vouches for it is said when it matters, and never what it says. Raises `StorageError`.
     """
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][:MOST_LISTED]
-    return await still_applying(toolbox, listed)
+    listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][: 2 * MOST_LISTED]
+    held = await only_when_asked(toolbox, listed)
+    return await still_applying(toolbox, [each for each in listed if each.id not in held][:MOST_LISTED])
 
 
 def _is_listed(item: MemoryItem) -> bool:
     source, is_evident = item.provenance, rests_on_evidence(item)
     is_agents = source.imported_from is None and source.heard_in is None and not source.repeats_shown
-    return source.priority > 0 or is_evident or (is_agents and bool(item.description))
+    return source.priority > 0 or is_evident or (is_agents and source.suspect is None and bool(item.description))
 
 
 class Around(NamedTuple):
@@ -108,7 +117,9 @@ async def _shown(
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
     new = [item for item in new if item.id not in rested]
-    doubtful = await unverified(toolbox, new)
+    histories = Histories()
+    doubtful = await unverified(toolbox, new, histories)
+    new = [item for item in new if item.id not in doubtful or not names_harm(item)]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
@@ -118,7 +129,8 @@ async def _shown(
     for memory_id in remarks.keys() & await of_both_outcomes(toolbox, best, links):
         remarks[memory_id].append(OF_BOTH)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
-    text, shown = _worded(at, kept, counts, remarks) if kept else ("", ())
+    says = await who_says(toolbox, kept, histories)
+    text, shown = _worded(at, kept, counts, remarks, says) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),
         scope=toolbox.scope,
@@ -138,7 +150,11 @@ async def _shown(
 
 
 def _worded(
-    at: str, items: Sequence[MemoryItem], counts: Mapping[str, KnownFix], remarks: Mapping[str, Sequence[str]]
+    at: str,
+    items: Sequence[MemoryItem],
+    counts: Mapping[str, KnownFix],
+    remarks: Mapping[str, Sequence[str]],
+    says: Mapping[str, str],
 ) -> tuple[str, Sequence[MemoryItem]]:
     """Return as many of the notes, the first ones, as fit whole; at least one, cut where it is too long."""
     limit, opening = (MAX_CALL_CHARS, _CALL) if at == CALL else (MAX_FAILURE_CHARS, _FAILURE)
@@ -148,6 +164,7 @@ def _worded(
         if counted is not None and (item.use == "way_out" or counted.people is not None):
             title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
             content = without_symptom(content)  # what failed is known
+        title = says.get(item.id, "") + title
         notes.append((item.id, title, "\n".join([content, *remarks[item.id]])))
     said = sum(item.provenance.priority > 0 for item in items)
     for count in range(len(items), 0, -1):
@@ -155,6 +172,7 @@ def _worded(
         if len(whole) <= limit:
             return whole, items[:count]
     memory_id, title, content = notes[0]
-    bare = preamble([(memory_id, "", content)], limit, len, opening, min(said, 1))  # its words say more than its title
+    said, first = min(said, 1), says.get(memory_id, "")
+    bare = preamble([(memory_id, first, content)], limit, len, opening, said)  # its words say more than its title
     is_enough = len(bare) > limit // 2
-    return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, min(said, 1)), items[:1]
+    return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, said), items[:1]

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from swarm_memory.schema.base import TEAM, counted, is_teams
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, ScoredMemory
-from swarm_memory.tools.guard.trust import of_both_outcomes
+from swarm_memory.tools.guard.trust import of_both_outcomes, rests_on_evidence
+from swarm_memory.tools.guard.wording import moment_of
 from swarm_memory.tools.ports.memories import SearchResult
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id, lazy, one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
@@ -120,8 +121,14 @@ def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, in
 
 
 def moments_of(items: Sequence[MemoryItem]) -> str:
-    """Return when memories matter, a line each, framed; the agent reads the notes that its task calls for."""
-    when = (harmless(one_line(each.description or each.title, MAX_COUNTED)) for each in items)
+    """Return when memories matter, a line each, framed; the agent reads the notes that its task calls for.
+
+    Of what no evidence vouches for only the clause that says when: its author could write an order there.
+    """
+    said = (
+        each.description or each.title if rests_on_evidence(each) else moment_of(each.description) for each in items
+    )
+    when = (harmless(one_line(each, MAX_COUNTED)) for each in said)
     lines = "".join(f"- {line}\n" for line in dict.fromkeys(when) if any(map(str.isalnum, line)))
     return f"{NOTES_OPEN}\n{_MOMENTS}\n{lines}{NOTES_CLOSE}" if lines else ""
 

@@ -14,7 +14,7 @@ from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.trust import prefer_verified
+from swarm_memory.tools.guard.trust import Histories, prefer_verified, who_says
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.preamble import (
     SETTLED,
@@ -46,6 +46,7 @@ from swarm_memory.tools.retrieve.rerank import MEMORIES, reordered
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.hazards import only_when_asked
 
 MAX_K = 50
 MAX_QUERY_CHARS = 100_000
@@ -60,6 +61,7 @@ RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
 _UNCERTAIN = "it may fit: the agent is shown when it matters, and can ask for it"
+_ONLY_ASKED = "nobody confirmed it, and it names a command that does harm: only whoever asks gets it"
 
 
 class Unasked(NamedTuple):
@@ -269,9 +271,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     new = [each for each in every if each.candidate.id not in known]
     scored, picked, stale = await _applying(toolbox, [*await _reranked(toolbox, question, new, fit)], fit, depth)
     best = _memories(picked)
-    offered = await with_fix_counts(toolbox, best)
+    offered, histories = await with_fix_counts(toolbox, best), Histories()
     fitting = await prefer_verified(
-        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth
+        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth, histories
     )
     agreeing = await without_contradictions(toolbox, fitting)
     if unasked is None and len(agreeing) < wanted:
@@ -297,6 +299,12 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
     left_out |= {each.item.id: (each, _UNCERTAIN) for each in agreeing if unasked}
     memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
+    held = await only_when_asked(toolbox, [each.item for each in memories]) if unasked else set[str]()
+    left_out |= {each.item.id: (each, _ONLY_ASKED) for each in memories if each.item.id in held}
+    says = await who_says(toolbox, [each.item for each in memories], histories)
+    memories = [
+        each.model_copy(update={"says": says.get(each.item.id, "")}) for each in memories if each.item.id not in held
+    ]
     for each in memories:
         left_out.pop(each.item.id, None)
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
@@ -436,13 +444,11 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     for found in (*likely, *unlikely):
         item, source = found.item, found.item.provenance
         title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
-        if source.heard_in is not None and not source.is_users_word:
-            title = f"An agent noted: {title}"
         when = item.description if source.distiller in ("agent", "user") else ""
         changed = f"({found.changed})" if found.changed else ""
         parts = [when, item.content, changed, *(otherwise(each, shown=each in titles) for each in found.contradicts)]
         often = how_often(found.worked, found.tried, found.people)
-        notes.append((item.id, title + often, "\n".join(filter(None, parts))))
+        notes.append((item.id, found.says + title + often, "\n".join(filter(None, parts))))
     said = sum(each.item.provenance.priority > 0 for each in likely)
     whole = preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
     moments = moments_of([each.item for each in memories if each.fits == "uncertain"])

@@ -29,10 +29,9 @@ from swarm_memory.schema.team.sharing import (
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.gate import WORDS, admitted, checked_texts
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.learn import same_in_bank
-from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter
 from swarm_memory.tools.retrieve.embed import prepare_or_say
@@ -129,7 +128,7 @@ class TeamBank:
         evidence = given.evidence.bounded.model_copy(update={"people": 1})
         asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
         there = self.toolbox.in_project(scope.project)
-        item = gated(_item(there, asked))
+        item = _item(there, asked)
         held = item.status_reason if item.status != "active" else None
         memory_id = same = None
         if held is None:
@@ -159,7 +158,8 @@ class TeamBank:
         near: list[tuple[str, MemoryItem]] = []
         for each in await there.store.team.proposals(there.scope.tenant_id, which):
             if each.held is None and (each.person_id, each.origin_id) != own:
-                other = _item(there, each)
+                said = each.draft.model_dump(include=WORDS)
+                other = stored.item.model_copy(update={**said, "id": each.id, "outcome": each.outcome})
                 if is_same(gist, gist_of(other)):
                     near.append((each.id, other))
         others, _ = await prepare_or_say(there, [item for _, item in near]) if near else ([], None)
@@ -177,7 +177,7 @@ class TeamBank:
             proposal = proposal.model_copy(update={"draft": _clean_draft(there, decided.draft)})
         if proposal.status != "waiting":
             return False
-        item = gated(_item(there, proposal, proposal.memory_id))
+        item = _item(there, proposal, proposal.memory_id)
         if item.status != "active":
             raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
         cleared = item.provenance.model_copy(update={"suspect": None})  # whoever accepts it vouches for its wording
@@ -225,8 +225,7 @@ def _checked_project(project: str) -> str:
 
 def _clean_draft(toolbox: Toolbox, draft: MemoryDraft) -> MemoryDraft:
     """Return words from outside as any others come in: cleaned, redacted, of allowed length. Raises `InputError`."""
-    texts = draft.model_dump(include={"title", "description", "content", "tags", "domain"})
-    return MemoryDraft.model_validate(checked_texts(texts, toolbox.settings))
+    return MemoryDraft.model_validate(checked_texts(draft.model_dump(include=WORDS), toolbox.settings))
 
 
 def _clean_word(word: str) -> str:
@@ -235,16 +234,15 @@ def _clean_word(word: str) -> str:
 
 
 def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> MemoryItem:
-    """Return a proposal as a memory of the toolbox's scope; nobody's own word is the word of this bank's user."""
-    return MemoryItem(
-        id=memory_id or new_id(MEMORY),
-        scope=toolbox.scope,
-        **given.draft.model_dump(include={"title", "description", "content", "tags", "domain"}),
-        outcome=given.outcome,
-        confidence=given.confidence,
-        created_at=toolbox.clock.now(),
-        provenance=Provenance(distiller=given.distiller, imported_from="the team"),
-    )
+    """Return a proposal as the gate lets it be, in the toolbox's scope: nobody's own word is this user's."""
+    said = given.draft.model_dump(include=WORDS) | {
+        "id": memory_id or new_id(MEMORY),
+        "scope": toolbox.scope,
+        "outcome": given.outcome,
+        "confidence": given.confidence,
+        "created_at": toolbox.clock.now(),
+    }
+    return admitted(said, Provenance(distiller=given.distiller, imported_from="the team"), toolbox.settings)
 
 
 def _why_withdrawn(evidence: Evidence) -> str:

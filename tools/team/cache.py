@@ -28,9 +28,9 @@ from swarm_memory.schema.team.sharing import (
     team_scope,
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same, outcome_of
-from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.gate import WORDS, admitted
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.memories.edit import checked_texts, get_memories
+from swarm_memory.tools.memories.edit import get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.team import Cache, Sent, Team
 from swarm_memory.tools.retrieve.embed import prepare_or_say
@@ -78,13 +78,11 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
 def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
     """Return the words of a memory as they leave this machine: personal data is taken out whatever is set."""
     strict = settings if settings.distill.redact_pii else Settings()
-    texts = checked_texts(item.model_dump(include={"title", "description", "content", "tags", "domain"}), strict)
-    texts["description"] = texts["description"].partition(_OF_A_TASK)[0]
-    bare = item.provenance.model_copy(update={"imported_from": "here", "suspect": None})
-    screened = gated(item.model_copy(update={**texts, "status": "active", "provenance": bare}))
+    given = {**dict(item), "description": item.description.partition(_OF_A_TASK)[0], "status": "active"}
+    screened = admitted(given, item.provenance.model_copy(update={"imported_from": "here"}), strict)
     if screened.status != "active":
         raise InputError(f"{item.id} is not sent: {screened.status_reason}; edit it first")
-    return MemoryDraft.model_validate(texts)
+    return MemoryDraft.model_validate(screened.model_dump(include=WORDS))
 
 
 async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Proposed]) -> list[Proposal]:
@@ -116,7 +114,6 @@ _MAX_DECLINED = 5
 _NEAREST = 5
 _COMPARED = 100
 _MAX_NAMES, _MAX_NAME = 20, 100
-_WORDS = {"title", "description", "content", "tags", "domain"}
 
 
 @dataclass(slots=True)
@@ -199,7 +196,7 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
         except InputError:
             continue  # nothing was left of it: words of no allowed length
         before = former.get(each.id)
-        is_same_text = before is not None and before.model_dump(include=_WORDS) == item.model_dump(include=_WORDS)
+        is_same_text = before is not None and before.model_dump(include=WORDS) == item.model_dump(include=WORDS)
         taken.append((shared, None if is_same_text else item))
     stored, _ = await prepare_or_say(toolbox, [item for _, item in taken if item is not None])
     by_id = {each.item.id: each for each in stored}
@@ -219,17 +216,14 @@ def _bounded(shared: SharedMemory) -> SharedMemory:
 
 def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryItem | None) -> MemoryItem:
     """Return what is shared as a memory of the cache, in quarantine where screening finds it suspect."""
-    texts = checked_texts(shared.draft.model_dump(include=_WORDS), toolbox.settings)
-    item = MemoryItem(
-        id=shared.id,
-        scope=there,
-        **texts,
-        outcome=shared.outcome,
-        confidence=shared.confidence if former is None else former.confidence,
-        created_at=min(shared.accepted_at, toolbox.clock.now()),
-        provenance=Provenance(distiller=shared.distiller, imported_from="the team"),
-    )
-    return gated(item)
+    said = shared.draft.model_dump(include=WORDS) | {
+        "id": shared.id,
+        "scope": there,
+        "outcome": shared.outcome,
+        "confidence": shared.confidence if former is None else former.confidence,
+        "created_at": min(shared.accepted_at, toolbox.clock.now()),
+    }
+    return admitted(said, Provenance(distiller=shared.distiller, imported_from="the team"), toolbox.settings)
 
 
 async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], since: datetime | None) -> None:

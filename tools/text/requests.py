@@ -51,8 +51,8 @@ _ONCE = lazy(
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"(?:[,;:](?=\s)|[\uff0c\u3002\uff1b\uff1a\uff01])\s*(?:(?:and|but|then|und|aber)\s)?")
-_CONDITION = lazy(
-    r"\W*(?:in|on|at|for|with|when|whenever|if|before|after|while|where|during|unless|wenn|falls|bei|beim|vor|nach|für"
+CONDITION = lazy(
+    r"\W*(?<!\w)(?:in|on|at|for|with|when|whenever|if|before|after|while|where|during|unless|wenn|falls|bei|beim|vor|nach|für"
     r"|im|am|während)\b|[在当对若]|如果|每次",
     re.IGNORECASE,
 )
@@ -150,7 +150,7 @@ def each_time_from(sentence: str) -> int | None:
         return None
     begin = max(found.start("adverb"), found.end() - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01")))
     at = max((each.end() for each in _SEPARATOR.finditer(sentence, 0, begin)), default=0)
-    if not at or _CONDITION.match(sentence):
+    if not at or CONDITION.match(sentence):
         return 0
     if sentence[:at].rstrip().endswith((":", "\uff1a")):
         return 0 if len(words_as_written(sentence[:at])) <= _LABEL_WORDS else None

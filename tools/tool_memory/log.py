@@ -23,6 +23,7 @@ from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import generalize, without_places
 from swarm_memory.tools.guard.redact import kept_text, redact, redact_fields
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
@@ -195,10 +196,13 @@ async def learn_and_log(
     *,
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
+    had_read: Read = NOTHING_READ,
 ) -> LearnResult:
     """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`."""
     reading = read(given)
-    learned = await learn(toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts)
+    learned = await learn(
+        toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts, had_read=had_read
+    )
     return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
 
 

@@ -60,7 +60,7 @@ _WITH_VALUE = re.compile(
 )
 """Options of these that are followed by a value."""
 
-_INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|tsx|ts-node|Rscript|julia|java|lua)$")
+INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|tsx|ts-node|Rscript|julia|java|lua)$")
 _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runtests|[\w-]+[._](test|spec))(\.\w+)?$")
 _SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
@@ -108,14 +108,14 @@ class Part(NamedTuple):
     def is_inline(self) -> bool:
         """Whether an interpreter runs what the command line itself holds: `python -c …`, `python - <<END`."""
         given = self.words[1:2]
-        return bool(_INTERPRETERS.match(self.program)) and (not given or given[0] in ("-", "-c", "-e"))
+        return bool(INTERPRETERS.match(self.program)) and (not given or given[0] in ("-", "-c", "-e"))
 
     @property
     def name(self) -> str:
         """A short name of what it runs, such as `npm test` or `pytest`."""
         if self.program in _RUNNERS or self.purpose == "vcs":
             return f"{self.program} {self.subcommand}".strip()
-        if _INTERPRETERS.match(self.program) and _SCRIPT_FILE.search(self.subcommand):
+        if INTERPRETERS.match(self.program) and _SCRIPT_FILE.search(self.subcommand):
             return f"{self.program} {PurePosixPath(self.subcommand).name}"
         return self.program
 
@@ -280,7 +280,7 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     if program in ("bash", "sh", "zsh", "dash") and option is not None:
         *before, last = parse_command(rest[option + 1]).parts or (None,)
         return (*before, last._replace(joined_by=separator, outputs=last.outputs + outputs)) if last else ()
-    is_module = _INTERPRETERS.match(program) is not None and len(rest) > 1 and rest[0] == "-m"
+    is_module = INTERPRETERS.match(program) is not None and len(rest) > 1 and rest[0] == "-m"
     if is_module:
         program, rest = rest[1], rest[2:]
     subcommand = _first_plain(rest)
@@ -313,7 +313,7 @@ def _first_plain(words: list[str]) -> str:
 def _asks_for_help(words: tuple[str, ...]) -> bool:
     """Whether a program is asked for its usage or its version, and does nothing else."""
     program, rest = words[0], words[1:]
-    has_short = _INTERPRETERS.match(program) is not None or program in _RUNNERS
+    has_short = INTERPRETERS.match(program) is not None or program in _RUNNERS
     is_short = (rest[-1:] == ("-h",) and len(rest) <= 2) or (has_short and rest in (("-v",), ("-V",)))
     return is_short or "--help" in rest or rest[:1] == ("help",) or rest in (("--version",), ("version",))
 
@@ -336,7 +336,7 @@ def _purpose(program: str, subcommand: str, rest: list[str], *, writes: bool) ->
         return "read"
     if program in _PURPOSES:
         return _PURPOSES[program]
-    is_script = _INTERPRETERS.match(program) is not None
+    is_script = INTERPRETERS.match(program) is not None
     if _TEST_FILE.search(subcommand if is_script else program) or rest[:2] == ["manage.py", "test"]:
         return "test"
     return "run" if is_script or "/" in program else "other"

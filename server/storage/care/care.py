@@ -49,8 +49,7 @@ from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.storage.stores.rows import item_of, pattern_row
-from swarm_memory.tools.guard.gate import gated
-from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.guard.gate import admitted
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.text.cleaning import is_memory_id
 
@@ -117,9 +116,8 @@ def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> Fore
             item = item_of(row)
             if not is_memory_id(item.id):
                 raise InputError("its id is none of ours")
-            texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
             origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
-            items.append(gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin})))
+            items.append(admitted(dict(item), origin, settings))
         except (StoreDamaged, InputError):
             faulty += 1
     return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])

@@ -1,0 +1,124 @@
+"""What a text says to whoever reads it, however its letters are disguised; what of it copies a tool's result; and when
+it matters.
+"""
+
+import html
+import importlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from swarm_memory.tools.text.cleaning import clean, lazy
+from swarm_memory.tools.text.requests import CONDITION, without_quotations
+from swarm_memory.tools.text.tokens import words_as_written
+
+COPIED_WORDS = 12
+"""So many words in a row out of tools' results are a copy: what a tool wrote never becomes advice by itself."""
+
+COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
+
+_RUN = COPIED_WORDS // 2
+"""A copy may be of two results: each half of it is looked for by itself."""
+
+_SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
+_SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
+_BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
+_MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
+"""What Markdown and HTML set letters off with, which no reader of the page sees."""
+
+_DOING = lazy(r"\w{3,}ing\b")
+"""What one is at: "Changing how …"."""
+_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+
+
+def plain(text: str) -> str:
+    """Return a text as it reads, in lower case: `unmasked`, without marks of Markdown and HTML, spaced-out words whole.
+
+    Linear in the length.
+    """
+    text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), unmasked(text))
+    text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
+    return _MARKS.sub("", text).replace("_ ", " ").casefold()
+
+
+def unmasked(text: str) -> str:
+    """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
+    text = unicodedata.normalize("NFKC", clean(html.unescape(text) if "&" in text else text))
+    return text if text.isascii() else text.translate(_lookalikes())
+
+
+def has_lookalikes(text: str) -> bool:
+    """Whether `plain` takes letters of other alphabets for Latin ones."""
+    return not text.isascii() and not _lookalikes().keys().isdisjoint(map(ord, text))
+
+
+@cache
+def _lookalikes() -> dict[int, str]:
+    """Return the Latin letter that each letter of other alphabets looks like (Unicode's confusables, UTS 39)."""
+    known: Any = importlib.import_module("confusable_homoglyphs.confusables")  # it reads 900 KB
+    found: dict[str, str] = {
+        sign: like["c"]
+        for sign, alike in known.confusables_data.items()
+        for like in alike
+        if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
+    }
+    # A capital i looks like a small L; as a small letter it is the i that is read.
+    return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
+
+
+class Read(NamedTuple):
+    """What an agent had before it when it wrote, each as `plain` words with a blank between them."""
+
+    results: str = ""
+    """Of its tools, joined: a text may be in parts of several."""
+    prompts: str = ""
+    """What the user said: no copy is what is there too."""
+
+    @classmethod
+    def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "Read":
+        return cls(*(" ".join(word for text in texts for word in _words(text)) for texts in (results, prompts)))
+
+    def and_also(self, results: Iterable[str]) -> "Read":
+        """Return what was read with further results."""
+        return self._replace(results=f"{self.results} {Read.of(results).results}")
+
+
+NOTHING_READ = Read()
+
+
+def copies(text: str, read: Read) -> bool:
+    """Return whether a text has `COPIED_WORDS` words in a row out of results, of one or two of them, and of no prompt.
+
+    Linear in the length of what was read.
+    """
+    own = [" ".join(run) for run in _runs(_words(text))] if read.results else []
+    wanted = set(own)
+    found = wanted.intersection(_found(wanted, read.results)) - set(_found(wanted, read.prompts))
+    return any(one in found and other in found for one, other in zip(own, own[_RUN:], strict=False))
+
+
+def _found(wanted: set[str], said: str) -> Iterator[str]:
+    firsts = {run.partition(" ")[0] for run in wanted}
+    return (joined for run in _runs(said.split()) if run[0] in firsts and (joined := " ".join(run)) in wanted)
+
+
+def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[at:] for at in range(_RUN)), strict=False)
+
+
+def _words(text: str) -> list[str]:
+    return words_as_written(plain(text))
+
+
+def moment_of(text: str) -> str:
+    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then."""
+    text = " ".join(text.split())
+    begin = _DOING.match(text) or CONDITION.search(text)
+    if begin is None:
+        return ""
+    end = _CLAUSE_END.search(without_quotations(text), begin.end())
+    if end is None or end.end() == len(text):
+        return text[begin.start() :].lstrip(" .,;:")
+    return text[begin.start() : end.start()].strip(" .,;:")
