@@ -336,7 +336,7 @@ class LearnSettings(Section):
 
 
 class CreditSettings(Section):
-    """What the outcome of a task does to the memories that it was given, and how their effect is measured."""
+    """What a task's outcome does to the memories that it was given. A project's file cannot set it."""
 
     holdout_rate: Unit = 0.0
     """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""

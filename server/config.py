@@ -27,8 +27,7 @@ MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
 """The project's file may have come with a clone, and a hook reads it while a person waits."""
 
 FROM_PROJECT = frozenset({
-    "retrieve", "judge", "distill", "consolidate", "matts", "promote", "hooks", "jobs", "learn", "credit",
-    "tool_memory",
+    "retrieve", "judge", "distill", "consolidate", "matts", "promote", "hooks", "jobs", "learn", "tool_memory",
 })  # fmt: skip
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
@@ -104,12 +103,15 @@ class ResolvedSettings(NamedTuple):
     """The files that were read, weakest first."""
     gone: Mapping[str, str] = MappingProxyType({})
     """Where each setting of a former release stands that is ignored, by key."""
+    left_out: tuple[str, ...] = ()
+    """What is wrong with the project's file, which then sets nothing."""
 
     @property
     def notices(self) -> list[str]:
-        """Return a line for each setting that is ignored."""
+        """Return a line for a file that is left out, and for each setting that is ignored."""
         why = {key: _INSTEAD.get(key, "it is no setting any more") for key in self.gone}
-        return [f"{key} ({origin}) is ignored: {why[key]}; take it out" for key, origin in self.gone.items()]
+        gone = (f"{key} ({origin}) is ignored: {why[key]}; take it out" for key, origin in self.gone.items())
+        return [*self.left_out, *gone]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -129,28 +131,44 @@ def resolve_settings(
     """Merge all sources, the later over the earlier: defaults, project file, user file, environment, `overrides`.
 
     `overrides` come from the command line, by key `section.name`. The project's file is the weakest, and some keys
-    are refused in it, because it may have come with a cloned repository.
-    Raises `ConfigError` that names the key, the place and what it may be.
+    are refused in it, because it may have come with a cloned repository: one that is wrong is left out with a notice.
+    Of any other source raises `ConfigError` that names the key, the place and what it may be.
     """
     environ = os.environ if environ is None else environ
     of_project, of_user = project_file(root), user_file(environ)
-    merged: Values = {}
-    if of_project.is_file():
-        if of_project.is_symlink() or of_project.parent.is_symlink():  # it may lead to any file of the user's
-            raise ConfigError(f"{of_project} is reached by a symbolic link: a project's settings must be a real file")
-        merged = _from_file(of_project, MAX_PROJECT_FILE_BYTES)
-        _refuse_dangerous(merged)
+    merged, left_out = _of_project(of_project)
     if of_user.is_file():
         merged |= _from_file(of_user, MAX_FILE_BYTES)
     merged |= _from_environment(environ)
     for key, text in (overrides or {}).items():
         _check_known(key, "the command line")
         merged[key] = (_unquoted(text), "command line")
-    files = tuple(path for path in (of_project, of_user) if path.is_file())
+    files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
     gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
     gone |= {key: merged.pop(key)[1] for key, former in _FORMER_VALUES.items() if merged.get(key, ("",))[0] == former}
     settings = _validated(merged)
-    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone)
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone, left_out)
+
+
+def lines_left_out(root: Path) -> tuple[str, ...]:
+    """Return what is wrong with the file of a project that is left out."""
+    return _of_project(project_file(root))[1]
+
+
+def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
+    """Return what a project's file sets, and what is wrong with it: then at most that swarm-memory is switched off."""
+    values: Values = {}
+    try:
+        if file.is_file():
+            if file.is_symlink() or file.parent.is_symlink():  # it may lead to any file of the user's
+                raise ConfigError(f"{file} is reached by a symbolic link: a project's settings must be a real file")
+            values = _from_file(file, MAX_PROJECT_FILE_BYTES)
+            _refuse_dangerous(values)
+            _validated({key: value for key, value in values.items() if key not in GONE})
+    except (ConfigError, OSError) as error:
+        kept = {key: value for key, value in values.items() if key == ENABLED and value[0] is False}
+        return kept, (f"the project's settings are left out: {error}",)
+    return values, ()
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
@@ -242,7 +260,7 @@ def variable(key: str) -> str:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
-        is_free = key == ENABLED or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
+        is_free = key in {ENABLED} | GONE or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
         is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
         if not is_free or (is_guard and value is not True):
             what = f"{key}: {str(value).lower()}" if is_guard else key

@@ -8,7 +8,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, TEAM, Mo
 from swarm_memory.schema.memory import Distiller, MemoryDraft, Outcome
 
 MAX_TEAM_PROJECT_CHARS = MAX_PROJECT_CHARS - len(TEAM)
-MAX_WORD_CHARS = 500
+MAX_WORD_CHARS = MAX_SUSPECT_CHARS = 500
 MAX_COUNT = 1_000_000
 MAX_SIGNATURES = 50
 MAX_SENT = 50
@@ -71,6 +71,8 @@ class Shareable(Model):
     signatures: tuple[str, ...] = Field(default=(), max_length=MAX_SIGNATURES)
     """Digests of the errors that it ended."""
     evidence: Evidence = Evidence()
+    suspect: str | None = Field(default=None, max_length=MAX_SUSPECT_CHARS, exclude_if=lambda why: why is None)
+    """Why its wording is suspect; left out where it is not, since earlier versions refuse what they do not know."""
 
 
 class Proposed(Shareable):
@@ -112,6 +114,8 @@ class Decided(Model):
     word: str = Field(default="", max_length=MAX_WORD_CHARS)
     draft: MemoryDraft | None = None
     """With `edit`: the words as they are accepted."""
+    although_suspect: bool = Field(default=False, exclude_if=lambda said: not said)
+    """Without it nothing of suspect wording is accepted."""
 
 
 class SentProposal(Model):

@@ -70,7 +70,7 @@ def print_answer(answer: object, indent: str = "") -> None:
                 say(label)
                 print_answer(value, indent + "  ")
             elif text:
-                say(f"{label} {text}", bold=name == "title")
+                say(f"{label} {text}", bold=name == "title", fg="red" if name in ("suspect", "held") else None)
     elif isinstance(plain, list):
         _print_entries(cast("list[Any]", plain), indent)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from swarm_memory.server.cli.console import say_notices
 from swarm_memory.server.operations.operation import Row, Site
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Invocation(Site):
         """`folder` is the project's as it was given; `overrides` are settings of the command line, by key."""
         self.folder = folder
         self.overrides = overrides
+        self._has_said = False
         self._stack = AsyncExitStack()
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
@@ -40,7 +42,11 @@ class Invocation(Site):
         """Return the settings in force. Raises `ConfigError`."""
         from swarm_memory.server.config import resolve_settings
 
-        return resolve_settings(self.root, self.overrides)
+        resolved = resolve_settings(self.root, self.overrides)
+        if resolved.left_out and not self._has_said:
+            say_notices(resolved.left_out, err=True)
+        self._has_said = True
+        return resolved
 
     def bank(self) -> "tuple[Location, Settings]":
         """Return where the bank is and the settings it is opened with. Raises `ConfigError`."""

@@ -98,7 +98,7 @@ def _reached(
     for path in _sockets(root):
         channel = _socket.socket(_socket.AF_UNIX)
         try:
-            _send(channel, path, request, by)
+            send(channel, path, request, by)
             yield channel
         except OSError:
             continue
@@ -112,7 +112,7 @@ def head(root: str | os.PathLike[str], session_id: str = "", called: str = "") -
     return [named, parent, session_id.encode("utf-8", "replace"), called.encode("utf-8", "replace"), *given_settings()]
 
 
-def _send(channel: _socket.socket, path: str, request: bytes, by: float) -> None:
+def send(channel: _socket.socket, path: str, request: bytes, by: float) -> None:
     """Connect and send. Raises `OSError`; the socket of a server that has ended is removed."""
     channel.settimeout(max(by - time.monotonic(), 0.001))
     try:

@@ -167,6 +167,7 @@ def _of_remembered(done: "Remembered") -> Row:
 
 async def memory_status(site: Site) -> Row:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
+    from swarm_memory.server.config import lines_left_out
     from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
@@ -178,6 +179,7 @@ async def memory_status(site: Site) -> Row:
     kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
     counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
     off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
+    wrong = (*lines_left_out(site.root), *lines_of_missed(site.root))
     switched = [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else []
     return row(
         **found.model_dump(mode="json", include=kept),
@@ -189,7 +191,7 @@ async def memory_status(site: Site) -> Row:
         chat=found.chat or "none",
         project=counts.scope.project,
         effect=found.effect.says if found.effect else "no task has an outcome yet",
-        notices=[*switched, *lines_of_missed(site.root), *await how_it_stands(toolbox), *found.notices],
+        notices=[*switched, *wrong, *await how_it_stands(toolbox), *found.notices],
     )
 
 

@@ -27,7 +27,7 @@ async def log_tool_call(
 
     result = await log_tool_calls(await site.toolbox(), read_calls(calls))
     site.wake()
-    return result._asdict()
+    return row(**result._asdict())
 
 
 async def summarize_tool_memory(

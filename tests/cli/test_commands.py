@@ -179,9 +179,21 @@ def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path)
     assert "swarm-memory install" in swarm("doctor").out
 
 
-def test_doctor_says_once_that_the_settings_cannot_be_read(swarm: Shell, project: Path) -> None:
+def test_a_projects_file_that_is_wrong_ends_no_command_and_is_named_once(swarm: Shell, project: Path) -> None:
     (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("retreive: {k: 3}")
+    for command in (["retrieve", "x"], ["memories", "list"], ["status"], ["status", "--settings"], ["doctor"]):
+        ran = swarm(*command)
+        assert ran.code != 3, command
+        assert ran.err.count("did you mean retrieve?") >= 1, command
+    assert ran.out.count("did you mean retrieve?") == 1
+
+
+def test_doctor_says_once_that_the_users_settings_cannot_be_read(swarm: Shell, home: Path) -> None:
+    file = home / ".config" / "swarm-memory" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("retreive: {k: 3}")
+    assert swarm("status").code == 3
     ran = swarm("doctor")
     assert ran.code == 1
     assert ran.out.count("did you mean retrieve?") == 1

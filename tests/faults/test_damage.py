@@ -1,6 +1,7 @@
 """Banks that were harmed, and disks that are full or fail: noticed, never silently empty, mended where that can be."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -18,7 +19,14 @@ import pytest
 from driver_names import POSSIBLE
 from patience import FULL, HANG_S
 
-from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreFull, StoreReplaced, StoreUntrusted
+from swarm_memory.schema.errors import (
+    StorageError,
+    StoreDamaged,
+    StoreFull,
+    StoreReadOnly,
+    StoreReplaced,
+    StoreUntrusted,
+)
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
@@ -394,6 +402,26 @@ async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itsel
     assert inside.sound, inside
     assert found.sound, found
     assert again == [memory.item.id]
+
+
+async def test_what_opens_a_bank_on_a_full_disk_reads_it_and_once_there_is_room_writes(small_disk: Path) -> None:
+    database, ballast = small_disk / "memory.db", small_disk / "ballast"
+    async with opened(database) as store:
+        items = await fill(store, 5)
+    for companion in ("-wal", "-shm"):
+        database.with_name(database.name + companion).unlink(missing_ok=True)
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    (memory,) = await with_vectors([made_item("There is room again")])
+    async with opened(database) as store:
+        assert len(await store.list_memories([HERE], EVERY)) == len(items)
+        assert (await store.health()).read_only
+        with pytest.raises(StoreReadOnly, match="and room"):
+            await store.add_memories([memory], StaticEmbedder().name)
+    ballast.unlink()
+    async with opened(database) as store:
+        assert await store.add_memories([memory], StaticEmbedder().name) == [memory.item.id]
 
 
 READ_ONLY = """

@@ -249,7 +249,13 @@ def test_a_private_key_goes_with_its_frame_in_json_too_and_where_it_was_cut_off(
     escaped = pem(random_).replace("\n", "\\n")
     in_json = redact(f'{{"private_key": "{escaped}\\n", "id": 7}}').text
     assert in_json.startswith('{"private_key": "[secret:private-key]')
-    assert redact(pem(random_).partition("-----END")[0]).text.strip() == "[secret:private-key]"
+    cut = pem(random_).partition("-----END")[0]
+    assert redact(cut).text.strip() == "[secret:private-key]"
+    assert redact("".join(f"> {line}\n" for line in cut.splitlines())).text.strip() == "> [secret:private-key]"
+    for count in (2, 5):
+        lines = cut.splitlines()[:count]
+        assert redact(json.dumps([*lines, "x.y"])).text == '["[secret:private-key]", "x.y"]'
+        assert redact(json.dumps(lines, indent=2)).text.split() == ["[", '"[secret:private-key]"', "]"]
 
 
 @pytest.mark.parametrize(

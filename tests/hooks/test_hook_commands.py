@@ -200,14 +200,12 @@ def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:
     assert "larger than 8,000,000 bytes" in noted.reason
 
 
-def test_settings_of_a_clone_that_take_long_to_read_are_refused(shop: HookProject) -> None:
+def test_settings_of_a_clone_that_take_long_to_read_are_left_out(shop: HookProject) -> None:
     shop.bank.mkdir()
     (shop.bank / "config.yaml").write_text(f"retrieve: {{k: [{'[a],' * 10_000}]}}\n", encoding="utf-8")
-    before = list(shop.root.rglob("*"))
     assert shop.hook("stop").stdout == ""
-    assert list(shop.root.rglob("*")) == before, "not even a log is left where no bank of the user's is"
-    (noted,) = missed(shop.root)
-    assert "larger than 32,000 bytes" in noted.reason
+    assert missed(shop.root) == []
+    assert "larger than 32,000 bytes" in shop.cli("status")
 
 
 def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> None:

@@ -56,6 +56,24 @@ def test_a_server_answers_and_after_its_end_the_command_does_the_same_by_itself(
     assert (one[1], *one[3:]) == (two[1], *two[3:])
 
 
+def test_a_server_that_starts_removes_the_sockets_of_killed_ones_in_any_project_and_of_no_living_one(
+    learned: HookProject, tmp_path: Path
+) -> None:
+    other = HookProject.made(tmp_path / "other", learned.home)
+    with learned.serving() as living:
+        with other.serving() as server:
+            server.process.kill()
+            server.process.wait()
+            (dead,) = other.sockets()
+        (of_living,) = learned.sockets()
+        with other.serving():
+            assert not dead.exists()
+            assert of_living.exists()
+            assert living.process.poll() is None
+            assert learned.prompt(patient=True) != ""
+            assert record_of(learned, "s1")["via"] == "server"
+
+
 def test_the_socket_of_a_killed_server_is_removed_and_the_command_does_the_work(learned: HookProject) -> None:
     with learned.serving() as server:
         server.process.kill()

@@ -145,7 +145,7 @@ def test_a_setting_that_is_wrong_does_not_keep_it_from_starting(tmp_path: Path) 
     with serving(tmp_path) as server:
         server.initialize()
         answer = server.call("memory_status")
-        assert answer["isError"]
+        assert not answer["isError"]
         assert "did you mean retrieve.k?" in answer["content"][0]["text"]
 
 

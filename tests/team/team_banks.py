@@ -22,9 +22,9 @@ from swarm_memory.tools.team.cache import Synced, outgoing, propose, sync
 from swarm_memory.tools.toolbox import Toolbox
 
 URL, PROJECT = "https://memory.acme.example", "github.com/acme/shop"
-LOGIN = ("Send the CSRF token with every login", "1. Read the token from the form.\n2. Send it with the POST.")
+LOGIN = ("Send the CSRF token with each login", "1. Read the token from the form.\n2. Send it with the POST.")
 LOGIN_AGAIN = (
-    "Send the CSRF token with each login",
+    "Send the CSRF token with every login",
     "1. Read the token from the form.\n2. Send it along with the POST.",
 )
 

@@ -16,7 +16,7 @@ from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
 from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.team.cache import sync
-from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
+from tests.team.team_banks import LOGIN, PROJECT, URL, NewHome
 
 __all__ = ["place", "settings"]
 
@@ -40,13 +40,13 @@ async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidenc
     member = settings.model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
     async with opened_toolbox(place, member) as toolbox:
         await sync(toolbox, ann.server, URL, PROJECT)
-        await remember(toolbox, LOGIN_AGAIN[0], attribution=Attribution("prompt"))
+        await remember(toolbox, "\n".join(LOGIN), attribution=Attribution("prompt"))
         await sync(toolbox, ann.server, URL, PROJECT)
     async with Client(build_server(Bank(lambda: open_toolbox(place, member), root=place.root))) as client:
         notes = await text_of(client, "memory://strategies")
         items = [json.loads(await text_of(client, f"memory://item/{each}")) for each in (login, pool)]
     assert f"{OTHER[0]} ({BORNE_OUT}) [{pool}]" in notes
-    assert f"The user said: {LOGIN_AGAIN[0]}" in notes
+    assert f"The user said: {LOGIN[0]}" in notes
     assert login not in notes, "what the user said says it too"
     shared = [each["shared_by_the_team"] for each in items]
     assert [each["evidence"].partition(",")[0] for each in shared] == ["shown 0 times", BORNE_OUT.partition("; ")[2]]

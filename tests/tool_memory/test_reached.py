@@ -55,6 +55,15 @@ async def answer(client: Client, tool: str, **arguments: Any) -> CallToolResult:
     return result
 
 
+async def test_who_logs_more_calls_of_a_tool_than_are_kept_is_told(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        logged = await answer(client, "log_tool_call", calls=[call()] * 100)
+        assert logged.structured_content == {"logged": 100, "known": 0, "tools": ["search"]}
+        more = (await answer(client, "log_tool_call", calls=[call()] * 3)).structured_content
+        assert more is not None
+        assert more["notice"] == "of each tool the newest 100 calls are kept, of others the totals: search"
+
+
 async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         logged = await answer(client, "log_tool_call", calls=[*[call()] * 4, failed()])

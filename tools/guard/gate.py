@@ -105,6 +105,12 @@ def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
     return found
 
 
+def marked(item: MemoryItem, said: str | None) -> MemoryItem:
+    """Return an item that others say is suspect with their reason, where the gate found none."""
+    why = item.provenance.suspect or clean(redact(said or "").text, _MAX_REASON_CHARS) or None
+    return item.model_copy(update={"provenance": item.provenance.model_copy(update={"suspect": why})})
+
+
 def _text(item: MemoryItem) -> str:
     """Return an item as it is screened, as a whole: title, description, content, domain and tags together."""
     texts = (item.title, item.description, item.content, item.domain or "", " ".join(item.tags))

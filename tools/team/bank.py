@@ -29,7 +29,7 @@ from swarm_memory.schema.team.sharing import (
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.gate import WORDS, admitted, checked_texts
+from swarm_memory.tools.guard.gate import WORDS, admitted, checked_texts, marked
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.ports.memories import StoredMemory
@@ -79,8 +79,8 @@ class TeamBank:
     async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
         """Accept a proposal, as it is or with other words, decline it, or take that back; those that say the same too.
 
-        Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or screening holds the words back: what
-        is suspect is edited or declined.
+        Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or a rule holds the words back: they
+        are edited or declined. What is marked suspect needs `although_suspect`, and keeps the mark.
         """
         tenant = self.toolbox.scope.tenant_id
         found = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
@@ -128,7 +128,8 @@ class TeamBank:
         evidence = given.evidence.bounded.model_copy(update={"people": 1})
         asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
         there = self.toolbox.in_project(scope.project)
-        item = _item(there, asked)
+        item = marked(_item(there, asked), given.suspect)
+        asked = asked.model_copy(update={"suspect": item.provenance.suspect})
         held = item.status_reason if item.status != "active" else None
         memory_id = same = None
         if held is None:
@@ -174,14 +175,20 @@ class TeamBank:
         if decided.act == "edit":
             if decided.draft is None:
                 raise InputError("edit needs the words as they are to be accepted: a title, a description or a content")
-            proposal = proposal.model_copy(update={"draft": _clean_draft(there, decided.draft)})
+            draft = _clean_draft(there, decided.draft)
+            said = proposal.suspect if _words(draft) == _words(proposal.draft) else None  # others are screened here
+            proposal = proposal.model_copy(update={"draft": draft, "suspect": said})
         if proposal.status != "waiting":
             return False
-        item = _item(there, proposal, proposal.memory_id)
+        item = marked(_item(there, proposal, proposal.memory_id), proposal.suspect)
         if item.status != "active":
             raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
-        cleared = item.provenance.model_copy(update={"suspect": None})  # whoever accepts it vouches for its wording
-        (stored,), _ = await prepare_or_say(there, [item.model_copy(update={"provenance": cleared})])
+        if item.provenance.suspect is not None and not decided.although_suspect:
+            raise InputError(
+                f"{proposal.id} is marked: {item.provenance.suspect}; edit it, decline it, or accept it "
+                f"`--although-suspect` (although_suspect: true): it keeps the mark"
+            )
+        (stored,), _ = await prepare_or_say(there, [item])
         known = await same_in_bank(there, stored)
         shared_id = item.id if known is None else known.id
         accepted = self._ruled(there, proposal, decided, "accepted", shared_id)
@@ -226,6 +233,10 @@ def _checked_project(project: str) -> str:
 def _clean_draft(toolbox: Toolbox, draft: MemoryDraft) -> MemoryDraft:
     """Return words from outside as any others come in: cleaned, redacted, of allowed length. Raises `InputError`."""
     return MemoryDraft.model_validate(checked_texts(draft.model_dump(include=WORDS), toolbox.settings))
+
+
+def _words(draft: MemoryDraft) -> list[str]:
+    return f"{draft.title} {draft.description} {draft.content}".split()
 
 
 def _clean_word(word: str) -> str:

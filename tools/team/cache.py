@@ -28,7 +28,7 @@ from swarm_memory.schema.team.sharing import (
     team_scope,
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same, outcome_of
-from swarm_memory.tools.guard.gate import WORDS, admitted
+from swarm_memory.tools.guard.gate import WORDS, admitted, marked
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.edit import get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
@@ -59,9 +59,11 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
     evidence = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
+    drafts = [_draft(item, toolbox.settings) for item in items]
     return [
         Proposed(
-            draft=_draft(item, toolbox.settings),
+            draft=draft,
+            suspect=suspect,
             outcome=outcome_of(item),
             confidence=item.confidence,
             distiller=item.provenance.distiller,
@@ -71,18 +73,19 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             project=project,
             word=said,
         )
-        for item in items
+        for item, (draft, suspect) in zip(items, drafts, strict=True)
     ]
 
 
-def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
-    """Return the words of a memory as they leave this machine: personal data is taken out whatever is set."""
+def _draft(item: MemoryItem, settings: Settings) -> tuple[MemoryDraft, str | None]:
+    """Return the words of a memory as they leave this machine, personal data taken out, and why they are suspect."""
     strict = settings if settings.distill.redact_pii else Settings()
     given = {**dict(item), "description": item.description.partition(_OF_A_TASK)[0], "status": "active"}
     screened = admitted(given, item.provenance.model_copy(update={"imported_from": "here"}), strict)
     if screened.status != "active":
         raise InputError(f"{item.id} is not sent: {screened.status_reason}; edit it first")
-    return MemoryDraft.model_validate(screened.model_dump(include=WORDS))
+    draft = MemoryDraft.model_validate(screened.model_dump(include=WORDS))
+    return draft, marked(screened, item.provenance.suspect).provenance.suspect
 
 
 async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Proposed]) -> list[Proposal]:
@@ -215,7 +218,7 @@ def _bounded(shared: SharedMemory) -> SharedMemory:
 
 
 def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryItem | None) -> MemoryItem:
-    """Return what is shared as a memory of the cache, in quarantine where screening finds it suspect."""
+    """Return what is shared as a memory of the cache, in quarantine where a rule holds it back."""
     said = shared.draft.model_dump(include=WORDS) | {
         "id": shared.id,
         "scope": there,
@@ -223,7 +226,8 @@ def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryIt
         "confidence": shared.confidence if former is None else former.confidence,
         "created_at": min(shared.accepted_at, toolbox.clock.now()),
     }
-    return admitted(said, Provenance(distiller=shared.distiller, imported_from="the team"), toolbox.settings)
+    source = Provenance(distiller=shared.distiller, imported_from="the team")
+    return marked(admitted(said, source, toolbox.settings), shared.suspect)
 
 
 async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], since: datetime | None) -> None:

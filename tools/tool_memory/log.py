@@ -61,6 +61,8 @@ class LogResult(NamedTuple):
     known: int
     """Calls that were there already, by their id."""
     tools: tuple[str, ...]
+    notice: str | None = None
+    """Of which tools the oldest calls were not kept."""
 
 
 async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, evaluate_later: bool = True) -> LogResult:
@@ -81,7 +83,8 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     kept: list[ToolCall] = []
     for start in range(0, len(new), PORTION):
         kept += await asyncio.to_thread(keep, new[start : start + PORTION])
-    added = await store.add_calls(kept, toolbox.settings.tool_memory.max_history_tool_call_cnt) if kept else 0
+    window = toolbox.settings.tool_memory.max_history_tool_call_cnt
+    added = await store.add_calls(kept, window) if kept else 0
     schemas = {_tool_name(each): as_text(each.tool_schema).strip() for each in logged if each.tool_schema}
     for name, last in schemas.items():
         if schema := await asyncio.to_thread(kept_text, last, toolbox.settings, MAX_SCHEMA_CHARS):
@@ -89,7 +92,12 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     if added and evaluate_later:
         await queue_evaluation(toolbox)
     tools = tuple(sorted(set(map(_tool_name, logged))))
-    return LogResult(logged=added, known=len(logged) - added, tools=tools)
+    totals = [each.totals for each in await store.memories(scope, tools)]
+    full = [each.tool_name for each in totals if each.calls > each.kept >= window]
+    notice = (
+        f"of each tool the newest {window} calls are kept, of others the totals: {', '.join(full)}" if full else None
+    )
+    return LogResult(logged=added, known=len(logged) - added, tools=tools, notice=notice)
 
 
 async def queue_evaluation(toolbox: Toolbox, after: timedelta = timedelta(seconds=SETTLE_S)) -> None:

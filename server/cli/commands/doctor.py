@@ -26,6 +26,7 @@ from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_min
 from swarm_memory.tools.guard.names import check_detector
 from swarm_memory.tools.memories.status import memory_status
 
+UNSEEN = "whether a chat model, a reranker or GitHub answers, whether backups can be restored, other projects' banks"
 REPAIR = "run `swarm-memory doctor --repair`"
 
 
@@ -71,14 +72,16 @@ def examine(invocation: Invocation) -> list[Finding]:
         Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}"),
         Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}"),
     ]
-    for what, part in PARTS.items():
+    unseen = [UNSEEN]
+    for at, (what, part) in enumerate(PARTS.items(), 1):
         try:
             findings.extend(part(invocation))
         except SwarmMemoryError as error:
             findings.append(Finding(what, "fail", str(error)))
             if what == "settings":
+                unseen = [*list(PARTS)[at:], UNSEEN]
                 break
-    return findings
+    return [*findings, Finding("not looked at", "ok", ", ".join(unseen))]
 
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:
@@ -153,7 +156,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if failed := counts.jobs.get("failed"):
         yield Finding("jobs", "warn", f"{failed} failed", "see `swarm-memory jobs list --all`")
     if health.read_only:
-        advice = "mend the permissions of the file and its folder"
+        advice = "make room on its disk, or mend the permissions of the file and its folder"
         yield Finding("bank", "fail", f"{health.path} cannot be written", advice)
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
     if place.is_remote:

@@ -32,7 +32,7 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
     return TeamClient(toolbox.settings.team)
 
 
-PROPOSAL = {"id", "status", "held", "evidence", "project", "word", "person", "decided_by", "decision"}
+PROPOSAL = {"id", "status", "held", "suspect", "evidence", "project", "word", "person", "decided_by", "decision"}
 """What people see of a proposal, beside its words; `--json` has all."""
 
 
@@ -92,6 +92,7 @@ async def review(
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
     act: Annotated[Literal["accept", "decline", "undo"] | None, Word("[ACT]")] = None,
     word: Annotated[str, "Why; whoever proposed it reads that."] = "",
+    although_suspect: Annotated[bool, "Accept it though its wording is marked; it keeps the mark."] = False,
     mine: Annotated[bool, "List your own, whatever became of them."] = False,
     everything: Annotated[bool, "List also what was decided.", "--all"] = False,
 ) -> list[Proposal] | Proposal:
@@ -111,7 +112,7 @@ async def review(
     team = _team(await site.toolbox())
     if proposal_id is None or act is None:
         return await team.proposals(None if mine or everything else "waiting", mine=mine)
-    return await team.decide(proposal_id, Decided(act=act, word=word))
+    return await team.decide(proposal_id, Decided(act=act, word=word, although_suspect=although_suspect))
 
 
 def _show_person(found: "Added | Person | list[object]") -> None:

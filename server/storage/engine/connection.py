@@ -6,6 +6,7 @@ is hostile until shown otherwise: a trigger in it would fire on our INSERT, a sy
 
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Generator
@@ -176,7 +177,7 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], sh
     return is_shadow and _PLAIN_TABLE.fullmatch(sql) is not None and _RUNS_SOMETHING.search(sql) is None
 
 
-LARGE_WAL_BYTES = 64 * 1024 * 1024
+LARGE_WAL_BYTES, _INDEX_BYTES = 64 * 1024 * 1024, 32 * 1024
 JOURNAL = "wal"
 _SIGNS_OF_DAMAGE = (
     "malformed",
@@ -396,7 +397,9 @@ def _translated(error: Exception, database: Path) -> StorageError:
         return StoreUntrusted(f"{database} is not an SQLite database: move it away, or name another file")
     if name.startswith("SQLITE_CORRUPT") or any(sign in text for sign in _SIGNS_OF_DAMAGE):
         return StoreDamaged(f"{database} is damaged ({text}): {advice(database)}")
-    if name.startswith("SQLITE_FULL") or "disk is full" in text:
+    # Without room for the log's index SQLite cannot open what it may write, and says only that.
+    has_no_room = "disk I/O error" in text and shutil.disk_usage(database.parent).free < _INDEX_BYTES
+    if name.startswith("SQLITE_FULL") or "disk is full" in text or has_no_room:
         return StoreFull(f"the disk of {database} is full: nothing was written; make room and try again")
     return StorageError(f"{database}: {text}")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import aiosqlite
 
-from swarm_memory.schema.errors import StorageError, StoreReadOnly, StoreReplaced
+from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
@@ -175,16 +175,16 @@ class BankThreads(Engine):
     async def open_threads(self) -> None:
         """Connect to the bank in the file, which is made when it is not there.
 
-        Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, there
-        is no writer.
+        Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, or
+        the disk is full, there is no writer.
         """
         assert self._writer is not None
         try:
             try:
                 await self._writer.open()
-            except StoreReadOnly:
+            except (StoreReadOnly, StoreFull):
                 self._writer = None
-                if not await asyncio.to_thread(self._path.exists):
+                if not await asyncio.to_thread(size_of, str(self._path)):
                     raise
             await self._reader.open()
             await self._beside.open()
@@ -223,7 +223,7 @@ class BankThreads(Engine):
     async def on_writer(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._writer is None:
-            raise StoreReadOnly(f"{self._path} can only be read: give this user the file and its folder")
+            raise StoreReadOnly(f"{self._path} can only be read: give this user the file, its folder and room")
         return await self._run(self._writer, function)
 
     async def truncate_log(self) -> bool:

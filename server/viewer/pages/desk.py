@@ -89,7 +89,9 @@ async def decide_proposal(asked: Asked) -> Done:
         draft = edited([proposed[0]], proposal_id, given) if proposed and given else None
         if proposed and draft == proposed[0].draft:  # nothing was changed
             draft = None
-        found = await team.decide(proposal_id, Decided(act="edit" if draft else "accept", word=word, draft=draft))
+        typed = draft is not None or (bool(given) and "although_suspect" in form)
+        decided = Decided(act="edit" if draft else "accept", word=word, draft=draft, although_suspect=typed)
+        found = await team.decide(proposal_id, decided)
     elif act == "decline":
         found = await team.decide(proposal_id, Decided(act="decline", word=word))
     elif act == "undo":

@@ -309,6 +309,7 @@ def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedM
         outcome=item.outcome,
         confidence=item.confidence,
         distiller=item.provenance.distiller,
+        suspect=item.provenance.suspect,
         signatures=signatures_of(connection, item.id),
         evidence=known.evidence,
         origins=tuple(origin for owner, *_, origin in proposals if owner == person_id),
