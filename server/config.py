@@ -50,47 +50,6 @@ ENABLED = "enabled"
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
 }
-_OF_FORMER_RELEASES = {
-    "chat": "cool_down_s max_concurrency max_failures retries",
-    "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
-    "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached",
-    "distill": "failure_prior success_prior",
-    "embedding": "model_dir threads timeout_s",
-    "guard": "disabled_rules",
-    "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
-    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
-    "oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url requests_per_s session_idle_s",
-    "jobs": "long_timeout_s",
-    "judge": "temperature",
-    "learn": "max_step_chars max_steps",
-    "matts": "model_steps temperature_max temperature_min",
-    "promote": "max_per_skill",
-    "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
-    "recency_half_life_days rerank_timeout_s rerank_top rrf_k time_boost user_preference",
-    "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
-    "title_weight vector_weight",
-    "storage": "connect_timeout_s statement_timeout_s",
-    "team": "propose timeout_s",
-    "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
-    "summarize_after summary_sleep_interval",
-}
-GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
-"""Settings that are taken and ignored: a file may still hold them."""
-
-_FORMER_VALUES = {"embedding.provider": "fastembed"}
-"""A value of a setting that is taken as if the setting were not there."""
-
-_INSTEAD = {
-    "embedding.provider": "fastembed is gone: run `swarm-memory bank reembed`, or set openai and its base_url",
-    "credit.dropout": "`metrics --measure on` measures what memories are worth",
-    "guard.disabled_rules": "all rules of redaction and screening hold",
-    "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
-    "team.propose": "only what you propose yourself is sent (`propose`)",
-    "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
-    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "that is for a reverse proxy"),
-}
-"""Of those with something in their place: what."""
-
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
@@ -102,14 +61,16 @@ class ResolvedSettings(NamedTuple):
     """By key `section.name`; a key that is absent has its default."""
     files: tuple[Path, ...]
     """The files that were read, weakest first."""
-    gone: Mapping[str, str] = MappingProxyType({})
-    """Where each setting of a former release stands that is ignored, by key."""
+    unknown: Mapping[str, str] = MappingProxyType({})
+    """Where what is no setting stands, by key; it is ignored."""
 
     @property
     def notices(self) -> list[str]:
-        """Return a line for each setting that is ignored."""
-        why = {key: _INSTEAD.get(key, "it is no setting any more") for key in self.gone}
-        return [f"{key} ({origin}) is ignored: {why[key]}; take it out" for key, origin in self.gone.items()]
+        """Return a line for each key that is ignored."""
+        return [
+            f"{key} ({origin}) is ignored: there is no such setting; {_near(key, KEYS)}"
+            for key, origin in self.unknown.items()
+        ]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -144,13 +105,13 @@ def resolve_settings(
         merged |= _from_file(of_user, MAX_FILE_BYTES)
     merged |= _from_environment(environ)
     for key, text in (overrides or {}).items():
-        _check_known(key, "the command line")
+        if key not in KEYS:
+            raise _unknown(key, KEYS, "the command line")
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file())
-    gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
-    gone |= {key: merged.pop(key)[1] for key, former in _FORMER_VALUES.items() if merged.get(key, ("",))[0] == former}
+    unknown = {key: merged.pop(key)[1] for key in [*merged] if key not in KEYS}
     settings = _validated(merged)
-    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone)
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown)
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
@@ -175,12 +136,9 @@ def _parsed(text: str, origin: str) -> Values:
     values: Values = {}
     for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):
         for section, content in sections.items():
-            if section not in {ENABLED, *SECTIONS, *_OF_FORMER_RELEASES}:
-                raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
-            named = {"": content} if section == ENABLED else _mapping(content, section, origin)
+            named = _mapping(content, section, origin) if section in SECTIONS else {"": content}
             for name, value in named.items():
                 key = f"{section}.{name}" if name else section
-                _check_known(key, origin)
                 if key in values:
                     raise ConfigError(f"{key} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
                 values[key] = (value, origin)
@@ -225,8 +183,6 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
         if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in _NO_SETTINGS:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
-        if key not in KEYS and key not in GONE:
-            raise _unknown(name, (*ENV_SHORT, *map(variable, KEYS)), "the environment")
         values[key] = (_unquoted(environ[name]), f"environment {name}")
     return values
 
@@ -242,6 +198,8 @@ def variable(key: str) -> str:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
+        if key not in KEYS:
+            continue
         is_free = key == ENABLED or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
         is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
         if not is_free or (is_guard and value is not True):
@@ -306,16 +264,13 @@ def _default_of(key: str) -> str:
     return f"the default is {_shown(value_of(Settings(), key))!r}"
 
 
-def _check_known(key: str, origin: str) -> None:
-    if key not in KEYS and key not in GONE:
-        raise _unknown(key, KEYS, origin)
-
-
 def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
-    candidates = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.4)
-    hint = f"did you mean {candidates[near[0]]}?" if near else "`swarm-memory status --settings` lists all"
-    return ConfigError(f"unknown setting {name!r} in {origin}: {hint}")
+    return ConfigError(f"unknown setting {name!r} in {origin}: {_near(name, known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "`swarm-memory status --settings` lists all"
 
 
 def _shown(value: Any) -> JsonValue:
