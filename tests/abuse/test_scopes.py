@@ -74,11 +74,9 @@ async def fill_other(folder: Path) -> list[str]:
 
 
 async def read_all(server: Abused, ids: list[str]) -> str:
-    """Return what every resource says for every id, and of the counts."""
-    uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
-    uris += [f"memory://trajectory/task-{LABEL}", "memory://status"]
-    answers: list[str] = []
-    for uri in uris:
+    """Return what is said of every id, in the briefing and of the counts."""
+    answers = [await server.call("manage_memories", {"action": "get", "ids": [each]}) for each in ids]
+    for uri in ("memory://strategies", "memory://status"):
         try:
             answers.append((await server.client.read_resource(uri)).model_dump_json())
         except MCPError as error:
