@@ -9,12 +9,10 @@ from typing import Literal, NamedTuple
 
 import click
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
-from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost, object_at
-from swarm_memory.server.hosts.settings_files import object_of
+from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""
@@ -36,14 +34,12 @@ def all_agents() -> Iterator[InstalledHost]:
     return (agent for agent in hosts() if isinstance(agent, InstalledHost))
 
 
-def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) -> list[InstalledHost]:
-    """Return the agents that are meant: those named, all that are here, or those that the user says.
+def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
+    """Return the agents that are meant: those named, or those that the user says.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
     agents = {agent.name: agent for agent in all_agents()}
-    if names is not None and everything:
-        raise click.UsageError("--agent and --all exclude each other")
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
@@ -52,10 +48,6 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
             raise InputError(f"not an agent to install into: {unknown[0]}{known}")
         return [agents[name] for name in wanted]
     here = [agent for agent in agents.values() if agent.is_there()]
-    if everything:
-        if not here:
-            raise InputError(f"none of these agents is on this machine: {', '.join(agents)}")
-        return here
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
@@ -65,7 +57,7 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
 
     def named(text: str) -> list[InstalledHost]:
         try:
-            return chosen(text, False, root, may_ask=False)
+            return chosen(text, root, may_ask=False)
         except InputError as error:
             raise click.UsageError(str(error)) from None  # it is asked again
 
@@ -84,7 +76,6 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         except ConfigError as error:
             yield Finding(agent.title, "fail", str(error))
     for agent, scopes in installed:
-        yield from left_alone(agent, root)
         plugin, title = agent.plugin(root), agent.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
@@ -98,36 +89,12 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
         yield from _in_scopes(agent, scopes, root, calls)
-        if untrusted := agent.untrusted(root):
-            yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.after_install)
         if len(scopes) > 1:
             advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
-
-
-INSTEAD = {
-    "preTaskHook": "the hook UserPromptSubmit that `install` writes shows what fits a task",
-    "postTaskHook": "the hooks Stop and SessionEnd that `install` writes have a task judged and learned from",
-}
-"""What takes the place of the keys that ReasoningBank's document gives for claude-flow."""
-
-
-def left_alone(agent: InstalledHost, root: Path) -> Iterator[Finding]:
-    """Yield what stands among Claude Code's hooks and is no list, as they are: nobody runs it, and it stays."""
-    places = (agent.places(scope, root) for scope in agent.scopes if agent.name == CLAUDE)
-    for file in dict.fromkeys(each.hooks for each in places):
-        for key, value in object_at(object_of(file), "hooks").items():
-            if not isinstance(value, list) and key in agent.events.values():
-                found = f"{key} in {file} must be a list of hooks, and is none: `install` stops there"
-                yield Finding(agent.title, "fail", found, "put what it holds into a list ([…]), or take it out")
-            elif not isinstance(value, list):
-                found = f"{key} in {file} is no list, as its hooks are; it is left as it is"
-                instead = INSTEAD.get(key, "who wrote it knows whether it is needed")
-                advice = f"some versions skip the whole file for it: take it out ({instead})"
-                yield Finding(agent.title, "warn", found, advice)
 
 
 def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:

@@ -205,10 +205,6 @@ class InstalledHost(Host):
         """Tell whether the agent is on this machine: its command or its files."""
         return any(map(shutil.which, self.programs)) or (self.home() / self.sign).exists()
 
-    def untrusted(self, root: Path) -> int:
-        """Return how many of our hooks wait for the user's trust."""
-        return 0
-
     def plugin(self, root: Path) -> str | None:
         """Return the plugin of ours that is enabled, which brings server and hooks along."""
         return None

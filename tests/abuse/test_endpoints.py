@@ -22,7 +22,6 @@ from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, env
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.chat import chain
 from swarm_memory.server.embedding.endpoint import MAX_FAILURES
-from swarm_memory.server.location import user_file
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.abuse.banks import Abused, abused, settings_of
@@ -331,12 +330,9 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tm
     assert None not in after.values()
 
 
-async def _reembedded(
-    folder: Path, endpoint: EmbeddingServer, model: str = "first", *, is_in_file: bool = False
-) -> dict[str, Any]:
+async def _reembedded(folder: Path, endpoint: EmbeddingServer, model: str = "first") -> dict[str, Any]:
     """Run `swarm-memory reembed`; return what it said, or what went wrong."""
-    named = {"provider": "openai", "model": model, "dimensions": DIMENSIONS}
-    given = {"base_url": endpoint.url} | (dict.fromkeys(named, "") if is_in_file else named)
+    given = {"base_url": endpoint.url, "provider": "openai", "model": model, "dimensions": DIMENSIONS}
     environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in given.items()}
     command = partial(
         run, [*CLI, "bank", "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True

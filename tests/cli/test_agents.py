@@ -46,7 +46,6 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     done = swarm("install", "--agent", "codex,claude")
     assert done.code == 0
     assert "enter /hooks" in done.out
-    assert "Codex CLI: 6 hooks not trusted yet" in done.out
     assert (codex / "hooks.json").exists()
     assert (project / ".claude" / "settings.local.json").exists()
     found = swarm("doctor").out
@@ -57,32 +56,17 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert list(codex.glob("*")) == []
 
 
-def test_what_takes_the_place_of_a_documents_hooks_is_said_once_each_time(
-    swarm: Shell, project: Path, codex: Path
-) -> None:
-    settings = project / ".claude" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text(json.dumps({"hooks": {"preTaskHook": {"command": "npx"}, "onSave": {"command": "make"}}}))
-    for words in (("install", "--yes"), ("install", "--project"), ("uninstall",), ("uninstall", "--project")):
-        done = swarm(*words)
-        assert done.code == 0, done.err
-        assert done.out.count("preTaskHook in") == done.out.count("onSave in") == 1
-        assert "the hook UserPromptSubmit that `install` writes shows what fits a task" in done.out
-    assert f"preTaskHook in {settings} is no list, as its hooks are; it is left as it is" in swarm("doctor").out
-
-
-def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_it_is_said_what_to_change(
+def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_what_is_none_of_ours_stays(
     swarm: Shell, project: Path, home: Path
 ) -> None:
     settings = project / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"hooks": {"PreToolUse": {"command": "make"}}}))
     assert "PreToolUse must be a list" in swarm("install", "--project").err
-    for words in (("doctor",), ("uninstall", "--project")):
-        said = swarm(*words).out
-        assert f"PreToolUse in {settings} must be a list of hooks, and is none: `install` stops there" in said
-        assert "put what it holds into a list ([…]), or take it out" in said
-        assert "left as it is" not in said
+    text = json.dumps({"hooks": {"preTaskHook": {"command": "npx"}}})
+    settings.write_text(text)
+    assert swarm("install", "--project").code == swarm("uninstall", "--project").code == 0
+    assert settings.read_text() == text
 
 
 def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[str, Any]) -> None:
@@ -109,11 +93,9 @@ def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_i
     assert (ran.code, (codex / "hooks.json").exists()) == (0, True), ran.err
 
 
-def test_all_agents_are_those_on_this_machine_and_without_a_terminal_it_is_claude_code(
+def test_without_a_terminal_it_is_claude_code_and_the_others_are_named(
     swarm: Shell, project: Path, codex: Path
 ) -> None:
-    planned = swarm("install", "--all", "--dry-run", "--json").json
-    assert {Path(each["path"]).name for each in planned["files"]} == {"hooks.json", "config.toml"}
     shares = "`swarm-memory install --agent codex` shares this memory with it"
     assert shares in swarm("install", "--yes").out
     assert not (codex / "hooks.json").exists()
@@ -135,7 +117,6 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
 @pytest.mark.parametrize(("arguments", "complaint"), [
     (("--agent", "emacs"), "not an agent to install into: emacs"),
     (("--agent", " , "), "not an agent to install into"),
-    (("--agent", "codex", "--all"), "exclude each other"),
     (("--project", "--user"), "--user is for all your projects"),
     (("--print", "emacs"), "there is no client 'emacs'"),
     (("--print", "codex"), "`swarm-memory install --agent codex` writes it"),

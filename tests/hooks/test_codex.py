@@ -83,14 +83,6 @@ def test_a_configuration_that_cannot_be_edited_by_its_lines_is_left_alone(
         plan_install("user", tmp_path, False)
 
 
-def test_a_hook_waits_for_trust_until_codex_says_that_it_was_looked_at(codex: Path, tmp_path: Path) -> None:
-    apply(plan_install("user", tmp_path, False))
-    assert HOST.untrusted(tmp_path) == 5
-    with (codex / "config.toml").open("a") as file:
-        file.write(f'\n[hooks.state."{codex}/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:0"\n')
-    assert HOST.untrusted(tmp_path) == 4
-
-
 def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
     entries = hook_entries(["python", "-m", "hooks", "codex"])
     runs = {event: each[0]["hooks"][0] for event, each in entries.items()}

@@ -124,7 +124,7 @@ def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProjec
 
 
 def test_a_wrong_setting_is_counted_and_shown_in_the_log_of_an_own_bank(learned: HookProject) -> None:
-    (learned.bank / "config.yaml").write_text("hooks: {injekt: false}\n")
+    (learned.bank / "config.yaml").write_text("hooks: {inject: perhaps}\n")
     assert learned.prompt() == ""
     assert "did you mean hooks.inject?" in learned.log()
     (noted,) = missed(learned.root)

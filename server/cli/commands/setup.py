@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, left_alone, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
 OfUser: TypeAlias = Annotated[bool, "For all your projects.", "--user"]
 Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent NAMES"]
-All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
 DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
 
 
@@ -37,7 +36,6 @@ def install(
     of_project: OfProject = False,
     of_user: OfUser = False,
     names: Names = None,
-    everything: All = False,
     dry_run: DryRun = False,
     learn_with: Annotated[
         Literal["agent", "rules", "claude", "endpoint"] | None,
@@ -49,7 +47,7 @@ def install(
 ) -> None:
     """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
 
-    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
+    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent says.
 
     The files are yours alone, for this project or with --user for all; with --project they are those to be committed,
     and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
@@ -77,7 +75,7 @@ def install(
         return
     root, scope = invocation.root, _scope(of_project, of_user)
     may_ask = is_asked_at() and not (yes or dry_run or as_json)
-    agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
+    agents = chosen(names, root, may_ask=may_ask and not learn_with)
     if learn_with and [agent.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
         installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
@@ -103,11 +101,10 @@ def uninstall(
     of_project: OfProject = False,
     of_user: OfUser = False,
     names: Names = None,
-    everything: All = False,
     dry_run: DryRun = False,
     as_json: bool = False,
 ) -> None:
-    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
+    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent names.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
     removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
@@ -115,12 +112,11 @@ def uninstall(
     from swarm_memory.server.hosts.files.promoted import promoted_for
 
     scope, root = _scope(of_project, of_user), invocation.root
-    agents = chosen(names, everything, root, may_ask=False)
+    agents = chosen(names, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    say_findings(finding for agent in agents for finding in left_alone(agent, root))
     for agent in all_agents():
         for left in agent.installed_scopes(root):
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
