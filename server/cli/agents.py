@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import click
 
@@ -64,8 +63,8 @@ def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHos
     return click.prompt("Install into", default=",".join(agent.name for agent in here), value_proc=named)
 
 
-def examined(root: Path, calls: bool) -> Iterator[Finding]:
-    """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `plan_install`.
+def examined(root: Path) -> Iterator[Finding]:
+    """Yield how we are installed into each agent that is here, and what to do about it.
 
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
@@ -88,7 +87,7 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _in_scopes(agent, scopes, root, calls)
+        yield from _in_scopes(agent, scopes, root)
         if len(scopes) > 1:
             advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
@@ -97,39 +96,21 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
-def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
+def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path) -> Iterator[Finding]:
     for scope in scopes:
-        if agent.plan_install(scope, root, calls):
+        if agent.plan_install(scope, root):
             advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
             yield Finding(agent.title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
             yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
 
 
-_DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
-
-
-class Client(NamedTuple):
-    """A program that starts our server."""
-
-    title: str
-    file: str
-    """As people write it, for this system."""
-    key: str = "mcpServers"
-    """Under which the servers are in the file."""
-    workspace: str = ""
-    """What the client puts the project's folder in the place of; empty: the folder as it is now."""
-
-
-CLIENTS: dict[str, Client] = {
-    "claude-desktop": Client(
-        "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json"
-    ),
-    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
-    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
-    "zed": Client("Zed", "settings.json (`zed: open settings`)", "context_servers"),
+CLIENTS = {
+    "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
+    "other": ("the client's file of MCP servers", "mcpServers", ""),
 }
-"""By the name that `install --print` takes."""
+"""By the name that `install --print` takes: where its servers are, in words; their key; its own word for the project's
+folder, where it has one."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
@@ -138,9 +119,7 @@ def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, s
         raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:
         raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")
-    client = CLIENTS[name]
-    words = [*command, "--project", client.workspace or str(root)]
-    kind = {"type": "stdio"} if client.key == "servers" else {}
-    server = {**kind, "command": words[0], "args": [*words[1:], "serve"]}
-    text = json.dumps({client.key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"
-    return f"{client.title}: {client.file}", text
+    where, key, workspace = CLIENTS[name]
+    words = [*command, "--project", workspace or str(root)]
+    server = {"type": "stdio", "command": words[0], "args": [*words[1:], "serve"]}
+    return where, json.dumps({key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"

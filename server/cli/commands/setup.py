@@ -56,7 +56,7 @@ def install(
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
 
-    --print takes claude-desktop, vscode, windsurf or zed.
+    --print takes vscode, or other for clients with `mcpServers`.
 
     \b
     Examples:
@@ -79,8 +79,7 @@ def install(
     if learn_with and [agent.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
         installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
-    calls = invocation.settings().settings.hooks.at_calls
-    changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root, calls)]
+    changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
@@ -92,7 +91,7 @@ def install(
     say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.after_install)
-    say_findings(finding for finding in examined(root, calls) if finding.advice)
+    say_findings(finding for finding in examined(root) if finding.advice)
 
 
 @command()
