@@ -33,26 +33,26 @@ BUDGETS = {
     "tools/text tools/model tools/anchors server/project": 1_686,  # aim 1,500
     "tools/promote": 592,  # aim 550
     "tools/ports tools/*.py": 990,  # aim 800
-    "schema": 2_312,  # aim 2,000
+    "schema": 2_308,  # aim 2,000
     "server/storage/stores": 3_358,  # aim 3,000
     "server/storage/search": 1_051,
     "server/storage/engine": 1_640,  # aim 1,300
     "server/storage/care": 600,
     "server/storage/postgres": 1_400,
     "server/storage/*.py": 804,  # aim 800
-    "server/hooks": 1_027,  # aim 900
-    "server/hosts": 3_685,  # aim 3,600
-    "server/cli": 3_051,  # aim 2,800
-    "server/mcp server/operations": 1_661,  # aim 1,400
-    "server/http server/access": 623,  # aim 700
+    "server/hooks": 1_018,  # aim 900
+    "server/hosts": 3_598,
+    "server/cli": 2_936,  # aim 2,800
+    "server/mcp server/operations": 1_450,  # aim 1,400
+    "server/http server/access": 607,  # aim 700
     "server/viewer": 1_198,
-    "server/chat": 660,  # aim 500
+    "server/chat": 643,  # aim 500
     "server/embedding server/rerank": 761,  # aim 800
-    "server/jobs": 978,  # aim 900
+    "server/jobs": 950,  # aim 900
     "server/sources tools/sources": 3_237,  # aim 2,800, and 73 of the judge's for conversations
     "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 3_486,
-    "server/*.py": 1_487,  # aim 1,300
+    "server/*.py": 1_426,  # aim 1,300
 }
 """Lines of Python that rooms have at most; who adds says what leaves. A room above its aim only shrinks."""
 

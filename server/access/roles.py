@@ -1,4 +1,4 @@
-"""Who calls, and the least role that each tool needs; resources are for all, and routes declare theirs themselves."""
+"""Who calls, and the least role that each tool needs; routes declare theirs themselves."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The MCP server put together: its tools, and the briefing and the status as resources."""
+"""The MCP server put together of its tools."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -6,57 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver.exceptions import ResourceError
-from pydantic_core import to_json
 
-from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.access.roles import caller_of, serving, shown
 from swarm_memory.server.bank import Bank, Listen, running
-from swarm_memory.server.mcp.tool import ServedSite, tool_of
+from swarm_memory.server.mcp.tool import tool_of
 from swarm_memory.server.operations import learning, memories, tools_and_sources, work
-from swarm_memory.server.operations.memories import memory_status
 from swarm_memory.server.operations.operation import Operation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.toolbox import Toolbox
-
-
-SUREST = 10
-"""Memories that the briefing has."""
-
-
-def add_resources(server: MCPServer[Bank], bank: Bank) -> None:
-    """Register what of a bank can be read by its address."""
-
-    async def toolbox() -> "Toolbox":
-        try:
-            return await bank.for_reading()
-        except SwarmMemoryError as error:
-            raise ResourceError(str(error)) from error
-
-    async def status() -> str:
-        await toolbox()  # says why where it cannot be opened
-        return to_json(await memory_status(ServedSite(bank))).decode()
-
-    async def strategies() -> str:
-        """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
-        from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
-
-        here = await toolbox()
-        surest = await here.store.surest_memories(here.scope, SUREST)
-        if not surest:
-            return f"Nothing was learned in project {here.scope.project!r} yet, or nothing of it is active."
-        return briefing_of(surest, await team_counts(here, surest))
-
-    def add(read: Callable[..., Any], uri: str, title: str, mime_type: str = "application/json") -> None:
-        server.resource(uri, title=title, description=title, mime_type=mime_type)(read)
-
-    add(strategies, "memory://strategies", "What earlier tasks of this project taught, the surest first", "text/plain")
-    add(status, "memory://status", "How the memory stands: counts, database, what is out of order")
+    pass
 
 
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
-    """Have a request served for its caller, and show of the tools what their role allows; resources are for all."""
+    """Have a request served for its caller, and show of the tools what their role allows."""
     caller = caller_of(ctx.request)
     with serving(caller):
         result = await call_next(ctx)
@@ -99,7 +61,7 @@ def build_server(
     Where it cannot be opened the server runs all the same, and every tool answers why. `on_closed` is called when the
     lifespan has written and closed everything; `listen` hears the hooks for as long as it lasts.
     """
-    server = MCPServer[Bank](
+    return MCPServer[Bank](
         "swarm-memory",
         title="Swarm Memory",
         version=version("swarm-memory"),
@@ -109,5 +71,3 @@ def build_server(
         middleware=[middleware],
         tools=[*_TOOLS],
     )
-    add_resources(server, bank)
-    return server

@@ -38,8 +38,7 @@ class ServedSite(Site):
 
     is_users: ClassVar[bool] = False
     bank: Bank
-    ctx: AppContext | None = None
-    """Of a tool's call."""
+    ctx: AppContext
 
     @property
     def root(self) -> Path:
@@ -61,11 +60,10 @@ class ServedSite(Site):
 
     async def session(self) -> "HostSession | None":
         """Over stdio there is one client; over HTTP nobody knows which session a client belongs to."""
-        return await self.bank.session() if self.ctx is not None and self.ctx.headers is None else None
+        return await self.bank.session() if self.ctx.headers is None else None
 
     async def report(self, progress: Progress) -> None:
-        if self.ctx is not None:
-            await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
+        await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
 
     def wake(self) -> None:
         self.bank.wake_worker()

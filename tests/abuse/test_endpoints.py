@@ -281,8 +281,7 @@ async def _teach(server: Abused, name: str, task_id: str) -> str:
 
 async def _not_embedded(server: Abused) -> int:
     """Return how many memories have no vector."""
-    read = await server.client.read_resource("memory://status")
-    return json.loads(getattr(read.contents[0], "text", "{}"))["not_embedded"]
+    return (await server.client.call_tool("memory_status", {})).structured_content["not_embedded"]
 
 
 async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:

@@ -75,7 +75,7 @@ async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, setti
 
 @BOTH_ENGINES
 @pytest.mark.parametrize("role", ABOVE)
-async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
+async def test_no_tool_above_ones_role_is_reached(
     place: Location, settings: Settings, role: Role, database_url: str | None
 ) -> None:
     chance = random.Random(20261123)

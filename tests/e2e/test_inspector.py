@@ -60,14 +60,6 @@ def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
     assert result["structuredContent"]["reason"]
 
 
-def test_the_inspector_lists_what_can_be_named_and_reads_each_of_it(tmp_path: Path) -> None:
-    listed = {each["uri"]: each["description"] for each in shown(tmp_path, "resources/list")["resources"]}
-    assert set(listed) >= {"memory://strategies", "memory://status"}
-    assert all(listed.values())
-    for uri in listed:
-        assert shown(tmp_path, "resources/read", "--uri", uri)["contents"][0]["text"]
-
-
 @pytest.mark.parametrize("scope", ["local", pytest.param("user", marks=AT_FULL_LENGTH)])
 def test_claude_code_connects_to_the_server_until_it_is_uninstalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: InstallScope
