@@ -281,7 +281,8 @@ async def _teach(server: Abused, name: str, task_id: str) -> str:
 
 async def _not_embedded(server: Abused) -> int:
     """Return how many memories have no vector."""
-    return (await server.client.call_tool("memory_status", {})).structured_content["not_embedded"]
+    answered: Any = await server.client.call_tool("memory_status", {})
+    return answered.structured_content["not_embedded"]
 
 
 async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:

@@ -156,8 +156,8 @@ async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_fi
 async def _counts(server: Abused) -> str:
     """Return the status once they count the retrieval, which is recorded behind its answer."""
     while True:
-        counted = (await server.client.call_tool("memory_status", {})).structured_content
-        if counted["retrievals"]:
+        answered: Any = await server.client.call_tool("memory_status", {})
+        if (counted := answered.structured_content)["retrievals"]:
             return json.dumps(counted | {"database": "the file lies elsewhere"})
 
 
