@@ -1,5 +1,6 @@
 """An MCP server over stdin and stdout: each message is answered, each end clean."""
 
+import io
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ import anyio
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCMessage
+from mcp.types import JSONRPCMessage, JSONRPCRequest
 
 from swarm_memory.server.jsonrpc import Message, Refusal, id_of_request, read_message, refused
 
@@ -29,6 +30,41 @@ def next_message(source: IO[bytes]) -> JSONRPCMessage | Refusal | None:
         if line.strip() and (found := read_message(line)) is not None:
             return found.value if isinstance(found, Message) else found
     return None
+
+
+_PROBE, _HANDSHAKE = "server/discover", "initialize"
+_MOST_OPENING = 8
+
+
+def opening_messages(source: IO[bytes]) -> list[JSONRPCMessage | Refusal]:
+    """Read the messages that open a connection: the first, and what stands behind a question for the newest protocol.
+
+    A client that asked so, and had no answer in its time because this process was still starting, has begun the
+    handshake of older protocols since. The SDK holds to what comes first and would refuse that: it is put first.
+    """
+    found: list[JSONRPCMessage | Refusal] = []
+    while (message := next_message(source)) is not None:
+        if _is_request(message, _HANDSHAKE):
+            return [message, *found]
+        found.append(message)
+        if not _is_request(found[0], _PROBE) or len(found) >= _MOST_OPENING or not _has_more(source):
+            break
+    return found
+
+
+def _is_request(message: JSONRPCMessage | Refusal, method: str) -> bool:
+    return isinstance(message, JSONRPCRequest) and message.method == method
+
+
+def _has_more(source: IO[bytes]) -> bool:
+    """Return whether something can be read at once; on Windows nobody knows."""
+    if sys.platform == "win32" or not isinstance(source, io.BufferedReader):
+        return False
+    os.set_blocking(source.fileno(), False)
+    try:
+        return bool(source.peek(1))
+    finally:
+        os.set_blocking(source.fileno(), True)
 
 
 def _private_stdin() -> IO[bytes]:
@@ -102,9 +138,13 @@ async def _exchange(server: MCPServer[Any], source: IO[bytes]) -> None:
 
         async def read() -> None:
             async with to_server:
-                while (message := await anyio.to_thread.run_sync(next_message, source)) is not None:
-                    to, said = (to_client, message.answer) if isinstance(message, Refusal) else (to_server, message)
-                    await to.send(SessionMessage(said))
+                messages = await anyio.to_thread.run_sync(opening_messages, source)
+                while messages:
+                    for each in messages:
+                        to, said = (to_client, each.answer) if isinstance(each, Refusal) else (to_server, each)
+                        await to.send(SessionMessage(said))
+                    following = await anyio.to_thread.run_sync(next_message, source)
+                    messages = [] if following is None else [following]
 
         group.start_soon(read)
         group.start_soon(_write, from_server, stdout)

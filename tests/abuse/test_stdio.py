@@ -20,7 +20,7 @@ from patience import FULL, HANG_S, is_in_time
 from stdio_server import Server
 
 from swarm_memory.server.jsonrpc import MAX_VALUES, Message, Refusal, read_message
-from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message
+from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message, opening_messages
 from tests.faults.rig import is_left_alone
 
 pytestmark = pytest.mark.fault
@@ -247,3 +247,29 @@ def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> No
             server.ask("ping", {})
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(("sent", "opening"), [
+    (["server/discover", "initialize"], ["initialize", "server/discover"]),
+    (["server/discover", "notifications/cancelled", "initialize"],
+     ["initialize", "server/discover", "notifications/cancelled"]),
+    (["server/discover"], ["server/discover"]),
+    (["server/discover", "tools/list"], ["server/discover", "tools/list"]),
+    (["initialize", "notifications/initialized"], ["initialize"]),
+    (["tools/list", "initialize"], ["tools/list"]),
+    ([], []),
+])  # fmt: skip
+def test_a_client_that_waited_in_vain_for_the_newest_protocol_gets_the_older_one(
+    sent: list[str], opening: list[str]
+) -> None:
+    """The pipe stays open: nothing is waited for that the client has not sent."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as client:
+        for number, method in enumerate(sent):
+            named = {} if method.startswith("notifications/") else {"id": number}
+            client.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": {}, **named}).encode() + b"\n")
+        client.flush()
+        if not sent:
+            client.close()
+        assert [getattr(each, "method", None) for each in opening_messages(source)] == opening
+        assert os.get_blocking(source.fileno())
