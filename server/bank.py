@@ -71,6 +71,8 @@ class Bank:
 
         Raises the error that opening it gave; `ConfigError` where swarm-memory is switched off.
         """
+        if self._worker is not None:
+            self._worker.note_use()
         return self._unless_off(await self._opened())
 
     async def for_reading(self) -> "Toolbox":

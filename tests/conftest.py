@@ -3,7 +3,8 @@
 import gc
 import os
 import signal
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,30 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: tests wait for disks, processes and limits of time."""
     return (os.cpu_count() or 1) + 1
+
+
+REST_S = 1.2
+REST_WITHIN_S = 100.0
+
+
+@pytest.fixture
+def rests() -> Callable[[int], bool]:
+    """Return what says whether a process comes to rest: no thread of it runs for a while (Linux)."""
+
+    def switches(pid: int) -> dict[str, list[str]]:
+        statuses = Path(f"/proc/{pid}/task").glob("*/status")
+        return {
+            path.parent.name: [line for line in path.read_text("ascii").splitlines() if "ctxt_switches" in line]
+            for path in statuses
+        }
+
+    def come_to_rest(pid: int) -> bool:
+        give_up = time.monotonic() + REST_WITHIN_S
+        while time.monotonic() < give_up:
+            before = switches(pid)
+            time.sleep(REST_S)  # rest is time in which nothing happens
+            if switches(pid) == before:
+                return True
+        return False
+
+    return come_to_rest

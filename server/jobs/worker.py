@@ -4,6 +4,7 @@ Short jobs are done one at a time. Long ones, which report how far they are, are
 """
 
 import logging
+import math
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +24,10 @@ from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
-"""How often a worker looks for jobs that another process queued, and again where the database failed it."""
+"""How often a worker looks for jobs that another process queued, while it is used or where the database failed it."""
+
+USED_S = 60.0
+"""So long after a use of its server a worker looks by itself; then nothing of an idle server wakes up."""
 
 MIN_REST_S = 0.05
 """Between two looks that nobody asked for: another worker may be about to take what is due."""
@@ -70,7 +74,7 @@ LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[st
 class Worker:
     """Works off the jobs of every project in one database; many workers may share a database.
 
-    At rest it sleeps until a job that it knows of is due, it hears of work, or it is time to look again.
+    At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
     """
 
     def __init__(
@@ -91,14 +95,26 @@ class Worker:
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
         """What ends the rest of each lane."""
+        self._used_until = 0.0
 
     def wake(self) -> None:
         """Look for due jobs at once."""
         for rest in self._rests.values():
             rest.set()
 
+    def note_use(self) -> None:
+        """The server was used, beside which other processes may leave jobs: look every `RECHECK_S` for a while."""
+        now = anyio.current_time()
+        if now >= self._used_until:
+            self.wake()
+        self._used_until = now + USED_S
+
     async def run(self, *, is_served: bool = False) -> None:
-        """Work until cancelled, for a server or alone; a database that is busy or gone is tried again."""
+        """Work until cancelled; a server's worker looks by itself while the server is used, any other one always.
+
+        A database that is busy or gone is tried again after `RECHECK_S`.
+        """
+        self._used_until = anyio.current_time() + USED_S if is_served else math.inf
         if is_served and REFRESH in self._long:
             self._lanes.append((REFRESH,))  # a worker that hooks start leaves it to a server
         if REEMBED in self._long and not self._is_off():
@@ -127,6 +143,7 @@ class Worker:
                         self.wake()  # what was done may have queued work for another lane
                     # A job that runs elsewhere may be taken over when its lease has ended.
                     due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
+                    rest_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
                     if due is not None:
                         rest_s = min(rest_s, max(MIN_REST_S, (due - self._now()).total_seconds()))
             except (SwarmMemoryError, OSError) as error:

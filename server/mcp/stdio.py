@@ -1,5 +1,6 @@
 """An MCP server over stdin and stdout: each message is answered, each end clean."""
 
+import contextlib
 import io
 import os
 import signal
@@ -88,7 +89,8 @@ CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
 
 PARENT_CHECK_S = 1.0
-"""How often the parent is looked for: when it is killed while a sibling holds the pipe, no end of input ever comes."""
+"""How often the parent is looked for where no call waits for its end: when it is killed while a sibling holds the
+pipe, no end of input ever comes."""
 
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end the server, where the platform has them; one that the starter ignores stays ignored."""
@@ -159,7 +161,13 @@ async def _watch_signals(stop: anyio.Event) -> None:
 
 
 async def _watch_parent(stop: anyio.Event) -> None:
+    """On Linux a descriptor becomes readable when a process ends, so that nobody need wake up to look."""
     parent = os.getppid()
+    if sys.platform == "linux":
+        # Not on an older kernel, in a sandbox, or for a parent outside of this container.
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(parent), "rb", 0) as watched:
+            if os.getppid() == parent:
+                await anyio.wait_readable(watched)
     while os.getppid() == parent:  # noqa: ASYNC110 - nothing says when a parent ends
         await anyio.sleep(PARENT_CHECK_S)
     stop.set()

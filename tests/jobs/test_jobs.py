@@ -132,10 +132,37 @@ async def test_a_resting_worker_wakes_at_a_call_now_and_then_and_when_a_job_fall
         await once.is_done()
 
 
+@pytest.mark.parametrize("used_s", [HANG_S, 0.0])
+async def test_a_servers_worker_looks_by_itself_only_while_the_server_is_used(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch, used_s: float
+) -> None:
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    monkeypatch.setattr(jobs, "USED_S", used_s)
+    looked = anyio.Event()
+
+    def is_off() -> bool:
+        nonlocal looked
+        looked.set()
+        looked = anyio.Event()
+        return False
+
+    worker = Worker(toolbox, doing(nothing), is_off=is_off)
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(worker.run, is_served=True))
+        await looked.wait()
+        with anyio.move_on_after(HANG_S if used_s else 0.5) as rest:
+            await looked.wait()
+        assert rest.cancelled_caught == (used_s == 0)
+        worker.note_use()
+        await looked.wait()
+        group.cancel_scope.cancel()
+
+
 async def test_a_worker_of_a_server_at_rest_looks_again_after_a_fault_of_the_storage(
     toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    monkeypatch.setattr(jobs, "USED_S", 0.0)
     once, next_due, faults = Once(), toolbox.store.next_due, iter([StoreBusy("busy")])
 
     async def busy_once(kinds: Sequence[str], lease_s: float) -> datetime | None:
