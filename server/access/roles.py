@@ -1,4 +1,4 @@
-"""Who calls, and the least role that each tool needs; routes declare theirs themselves."""
+"""Who calls, and the least role that each tool and prompt needs; routes declare theirs themselves."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -16,6 +16,8 @@ TOOLS: dict[str, Role | dict[str, Role]] = {}
 
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 """Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""
+
+PROMPTS: dict[str, Role] = {"what_do_we_know": "read", "learn_from_this_session": "write"}
 
 
 class Caller(NamedTuple):

@@ -75,7 +75,7 @@ async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, setti
 
 @BOTH_ENGINES
 @pytest.mark.parametrize("role", ABOVE)
-async def test_no_tool_above_ones_role_is_reached(
+async def test_no_tool_or_prompt_above_ones_role_is_reached(
     place: Location, settings: Settings, role: Role, database_url: str | None
 ) -> None:
     chance = random.Random(20261123)
@@ -101,6 +101,7 @@ async def test_no_tool_above_ones_role_is_reached(
         for tool in ("learn_from_trajectory", "judge_trajectory", "distill_memories"):
             assert (await team.call(token, tool, transcript_path="/etc/passwd"))[0]
         assert (await team.call(token, "search_sources", query="x", repository="a/b"))[0]
+        assert ("error" in await team.ask(token, "prompts/get", name="learn_from_this_session")) == (role == "read")
         assert rows(place, database_url) == before
     assert tried
 

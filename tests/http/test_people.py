@@ -10,7 +10,7 @@ from team_server import OWN_TOKEN, serving_team, structure
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Role, rank
-from swarm_memory.server.access.roles import TOOLS, role_of_call
+from swarm_memory.server.access.roles import PROMPTS, TOOLS, role_of_call
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
@@ -72,7 +72,7 @@ async def test_a_role_counts_from_the_next_request_on(place: Location, settings:
         assert (await team.call(token, "remember", text="We use npm here"))[0]
 
 
-def test_every_tool_and_page_has_its_least_role() -> None:
+def test_every_tool_prompt_and_page_has_its_least_role() -> None:
     async def never() -> Any:
         raise AssertionError
 
@@ -82,7 +82,8 @@ def test_every_tool_and_page_has_its_least_role() -> None:
     for name, needed in TOOLS.items():
         if not isinstance(needed, str):
             assert set(needed) == set(tools[name].input_schema["properties"]["action"]["enum"])
-    assert asyncio.run(server.list_resources()) == asyncio.run(server.list_prompts()) == []
+    assert asyncio.run(server.list_resources()) == []
+    assert set(PROMPTS) == {each.name for each in asyncio.run(server.list_prompts())}
     roles = {f"{route.method} {route.path}": route.role for _, _, routes in VIEWED for route in routes}
     assert set(roles.values()) == {"review", "admin"}
     assert {page for page, needed in roles.items() if needed == "admin"} == {
@@ -111,6 +112,8 @@ async def test_the_lists_show_what_a_role_may_use_and_nothing_else(
             if may and may != [None]:
                 assert shown[name]["action"]["enum"] == may
             assert "transcript_path" not in shown.get(name, {})
+        prompts = {each["name"] for each in (await team.ask(token, "prompts/list"))["result"]["prompts"]}
+        assert prompts == {name for name, needed in PROMPTS.items() if rank(needed) <= rank(role)}
 
 
 async def test_what_a_person_brings_names_them_and_what_the_server_brings_nobody(

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from hooked import hooked
+from mcp import MCPError
 from mcp.client import Client
 from mcp.types import TextContent
 from patience import HANG_S
@@ -384,6 +385,38 @@ async def test_the_tasks_of_a_transcript_are_learned_with_progress(
 async def test_a_bank_that_cannot_be_opened_says_why_where_it_is_read() -> None:
     async with Client(build_server(Bank(_never))) as client:
         assert "swarm-memory trust" in await Caller(client).error("memory_status")
+
+
+async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
+    async with connected() as caller:
+        prompts = {prompt.name for prompt in (await caller.client.list_prompts()).prompts}
+        asked = await caller.client.get_prompt("what_do_we_know", {"topic": "flaky tests"})
+        learn = await caller.client.get_prompt("learn_from_this_session", {})
+        for given in (None, {}, {"topic": " "}):
+            at_hand = await caller.client.get_prompt("what_do_we_know", given)
+            assert "from earlier work: the task of this session" in str(at_hand.messages[0].content)
+    assert prompts == {"what_do_we_know", "learn_from_this_session"}
+    assert "earlier work: flaky tests\\n" in repr(asked.messages[0].content)
+    assert "distill_memories" in str(learn.messages[0].content)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "given", "said"),
+    [
+        ("what_do_we_know", {"query": "x"}, "what_do_we_know takes topic"),
+        ("learn_from_this_session", {"x": "y"}, "learn_from_this_session takes no arguments"),
+        ("what_do_we_now", {}, "there is no prompt 'what_do_we_now': there are what_do_we_know, learn_from"),
+    ],
+)
+async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_traceback(
+    connected: Connected, prompt: str, given: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected() as caller:
+        with pytest.raises(MCPError) as raised:
+            await caller.client.get_prompt(prompt, given)
+    assert raised.value.code == -32602
+    assert said in raised.value.message
+    assert "Traceback" not in caplog.text
 
 
 async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:
