@@ -4,7 +4,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -68,7 +68,7 @@ class ResolvedSettings(NamedTuple):
     def notices(self) -> list[str]:
         """Return a line for each key that is ignored."""
         return [
-            f"{key} ({origin}) is ignored: there is no such setting; {_near(key, KEYS)}"
+            f"{key} ({origin}) is ignored: there is no such setting; {_near(key)}"
             for key, origin in self.unknown.items()
         ]
 
@@ -106,10 +106,12 @@ def resolve_settings(
     merged |= _from_environment(environ)
     for key, text in (overrides or {}).items():
         if key not in KEYS:
-            raise _unknown(key, KEYS, "the command line")
+            raise _unknown(key, "the command line")
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file())
     unknown = {key: merged.pop(key)[1] for key in [*merged] if key not in KEYS}
+    if PROVIDERS in merged and PROVIDERS not in (overrides or {}):
+        unknown |= _taken_from_providers(merged)
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown)
 
@@ -228,12 +230,25 @@ def _validated(values: Values) -> Settings:
     return settings.model_copy(update=checked)
 
 
-def _providers(value: object, origin: str) -> object:
+def _taken_from_providers(values: Values) -> dict[str, str]:
+    """Take out of the chat models what is no setting of one; return where each of it stands, by key."""
+    models, origin = _providers(*values[PROVIDERS]), values[PROVIDERS][1]
+    unknown: dict[str, str] = {}
+    for at, model in enumerate(models):
+        if isinstance(model, dict):
+            given = cast(dict[str, object], model)
+            models[at] = known = {name: given[name] for name in given if name in ChatProviderSettings.model_fields}
+            unknown |= {f"{PROVIDERS}[{at}].{name}": origin for name in given if name not in known}
+    values[PROVIDERS] = (models, origin)
+    return unknown
+
+
+def _providers(value: object, origin: str) -> list[object]:
     """Return the chat models as a file has them."""
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else () if value is None else value
     if isinstance(value, list | tuple):
-        return cast(object, value)
+        return [*cast(list[object], value)]
     # The text is not repeated: it may hold a pasted key.
     wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
     raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}")
@@ -250,7 +265,7 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
         entry, *names = inner
         place = ".".join([f"{key}[{entry}]", *map(str, names)])
         if first["type"] == "extra_forbidden":
-            return _unknown(place, [f"{key}[{entry}].{name}" for name in ChatProviderSettings.model_fields], origin)
+            return _unknown(place, origin)
         return ConfigError(f"{place} in {origin}: {first['msg']}")
     is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
     is_shown = isinstance(value, str | int | float) and not is_secret
@@ -264,13 +279,17 @@ def _default_of(key: str) -> str:
     return f"the default is {_shown(value_of(Settings(), key))!r}"
 
 
-def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
-    return ConfigError(f"unknown setting {name!r} in {origin}: {_near(name, known)}")
+def _unknown(key: str, origin: str) -> ConfigError:
+    return ConfigError(f"unknown setting {key!r} in {origin}: {_near(key)}")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _near(key: str) -> str:
+    """Say which setting may be meant; of a chat model only its own names are compared."""
+    model, _, name = key.rpartition("].")
+    known = ChatProviderSettings.model_fields if model else KEYS
     near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else "`swarm-memory status --settings` lists all"
+    every = f"a model has {', '.join(known)}" if model else "`swarm-memory status --settings` lists all"
+    return f"did you mean {near[0]}?" if near else every
 
 
 def _shown(value: Any) -> JsonValue:
