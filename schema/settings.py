@@ -16,9 +16,6 @@ ANTHROPIC_URL = "https://api.anthropic.com/v1"
 SMALL_CLAUDE = "haiku"
 """What Claude Code calls its small model."""
 
-Structured = Literal["auto", "json_schema", "json_object", "text"]
-"""How an answer as JSON is asked for; `auto` sends the JSON schema until the endpoint refuses it, then none."""
-
 PersonalData: TypeAlias = bool | Literal["names"]
 
 
@@ -71,7 +68,6 @@ class ChatProviderSettings(Section):
     """How long a model that reasons may think; not sent when not set, and to no model that does not take it."""
     command: str = "claude"
     """Of `claude_cli`: the program, by name or path."""
-    structured: Structured = "auto"
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million input tokens; without both prices no cost is recorded but for `claude_cli`."""
     price_out: float | None = Field(default=None, ge=0)

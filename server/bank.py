@@ -32,9 +32,6 @@ FIRST_LOOK_S = 1.0
 GIVE_WAY_S, QUIET_S = 0.2, 0.03
 """Work in the background waits so long, before each of its pieces, for so long a moment in which nobody is served."""
 
-MAX_CLIENTS = 256
-"""Of so many clients it is remembered which session of the host they belong to."""
-
 log = logging.getLogger(__name__)
 
 
@@ -66,7 +63,7 @@ class Bank:
         self._served = 0
         self._all_served = anyio.Event()
         self._quiet_from = 0.0
-        self._sessions: dict[str, str] = {}
+        self._session_id: str | None = None
         self._is_wanted = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":
@@ -140,21 +137,16 @@ class Bank:
         """The project's folder."""
         return self._root or locate().root
 
-    def note_session(self, client: str | None, session_id: str) -> None:
-        """Remember the session of the host that a client's hooks speak of; a client of None cannot be distinguished."""
-        if client is not None:
-            self._sessions.pop(client, None)
-            self._sessions[client] = session_id
-            if len(self._sessions) > MAX_CLIENTS:
-                del self._sessions[next(iter(self._sessions))]
+    def note_session(self, session_id: str) -> None:
+        """Remember the session of the host whose client this server has over stdio, of which its hooks speak."""
+        self._session_id = session_id
 
-    async def session_of(self, client: str | None) -> "HostSession | None":
-        """Return the session of the host that a client belongs to, where its hooks said so. Raises `StorageError`."""
-        session_id = None if client is None else self._sessions.get(client)
-        if session_id is None:
+    async def session(self) -> "HostSession | None":
+        """Return that session, where hooks said so. Raises `StorageError`."""
+        if self._session_id is None:
             return None
         toolbox = await self.for_reading()
-        return await toolbox.store.get_session(toolbox.scope, session_id)
+        return await toolbox.store.get_session(toolbox.scope, self._session_id)
 
     @property
     def max_output_tokens(self) -> int | None:

@@ -4,7 +4,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -49,47 +49,6 @@ ENABLED = "enabled"
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
 }
-_OF_FORMER_RELEASES = {
-    "chat": "cool_down_s max_concurrency max_failures retries",
-    "consolidate": "confidence_half_life_days contradiction_threshold min_confidence_keep prune_age_days",
-    "credit": "dropout eta holdout_seed injected_weight min_overlap price_cached price_in price_out",
-    "distill": "failure_prior success_prior",
-    "embedding": "model_dir threads timeout_s",
-    "guard": "disabled_rules",
-    "hooks": "min_prompt_words warn_before_tools warn_every_minutes",
-    "http": "body_timeout_s burst header_timeout_s max_concurrent max_connections max_sessions oauth_algorithm "
-    "oauth_audience oauth_issuer oauth_keys_url oauth_role_claim public_url requests_per_s session_idle_s",
-    "jobs": "long_timeout_s",
-    "judge": "temperature",
-    "learn": "max_step_chars max_steps",
-    "matts": "model_steps temperature_max temperature_min",
-    "promote": "block_tokens max_per_skill",
-    "retrieve": "fusion gone_penalty min_keyword_coverage pool_factor pool_floor project_preference "
-    "recency_half_life_days reliability rerank rerank_timeout_s rerank_top rrf_k time_boost user_preference",
-    "sources": "context_weight description_weight k rerank_chat rerank_timeout_s rerank_top server_timeout_s "
-    "title_weight vector_weight",
-    "storage": "connect_timeout_s statement_timeout_s",
-    "team": "propose timeout_s",
-    "tool_memory": "evaluation_sleep_interval guidance_tokens max_call_chars recent_call_count retry_after_s settle_s "
-    "summarize_after summary_sleep_interval",
-}
-GONE = frozenset(f"{section}.{name}" for section, names in _OF_FORMER_RELEASES.items() for name in names.split())
-"""Settings that are taken and ignored: a file may still hold them."""
-
-_FORMER_VALUES = {"embedding.provider": "fastembed"}
-"""A value of a setting that is taken as if the setting were not there."""
-
-_INSTEAD = {
-    "embedding.provider": "fastembed is gone: run `swarm-memory bank reembed`, or set openai and its base_url",
-    "credit.dropout": "`metrics --measure on` measures what memories are worth",
-    "guard.disabled_rules": "all rules of redaction and screening hold",
-    "hooks.warn_before_tools": "`hooks.at_calls` shows what is known beside a call",
-    "team.propose": "only what you propose yourself is sent (`propose`)",
-    "hooks.warn_every_minutes": "`hooks.at_calls` shows what is known beside a call",
-    **dict.fromkeys((key for key in GONE if key.startswith("http.")), "that is for a reverse proxy"),
-}
-"""Of those with something in their place: what."""
-
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
@@ -101,17 +60,19 @@ class ResolvedSettings(NamedTuple):
     """By key `section.name`; a key that is absent has its default."""
     files: tuple[Path, ...]
     """The files that were read, weakest first."""
-    gone: Mapping[str, str] = MappingProxyType({})
-    """Where each setting of a former release stands that is ignored, by key."""
+    unknown: Mapping[str, str] = MappingProxyType({})
+    """Where what is no setting stands, by key; it is ignored."""
     left_out: tuple[str, ...] = ()
     """What is wrong with the project's file, which then sets nothing."""
 
     @property
     def notices(self) -> list[str]:
-        """Return a line for a file that is left out, and for each setting that is ignored."""
-        why = {key: _INSTEAD.get(key, "it is no setting any more") for key in self.gone}
-        gone = (f"{key} ({origin}) is ignored: {why[key]}; take it out" for key, origin in self.gone.items())
-        return [*self.left_out, *gone]
+        """Return a line for a file that is left out, and for each key that is ignored."""
+        unknown = (
+            f"{key} ({origin}) is ignored: there is no such setting; {_near(key)}"
+            for key, origin in self.unknown.items()
+        )
+        return [*self.left_out, *unknown]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -141,13 +102,15 @@ def resolve_settings(
         merged |= _from_file(of_user, MAX_FILE_BYTES)
     merged |= _from_environment(environ)
     for key, text in (overrides or {}).items():
-        _check_known(key, "the command line")
+        if key not in KEYS:
+            raise _unknown(key, "the command line")
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
-    gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
-    gone |= {key: merged.pop(key)[1] for key, former in _FORMER_VALUES.items() if merged.get(key, ("",))[0] == former}
+    unknown = {key: merged.pop(key)[1] for key in [*merged] if key not in KEYS}
+    if PROVIDERS in merged and PROVIDERS not in (overrides or {}):
+        unknown |= _taken_from_providers(merged)
     settings = _validated(merged)
-    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone, left_out)
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown, left_out)
 
 
 def lines_left_out(root: Path) -> tuple[str, ...]:
@@ -164,7 +127,7 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
                 raise ConfigError(f"{file} is reached by a symbolic link: a project's settings must be a real file")
             values = _from_file(file, MAX_PROJECT_FILE_BYTES)
             _refuse_dangerous(values)
-            _validated({key: value for key, value in values.items() if key not in GONE})
+            _validated({key: value for key, value in values.items() if key in KEYS})
     except (ConfigError, OSError) as error:
         kept = {key: value for key, value in values.items() if key == ENABLED and value[0] is False}
         return kept, (f"the project's settings are left out: {error}",)
@@ -193,12 +156,9 @@ def _parsed(text: str, origin: str) -> Values:
     values: Values = {}
     for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):
         for section, content in sections.items():
-            if section not in {ENABLED, *SECTIONS, *_OF_FORMER_RELEASES}:
-                raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
-            named = {"": content} if section == ENABLED else _mapping(content, section, origin)
+            named = _mapping(content, section, origin) if section in SECTIONS else {"": content}
             for name, value in named.items():
                 key = f"{section}.{name}" if name else section
-                _check_known(key, origin)
                 if key in values:
                     raise ConfigError(f"{key} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
                 values[key] = (value, origin)
@@ -243,8 +203,6 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
         if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in _NO_SETTINGS:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
-        if key not in KEYS and key not in GONE:
-            raise _unknown(name, (*ENV_SHORT, *map(variable, KEYS)), "the environment")
         values[key] = (_unquoted(environ[name]), f"environment {name}")
     return values
 
@@ -260,7 +218,9 @@ def variable(key: str) -> str:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
-        is_free = key in {ENABLED} | GONE or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
+        if key not in KEYS:
+            continue
+        is_free = key == ENABLED or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
         is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
         if not is_free or (is_guard and value is not True):
             what = f"{key}: {str(value).lower()}" if is_guard else key
@@ -288,12 +248,25 @@ def _validated(values: Values) -> Settings:
     return settings.model_copy(update=checked)
 
 
-def _providers(value: object, origin: str) -> object:
+def _taken_from_providers(values: Values) -> dict[str, str]:
+    """Take out of the chat models what is no setting of one; return where each of it stands, by key."""
+    models, origin = _providers(*values[PROVIDERS]), values[PROVIDERS][1]
+    unknown: dict[str, str] = {}
+    for at, model in enumerate(models):
+        if isinstance(model, dict):
+            given = cast(dict[str, object], model)
+            models[at] = known = {name: given[name] for name in given if name in ChatProviderSettings.model_fields}
+            unknown |= {f"{PROVIDERS}[{at}].{name}": origin for name in given if name not in known}
+    values[PROVIDERS] = (models, origin)
+    return unknown
+
+
+def _providers(value: object, origin: str) -> list[object]:
     """Return the chat models as a file has them."""
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else () if value is None else value
     if isinstance(value, list | tuple):
-        return cast(object, value)
+        return [*cast(list[object], value)]
     # The text is not repeated: it may hold a pasted key.
     wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
     raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}")
@@ -310,7 +283,7 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
         entry, *names = inner
         place = ".".join([f"{key}[{entry}]", *map(str, names)])
         if first["type"] == "extra_forbidden":
-            return _unknown(place, [f"{key}[{entry}].{name}" for name in ChatProviderSettings.model_fields], origin)
+            return _unknown(place, origin)
         return ConfigError(f"{place} in {origin}: {first['msg']}")
     is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
     is_shown = isinstance(value, str | int | float) and not is_secret
@@ -324,16 +297,17 @@ def _default_of(key: str) -> str:
     return f"the default is {_shown(value_of(Settings(), key))!r}"
 
 
-def _check_known(key: str, origin: str) -> None:
-    if key not in KEYS and key not in GONE:
-        raise _unknown(key, KEYS, origin)
+def _unknown(key: str, origin: str) -> ConfigError:
+    return ConfigError(f"unknown setting {key!r} in {origin}: {_near(key)}")
 
 
-def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
-    candidates = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.4)
-    hint = f"did you mean {candidates[near[0]]}?" if near else "`swarm-memory status --settings` lists all"
-    return ConfigError(f"unknown setting {name!r} in {origin}: {hint}")
+def _near(key: str) -> str:
+    """Say which setting may be meant; of a chat model only its own names are compared."""
+    model, _, name = key.rpartition("].")
+    known = ChatProviderSettings.model_fields if model else KEYS
+    near = difflib.get_close_matches(name, known, n=1)
+    every = f"a model has {', '.join(known)}" if model else "`swarm-memory status --settings` lists all"
+    return f"did you mean {near[0]}?" if near else every
 
 
 def _shown(value: Any) -> JsonValue:

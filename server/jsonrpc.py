@@ -29,9 +29,6 @@ for how few no room is looked for."""
 _ID_AT_END = re.compile(rb'(?<!\\)"id"\s*:\s*(-?[0-9]{1,18}|"[ !#-\[\]-~]*")\s*\}\s*\Z')
 """The one bracket closes the message itself, so that this is no id of something within it."""
 
-MAX_EXACT = 2**53
-"""Up to here a number that is written with a point or an exponent is one integer and no other."""
-
 log = logging.getLogger(__name__)
 
 
@@ -51,8 +48,8 @@ class Refusal(NamedTuple):
 def read_message(text: bytes) -> Message | Refusal | None:
     """Read one message; None for a malformed response, which nobody is waiting to have answered.
 
-    An id is a string or an integer (MCP; JSON-RPC 2.0 §4). One that is whole but written as 1e2 or 1.0 is that integer;
-    what has any other is refused: taken as a notification, which has no id, it would never be answered.
+    An id is a string or an integer (MCP; JSON-RPC 2.0 §4). What has any other is refused: taken as a notification,
+    which has no id, it would never be answered.
     """
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MAX_VALUES:
@@ -79,9 +76,6 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
         return refused("a message is one JSON object; batches are not part of MCP")
     sent = cast(dict[str, Any], decoded)
     given = sent.get("id")
-    if isinstance(given, float) and given.is_integer() and abs(given) <= MAX_EXACT:
-        sent["id"] = given = int(given)
-        text = to_json(sent, inf_nan_mode="constants")
     is_id = isinstance(given, str | int) and not isinstance(given, bool)
     is_response = "method" not in sent and ("result" in sent or "error" in sent)
     if "id" in sent and not is_id and not is_response:

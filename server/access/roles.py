@@ -1,4 +1,4 @@
-"""Who calls, and the least role that each tool, resource and prompt needs; routes declare theirs themselves."""
+"""Who calls, and the least role that each tool and prompt needs; routes declare theirs themselves."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -16,14 +16,6 @@ TOOLS: dict[str, Role | dict[str, Role]] = {}
 
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 """Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""
-
-RESOURCES: dict[str, Role] = {
-    "memory://status": "read",
-    "memory://strategies": "read",
-    "memory://item/": "read",
-    "memory://trajectory/": "review",  # all that was said in somebody's task
-}
-"""By how the address begins."""
 
 PROMPTS: dict[str, Role] = {"what_do_we_know": "read", "learn_from_this_session": "write"}
 
@@ -81,12 +73,6 @@ def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
     needed = TOOLS[tool]
     of_tool = needed.get(str(arguments.get("action")), "admin") if isinstance(needed, dict) else needed
     return greatest(of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None))
-
-
-def role_of_resource(uri: str) -> Role:
-    """Return the least role for reading a resource; of one that is unknown the greatest."""
-    roles = [RESOURCES[begins] for begins in RESOURCES if uri.startswith(begins)]
-    return greatest(*roles) if roles else "admin"
 
 
 def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:

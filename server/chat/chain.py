@@ -1,6 +1,5 @@
 """The chat models of the settings as one: in their order until one answers, within the day's budget."""
 
-import asyncio
 import logging
 import time
 from collections import Counter
@@ -12,9 +11,6 @@ from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.metering import CHARS_PER_TOKEN, ChatMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
-
-MAX_CONCURRENCY = 4
-"""Calls at the same time, in one process."""
 
 RETRIES = 2
 """Further tries of one model after an answer such as 429 or 503, or a lost connection."""
@@ -52,7 +48,6 @@ class ChainChatModel:
         """Of each model, one after the other."""
         self._rests_until = dict.fromkeys(models, 0.0)
         self._monotonic = monotonic
-        self._slots = asyncio.Semaphore(MAX_CONCURRENCY)
         self._reserved_tokens = 0
 
     @property
@@ -70,29 +65,19 @@ class ChainChatModel:
         limit does not allow the call; for a request that can be shortened `ModelWindowTooSmall` at once.
         """
         deadline = self._monotonic() + request.timeout_s
-        try:
-            async with asyncio.timeout(request.timeout_s):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise ModelUnavailable(
-                f"{self.name} was busy for {request.timeout_s:g} s with {MAX_CONCURRENCY} other calls: try later."
-            ) from None
         wanted = (len(request.system) + len(request.user)) // CHARS_PER_TOKEN + request.max_tokens
         budget = self._settings.daily_token_budget
+        used = 0 if budget is None else await self._meter.used_today()
+        if budget is not None and used + self._reserved_tokens + wanted > budget:
+            raise ModelUnavailable(
+                f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
+                f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
+            )
+        self._reserved_tokens += wanted
         try:
-            used = 0 if budget is None else await self._meter.used_today()
-            if budget is not None and used + self._reserved_tokens + wanted > budget:
-                raise ModelUnavailable(
-                    f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
-                    f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
-                )
-            self._reserved_tokens += wanted
-            try:
-                return await self._answer(request, deadline)
-            finally:
-                self._reserved_tokens -= wanted
+            return await self._answer(request, deadline)
         finally:
-            self._slots.release()
+            self._reserved_tokens -= wanted
 
     async def _answer(self, request: ChatRequest, deadline: float) -> ChatAnswer:
         models = self._orders.get(request.purpose) or self._models

@@ -88,7 +88,7 @@ class ClaudeCliChatModel(MeteredModel):
         command = [program, *_FIXED_FLAGS]
         if self._settings.model:
             command.append(f"--model={self._settings.model}")
-        if request.answer_schema is not None and self._settings.structured in {"auto", "json_schema"}:
+        if request.answer_schema is not None:
             command.append(f"--json-schema={json.dumps(request.answer_schema)}")
         usage.tries += 1
         with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:

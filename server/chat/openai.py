@@ -85,7 +85,7 @@ class OpenAIChatModel(MeteredModel):
                     raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
                 # What it refuses is the parameter that it names, else the form of the answer.
                 named = [name for name, word in _OPTIONAL.items() if name in body and word in said.lower()]
-                if "response_format" in body and self._settings.structured == "auto":
+                if "response_format" in body:
                     named.append("response_format")
                 if error.status_code not in _REFUSED_STATUSES or not named:
                     raise ModelUnavailable(f"{self.name} failed: {said}") from None
@@ -123,10 +123,8 @@ class OpenAIChatModel(MeteredModel):
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
         renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
-        structured, form = self._settings.structured, None
-        if request.answer_schema is not None and structured == "json_object":
-            form = {"type": "json_object"}
-        elif request.answer_schema is not None and structured != "text":
+        form = None
+        if request.answer_schema is not None:
             # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
             schema = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
             form = {"type": "json_schema", "json_schema": schema}

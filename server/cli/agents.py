@@ -2,19 +2,16 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import click
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
-from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost, object_at
-from swarm_memory.server.hosts.settings_files import object_of
+from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""
@@ -36,14 +33,12 @@ def all_agents() -> Iterator[InstalledHost]:
     return (agent for agent in hosts() if isinstance(agent, InstalledHost))
 
 
-def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) -> list[InstalledHost]:
-    """Return the agents that are meant: those named, all that are here, or those that the user says.
+def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
+    """Return the agents that are meant: those named, or those that the user says.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
     agents = {agent.name: agent for agent in all_agents()}
-    if names is not None and everything:
-        raise click.UsageError("--agent and --all exclude each other")
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
@@ -52,10 +47,6 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
             raise InputError(f"not an agent to install into: {unknown[0]}{known}")
         return [agents[name] for name in wanted]
     here = [agent for agent in agents.values() if agent.is_there()]
-    if everything:
-        if not here:
-            raise InputError(f"none of these agents is on this machine: {', '.join(agents)}")
-        return here
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
@@ -65,15 +56,15 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
 
     def named(text: str) -> list[InstalledHost]:
         try:
-            return chosen(text, False, root, may_ask=False)
+            return chosen(text, root, may_ask=False)
         except InputError as error:
             raise click.UsageError(str(error)) from None  # it is asked again
 
     return click.prompt("Install into", default=",".join(agent.name for agent in here), value_proc=named)
 
 
-def examined(root: Path, calls: bool) -> Iterator[Finding]:
-    """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `plan_install`.
+def examined(root: Path) -> Iterator[Finding]:
+    """Yield how we are installed into each agent that is here, and what to do about it.
 
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
@@ -84,7 +75,6 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         except ConfigError as error:
             yield Finding(agent.title, "fail", str(error))
     for agent, scopes in installed:
-        yield from left_alone(agent, root)
         plugin, title = agent.plugin(root), agent.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
@@ -97,9 +87,7 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _in_scopes(agent, scopes, root, calls)
-        if untrusted := agent.untrusted(root):
-            yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.after_install)
+        yield from _in_scopes(agent, scopes, root)
         if len(scopes) > 1:
             advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
@@ -108,61 +96,21 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
-INSTEAD = {
-    "preTaskHook": "the hook UserPromptSubmit that `install` writes shows what fits a task",
-    "postTaskHook": "the hooks Stop and SessionEnd that `install` writes have a task judged and learned from",
-}
-"""What takes the place of the keys that ReasoningBank's document gives for claude-flow."""
-
-
-def left_alone(agent: InstalledHost, root: Path) -> Iterator[Finding]:
-    """Yield what stands among Claude Code's hooks and is no list, as they are: nobody runs it, and it stays."""
-    places = (agent.places(scope, root) for scope in agent.scopes if agent.name == CLAUDE)
-    for file in dict.fromkeys(each.hooks for each in places):
-        for key, value in object_at(object_of(file), "hooks").items():
-            if not isinstance(value, list) and key in agent.events.values():
-                found = f"{key} in {file} must be a list of hooks, and is none: `install` stops there"
-                yield Finding(agent.title, "fail", found, "put what it holds into a list ([…]), or take it out")
-            elif not isinstance(value, list):
-                found = f"{key} in {file} is no list, as its hooks are; it is left as it is"
-                instead = INSTEAD.get(key, "who wrote it knows whether it is needed")
-                advice = f"some versions skip the whole file for it: take it out ({instead})"
-                yield Finding(agent.title, "warn", found, advice)
-
-
-def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
+def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path) -> Iterator[Finding]:
     for scope in scopes:
-        if agent.plan_install(scope, root, calls):
+        if agent.plan_install(scope, root):
             advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
             yield Finding(agent.title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
             yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
 
 
-_DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
-
-
-class Client(NamedTuple):
-    """A program that starts our server."""
-
-    title: str
-    file: str
-    """As people write it, for this system."""
-    key: str = "mcpServers"
-    """Under which the servers are in the file."""
-    workspace: str = ""
-    """What the client puts the project's folder in the place of; empty: the folder as it is now."""
-
-
-CLIENTS: dict[str, Client] = {
-    "claude-desktop": Client(
-        "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json"
-    ),
-    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
-    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
-    "zed": Client("Zed", "settings.json (`zed: open settings`)", "context_servers"),
+CLIENTS = {
+    "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
+    "other": ("the client's file of MCP servers", "mcpServers", ""),
 }
-"""By the name that `install --print` takes."""
+"""By the name that `install --print` takes: where its servers are, in words; their key; its own word for the project's
+folder, where it has one."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
@@ -171,9 +119,7 @@ def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, s
         raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:
         raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")
-    client = CLIENTS[name]
-    words = [*command, "--project", client.workspace or str(root)]
-    kind = {"type": "stdio"} if client.key == "servers" else {}
-    server = {**kind, "command": words[0], "args": [*words[1:], "serve"]}
-    text = json.dumps({client.key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"
-    return f"{client.title}: {client.file}", text
+    where, key, workspace = CLIENTS[name]
+    words = [*command, "--project", workspace or str(root)]
+    server = {"type": "stdio", "command": words[0], "args": [*words[1:], "serve"]}
+    return where, json.dumps({key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"

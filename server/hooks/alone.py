@@ -84,20 +84,11 @@ def end_session(of: str, text: bytes) -> None:
         subprocess.Popen(command, cwd=root, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
 
 
-def stand_back(name: str) -> bool:
-    """Whether hooks are installed beside the plugin's, which called; a message says so as a session starts."""
+def stand_back() -> bool:
+    """Whether hooks are installed beside the plugin's, which called; `doctor` says how to take one out."""
     from swarm_memory.server.hosts.claude_code.host import HOST
 
-    if not HOST.installed_scopes(Path(project_root())):
-        return False
-    if name == "SessionStart":
-        message = (
-            "swarm-memory is here twice, as a plugin and by its command; the plugin's hooks stand back. "
-            "`swarm-memory uninstall` or `claude plugin uninstall swarm-memory` takes one out."
-        )
-        sys.stdout.write(json.dumps({"systemMessage": message}))
-        sys.stdout.flush()
-    return True
+    return bool(HOST.installed_scopes(Path(project_root())))
 
 
 def go_to_project(of: str, text: bytes) -> None:

@@ -269,7 +269,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         session = await store.get_session(toolbox.scope, session_id)
         task_id = (session and session.task_id) or first
         await note(INJECTED, task_id, {"ids": [each.id for each in words], "via": BRIEFING})
-    return "\n".join(filter(None, (briefing_of(words, {}), moments_of(others))))
+    return "\n".join(filter(None, (briefing_of(words), moments_of(others))))
 
 
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:

@@ -132,7 +132,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
         session_id = said.get("session_id")
     # Over stdio the host that started the command is the client of this server, if it started that too.
     if session_id and isinstance(session_id, str) and parent == str(os.getppid()).encode():
-        bank.note_session("", session_id)
+        bank.note_session(session_id)
     bank.wake_worker()
 
 

@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> None:
         from swarm_memory.server.hooks.alone import end_session, go_to_project, stand_back
 
         go_to_project(of, text)
-        if PLUGIN in arguments and stand_back(name):
+        if PLUGIN in arguments and stand_back():
             return
         if name == "SessionEnd":
             end_session(of, text)

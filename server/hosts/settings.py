@@ -40,9 +40,6 @@ EVENTS: Mapping[str, str] = {each: each for each in VERBS if each != "PostToolUs
 }
 """By our event: that of an agent which has Claude Code's, but none of its own for a failed call."""
 
-CALL_EVENT = "PreToolUse"
-"""Not installed where the settings want nothing beside calls (`hooks.at_calls`): each call waits for it."""
-
 
 def server_command(python: str = sys.executable) -> list[str]:
     """Return the words that run our command line with a Python interpreter."""
@@ -205,25 +202,20 @@ class InstalledHost(Host):
         """Tell whether the agent is on this machine: its command or its files."""
         return any(map(shutil.which, self.programs)) or (self.home() / self.sign).exists()
 
-    def untrusted(self, root: Path) -> int:
-        """Return how many of our hooks wait for the user's trust."""
-        return 0
-
     def plugin(self, root: Path) -> str | None:
         """Return the plugin of ours that is enabled, which brings server and hooks along."""
         return None
 
-    def plan_install(self, scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
+    def plan_install(self, scope: InstallScope, root: Path) -> list[FileChange]:
         """Return what installing changes: nothing when all is there already. `root` is the project's folder.
 
-        `calls`: with the hook before calls of tools; without it that hook is taken out again. Raises `ConfigError`
-        when a file cannot be read as the object that the agent expects, when another server has our name, for a
-        project's file that a symbolic link leads out of the project, or for `project` in the folder whose settings are
-        those of all projects.
+        Raises `ConfigError` when a file cannot be read as the object that the agent expects, when another server has
+        our name, for a project's file that a symbolic link leads out of the project, or for `project` in the folder
+        whose settings are those of all projects.
         """
         portable = scope == "project"
         named = () if self.name == "claude" else (self.name,)  # whose hooks name no agent
-        hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named], calls=calls)
+        hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named])
         server = PORTABLE_SERVER if portable else server_command()
         changes = self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
         return [change for change in changes if change is not None]
@@ -259,17 +251,13 @@ class InstalledHost(Host):
         hooks, servers = (self.home() / name for name in self.user_files)
         return Places(hooks, servers, self.keys)
 
-    def hook_entries(self, command: Sequence[str], *, calls: bool = True) -> dict[str, list[Json]]:
-        """Return our hooks by the agent's events; with `calls` that before calls too.
-
-        `command`: the words that run them, before the verb.
-        """
+    def hook_entries(self, command: Sequence[str]) -> dict[str, list[Json]]:
+        """Return our hooks by the agent's events. `command`: the words that run them, before the verb."""
         entries: dict[str, list[Json]] = {}
         for event, theirs in self.events.items():
-            if calls or event != CALL_EVENT:
-                matcher = {"matcher": self.matchers[event]} if event in self.matchers else {}
-                timeout_s = 15 if event == "UserPromptSubmit" else 5  # it ends itself before
-                entries[theirs] = [{**matcher, **self.hook(event, (*command, VERBS[event]), timeout_s)}]
+            matcher = {"matcher": self.matchers[event]} if event in self.matchers else {}
+            timeout_s = 15 if event == "UserPromptSubmit" else 5  # it ends itself before
+            entries[theirs] = [{**matcher, **self.hook(event, (*command, VERBS[event]), timeout_s)}]
         return entries
 
     def server_entry(self, command: Sequence[str]) -> Json:

@@ -109,12 +109,6 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
     return copies
 
 
-def edited_files() -> list[Path]:
-    """Return the files that we wrote into and did not give back."""
-    records = [_record(record) for record in sorted((state_folder() / KEPT).glob("*.json"))]
-    return [Path(str(record["path"])) for record in records if "path" in record]
-
-
 class _Kept:
     """What is kept of one file that we edit: a copy of what it was, where it was there, and a record beside it."""
 

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 SUMMARIZE = "summarize_tool_memory"
 
-FORMER = ("check_anchors", "weekly_metrics")
-"""Kinds of work of earlier versions, whose queued jobs would wait for ever."""
-
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
@@ -63,13 +60,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
         SYNC: sync_team,
-        **dict.fromkeys(FORMER, end_former),
     }
-
-
-async def end_former(toolbox: Toolbox, job: Job, report: Reported) -> dict[str, JsonValue]:
-    """Do nothing: this version has no such work."""
-    return {}
 
 
 def _asked(form: type[AnyModel], job: Job) -> AnyModel:

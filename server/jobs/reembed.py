@@ -25,8 +25,6 @@ class Reembedded:
     """Memories and passages without a text that can be embedded; keywords find them."""
     dropped: tuple[str, ...] = ()
     """Embedders whose vectors were deleted."""
-    kept: str = ""
-    """Why those of others were not."""
 
 
 async def reembed(

@@ -1,94 +1,23 @@
-"""The MCP server put together: its tools; resources by URI (strategies, memories, trajectories, status); prompts."""
+"""The MCP server put together: its tools and prompts."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.types import INVALID_PARAMS
 from pydantic import Field
-from pydantic_core import to_json
 
-from swarm_memory.schema.base import is_teams
-from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
+from swarm_memory.schema.errors import NotAllowed
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
-from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
+from swarm_memory.server.access.roles import Caller, caller_of, serving, shown
 from swarm_memory.server.bank import Bank, Listen, running
-from swarm_memory.server.mcp.tool import ServedSite, tool_of
+from swarm_memory.server.mcp.tool import tool_of
 from swarm_memory.server.operations import learning, memories, tools_and_sources, work
-from swarm_memory.server.operations.memories import memory_status, of_memory
-from swarm_memory.server.operations.operation import Operation, Row, row
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.toolbox import Toolbox
-
-
-SUREST = 10
-"""Memories that the briefing has."""
-
-
-def add_resources(server: MCPServer[Bank], bank: Bank) -> None:
-    """Register what of a bank can be read by its address."""
-
-    async def toolbox() -> "Toolbox":
-        try:
-            return await bank.for_reading()
-        except SwarmMemoryError as error:
-            raise ResourceError(str(error)) from error
-
-    async def status() -> str:
-        await toolbox()  # says why where it cannot be opened
-        return to_json(await memory_status(ServedSite(bank))).decode()
-
-    async def strategies() -> str:
-        """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
-        from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
-
-        here = await toolbox()
-        surest = await here.store.surest_memories(here.scope, SUREST)
-        if not surest:
-            return f"Nothing was learned in project {here.scope.project!r} yet, or nothing of it is active."
-        return briefing_of(surest, await team_counts(here, surest))
-
-    async def item(memory_id: str) -> str:
-        return await _item(await toolbox(), memory_id)
-
-    async def trajectory(trajectory_id: str) -> str:
-        here = await toolbox()
-        found = await here.store.get_trajectory(here.scope, trajectory_id)
-        if found is None:
-            raise ResourceNotFoundError(f"no trajectory {trajectory_id!r} in project {here.scope.project!r}")
-        what, verdict = found
-        judged = verdict.model_dump_json(exclude_none=True) if verdict else "null"
-        return f'{{"trajectory": {what.model_dump_json(exclude_defaults=True)}, "verdict": {judged}}}'
-
-    def add(read: Callable[..., Any], uri: str, title: str, mime_type: str = "application/json") -> None:
-        server.resource(uri, title=title, description=title, mime_type=mime_type)(read)
-
-    add(strategies, "memory://strategies", "What earlier tasks of this project taught, the surest first", "text/plain")
-    add(status, "memory://status", "How the memory stands: counts, database, what is out of order")
-    add(item, "memory://item/{memory_id}", "One memory, with its provenance")
-    add(trajectory, "memory://trajectory/{trajectory_id}", "One trajectory, by its id or its task's, and its verdict")
-
-
-async def _item(here: "Toolbox", memory_id: str) -> str:
-    from swarm_memory.tools.memories.edit import with_authors
-
-    found = await here.store.get_memories(here.readable, [memory_id])
-    if not found:
-        raise ResourceNotFoundError(f"no memory {memory_id!r} in project {here.scope.project!r}")
-    fields = of_memory((await with_authors(here, found))[0], full=True)
-    sharing = (await here.store.team.sharing([memory_id])).get(memory_id)
-    if is_teams(found[0].scope) and sharing is not None:
-        by = {"proposed_by": sharing.proposed_by, "accepted_by": sharing.accepted_by}
-        fields["shared_by_the_team"] = row(evidence=sharing.evidence.says, **by)
-    if (status := found[0].status) != "active":
-        fields = {"notice": f"this memory is {status}: it is not retrieved, and not to be relied on"} | fields
-    return to_json(fields).decode()
+from swarm_memory.server.operations.operation import Operation
 
 
 def what_do_we_know(
@@ -126,38 +55,29 @@ PROMPTS = (
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
     """Have a request served for its caller, and show of every list what their role allows."""
     caller = caller_of(ctx.request)
-    _check_request(caller, ctx.method, ctx.params or {})
+    if ctx.method == "prompts/get" and ctx.params:
+        _check_prompt(caller, ctx.params)
     with serving(caller):
         result = await call_next(ctx)
     if not isinstance(result, dict):
         return result
-    allowed: Row = {}
     if ctx.method == "tools/list":
-        allowed["tools"] = [each for tool in result["tools"] if (each := shown(tool, caller))]
-    elif ctx.method == "prompts/list":
-        allowed["prompts"] = [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]
-    for name, uri in (("resources", "uri"), ("resourceTemplates", "uriTemplate")):
-        if name in result:
-            allowed[name] = [each for each in result[name] if caller.may(role_of_resource(str(each[uri])))]
-    return {**result, **allowed}
+        return {**result, "tools": [each for tool in result["tools"] if (each := shown(tool, caller))]}
+    if ctx.method == "prompts/list":
+        return {**result, "prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
+    return result
 
 
-def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
-    """Raise `MCPError` that names the role that a resource or a prompt needs, or what a prompt takes.
-
-    Of a tool its own answer says this.
-    """
+def _check_prompt(caller: Caller, params: Mapping[str, Any]) -> None:
+    """Raise `MCPError` that names the role that a prompt needs, or what it takes."""
+    name, given = str(params.get("name")), cast(object, params.get("arguments") or {})
+    takes = {prompt.name: [each.name for each in prompt.arguments or ()] for prompt in PROMPTS}
+    if name not in takes:
+        raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}: there are {', '.join(takes)}")
+    if not isinstance(given, dict) or not given.keys() <= set(takes[name]):
+        raise MCPError(INVALID_PARAMS, f"{name} takes {', '.join(takes[name]) or 'no arguments'}")
     try:
-        if "uri" in params:
-            caller.require(role_of_resource(str(params["uri"])), "this resource")
-        if method == "prompts/get" and params:
-            name, given = str(params.get("name")), cast(object, params.get("arguments") or {})
-            takes = {prompt.name: [each.name for each in prompt.arguments or ()] for prompt in PROMPTS}
-            if name not in takes:
-                raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}: there are {', '.join(takes)}")
-            if not isinstance(given, dict) or not given.keys() <= set(takes[name]):
-                raise MCPError(INVALID_PARAMS, f"{name} takes {', '.join(takes[name]) or 'no arguments'}")
-            caller.require(PROMPTS_NEED[name], f"the prompt {name}")
+        caller.require(PROMPTS_NEED[name], f"the prompt {name}")
     except NotAllowed as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error
 
@@ -206,7 +126,6 @@ def build_server(
         middleware=[middleware],
         tools=[*_TOOLS],
     )
-    add_resources(server, bank)
     for prompt in PROMPTS:
         server.add_prompt(prompt)
     return server

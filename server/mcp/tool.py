@@ -38,8 +38,7 @@ class ServedSite(Site):
 
     is_users: ClassVar[bool] = False
     bank: Bank
-    ctx: AppContext | None = None
-    """Of a tool's call."""
+    ctx: AppContext
 
     @property
     def root(self) -> Path:
@@ -61,11 +60,10 @@ class ServedSite(Site):
 
     async def session(self) -> "HostSession | None":
         """Over stdio there is one client; over HTTP nobody knows which session a client belongs to."""
-        return await self.bank.session_of("" if self.ctx is not None and self.ctx.headers is None else None)
+        return await self.bank.session() if self.ctx.headers is None else None
 
     async def report(self, progress: Progress) -> None:
-        if self.ctx is not None:
-            await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
+        await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
 
     def wake(self) -> None:
         self.bank.wake_worker()
@@ -215,7 +213,6 @@ NOTE_TOKENS = 80
 """Kept free for the note."""
 
 _MIN_STRING_CHARS = 200
-_BOUNDARIES = ("\n\n", "\n", ". ", " ")
 
 _TEXT_WEIGHT = 0.25
 """A long text is cut before a list only where it is so much longer: an entry can be asked for again, a rest cannot."""
@@ -243,7 +240,7 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
         _, holder, key = heaviest
         value, kept = holder[key], 1 / 2 if tokens > 2 * max_tokens else 15 / 16
         if isinstance(value, str):
-            holder[key] = _beginning(value, int(len(value) * min(kept, 3 / 4)))
+            holder[key] = _cut_at_word(value, int(len(value) * min(kept, 3 / 4)))
             continue
         del value[max(1, min(len(value) - 1, int(len(value) * kept))) :]
         if holder is left and offset is not None:
@@ -264,14 +261,9 @@ def _parts(value: Any) -> Iterator[tuple[float, Any, Any]]:
             yield from _parts(cast(Any, part))
 
 
-def _beginning(text: str, max_chars: int) -> str:
-    """Return the beginning of a text up to a paragraph, line, sentence or word."""
+def _cut_at_word(text: str, max_chars: int) -> str:
     part = text[:max_chars]
-    for boundary in _BOUNDARIES:
-        if (at := part.rfind(boundary)) > len(part) // 2:
-            part = part[: at + 1]
-            break
-    return f"{part.rstrip()} …"
+    return f"{part.rpartition(' ')[0] or part} …"
 
 
 def _tokens(value: object) -> int:

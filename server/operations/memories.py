@@ -1,7 +1,6 @@
 """Operations on memories: search, what is remembered, looking at single ones and mending them, the bank's state."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 Project = Annotated[str | None, Field(description="Another project's name"), "--in-project"]
 
-_LOOKS = ("list", "get", "history", "promote")
+_LOOKS = ("list", "get", "history")
 _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
@@ -197,7 +196,7 @@ async def memory_status(site: Site) -> Row:
 
 async def manage_memories(
     site: Site,
-    action: Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history", "promote"],
+    action: Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
     ids: Annotated[
         list[str] | None, Field(max_length=100, description="Memory ids; for all but list"), Word("[ID]...")
     ] = None,
@@ -233,7 +232,7 @@ async def manage_memories(
 
     edit: give one a new title, description, content (steps), domain or tags; its history keeps the former.
     quarantine, archive: no longer retrieved; restore takes that back. forget: delete for good, with every trace; only
-    on the user's word. promote: show the skills they would become; the user writes them.
+    on the user's word.
     """
     from swarm_memory.tools.memories import edit as memories
     from swarm_memory.tools.ports.memories import MemoryFilter
@@ -272,8 +271,6 @@ async def manage_memories(
                 done = await set_memory_status(toolbox, part, _STATUS_OF[action], reason, by_hand=site.is_users)
                 changed += len(done.items)
             return row(action=action, changed=changed)
-        case "promote":
-            return await _promotion(site, toolbox, tuple(chosen))
 
 
 def _of_event(event: "Event") -> Row:
@@ -320,19 +317,6 @@ async def _forgotten(toolbox: "Toolbox", ids: Sequence[str], with_trajectories: 
     return row(action="forget", changed=len(done.ids), records=done.records or None, left=left or None)
 
 
-async def _promotion(site: Site, toolbox: "Toolbox", ids: tuple[str, ...]) -> Row:
-    """Return what promoting memories would write, in their own words: no model is waited for.
-
-    It writes nothing: an agent that read them may be talked into it.
-    """
-    from swarm_memory.server.hosts.files.skills import plan_promoted
-
-    done, changes = await plan_promoted(replace(toolbox, chat=None), site.root, ids)
-    files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
-    command = f"the user writes this: swarm-memory promote {' '.join(ids)}".rstrip() if files else None
-    return row(action="promote", files=files, left=done.left or None, notices=done.notices or None, notice=command)
-
-
 async def consolidate_memories(
     site: Site,
     dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
@@ -361,7 +345,7 @@ MANAGE = Operation(
     ADDS | {"destructive_hint": True},
     {
         **dict.fromkeys(("list", "get", "history"), "read"),
-        **dict.fromkeys(("edit", "quarantine", "archive", "restore", "promote"), "review"),
+        **dict.fromkeys(("edit", "quarantine", "archive", "restore"), "review"),
         "forget": "admin",
     },
 )

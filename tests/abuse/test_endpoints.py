@@ -22,7 +22,6 @@ from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, env
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.chat import chain
 from swarm_memory.server.embedding.endpoint import MAX_FAILURES
-from swarm_memory.server.location import user_file
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.abuse.banks import Abused, abused, settings_of
@@ -279,8 +278,8 @@ async def _teach(server: Abused, name: str, task_id: str) -> str:
 
 async def _not_embedded(server: Abused) -> int:
     """Return how many memories have no vector."""
-    read = await server.client.read_resource("memory://status")
-    return json.loads(getattr(read.contents[0], "text", "{}"))["not_embedded"]
+    answered: Any = await server.client.call_tool("memory_status", {})
+    return answered.structured_content["not_embedded"]
 
 
 async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:
@@ -298,31 +297,22 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tm
             for number in range(3):
                 await _teach(server, f"loom{number}", f"t{number}")
         before = await _cosines(tmp_path, second, "Use the loom1 tool")
-        passing = await _reembedded(tmp_path, endpoint, model="second")
-        own = user_file(os.environ)
-        own.parent.mkdir(parents=True)
-        own.write_text(json.dumps({"embedding": second.model_dump(exclude_none=True)}))
-        done = await _reembedded(tmp_path, endpoint, model="second", is_in_file=True)
+        done = await _reembedded(tmp_path, endpoint, model="second")
         after = await _cosines(tmp_path, second, "Use the loom1 tool")
         async with abused(tmp_path, changed={"embedding": second}) as server:
             left = await _not_embedded(server)
     compared = [cosine for cosine in before.values() if cosine is not None]
     assert before
     assert compared == []
-    assert (passing["embedded"], passing["dropped"]) == (3, [])
-    assert "environment SWARM_MEMORY_EMBEDDING__DIMENSIONS" in passing["kept"]
-    assert (done["embedded"], done["kept"], left) == (0, "", 0)
+    assert (done["embedded"], left) == (3, 0)
     assert [name.partition("-")[2].partition("-")[0] for name in done["dropped"]] == ["first"]
     assert after
     assert None not in after.values()
 
 
-async def _reembedded(
-    folder: Path, endpoint: EmbeddingServer, model: str = "first", *, is_in_file: bool = False
-) -> dict[str, Any]:
+async def _reembedded(folder: Path, endpoint: EmbeddingServer, model: str = "first") -> dict[str, Any]:
     """Run `swarm-memory reembed`; return what it said, or what went wrong."""
-    named = {"provider": "openai", "model": model, "dimensions": DIMENSIONS}
-    given = {"base_url": endpoint.url} | (dict.fromkeys(named, "") if is_in_file else named)
+    given = {"base_url": endpoint.url, "provider": "openai", "model": model, "dimensions": DIMENSIONS}
     environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in given.items()}
     command = partial(
         run, [*CLI, "bank", "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True

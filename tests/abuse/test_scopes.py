@@ -14,7 +14,6 @@ import pytest
 from hooked import hooked
 from laid_bank import laid
 from made_items import made_item, put
-from mcp import MCPError
 from patience import FULL
 from postgres_server import ENGINES, lent_database
 
@@ -73,19 +72,6 @@ async def fill_other(folder: Path) -> list[str]:
         return sorted({found for text in (*seen, listed) for found in _ID.findall(text)})
 
 
-async def read_all(server: Abused, ids: list[str]) -> str:
-    """Return what every resource says for every id, and of the counts."""
-    uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
-    uris += [f"memory://trajectory/task-{LABEL}", "memory://status"]
-    answers: list[str] = []
-    for uri in uris:
-        try:
-            answers.append((await server.client.read_resource(uri)).model_dump_json())
-        except MCPError as error:
-            answers.append(str(error))
-    return "\n".join(answers)
-
-
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that servers stand on, both tenants in one bank; no role of the database holds them here."""
@@ -96,7 +82,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 @pytest.mark.usefixtures("engine")
-async def test_no_tool_resource_or_id_shows_or_changes_a_row_of_another_tenant(shop: Path) -> None:
+async def test_no_tool_or_id_shows_or_changes_a_row_of_another_tenant(shop: Path) -> None:
     ids = await fill_other(shop)
     assert len(ids) >= 4
     before = await _memories_of_other(shop)
@@ -119,8 +105,9 @@ async def test_no_tool_resource_or_id_shows_or_changes_a_row_of_another_tenant(s
             answer = await server.call(name, arguments)
             if SECRET in answer and SECRET not in json.dumps(arguments):
                 leaks.append(f"{name} {json.dumps(arguments)[:300]} → {answer[:600]}")
-        if SECRET in await read_all(server, ids):
-            leaks.append("a resource")
+        for each in ids:
+            if SECRET in await server.call("manage_memories", {"action": "get", "ids": [each]}):
+                leaks.append(each)
     assert leaks == []
     assert server.tally.internal == []
     assert await _memories_of_other(shop) == before
@@ -169,9 +156,8 @@ async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_fi
 async def _counts(server: Abused) -> str:
     """Return the status once they count the retrieval, which is recorded behind its answer."""
     while True:
-        read = await server.client.read_resource("memory://status")
-        counted = json.loads(getattr(read.contents[0], "text", ""))
-        if counted["retrievals"]:
+        answered: Any = await server.client.call_tool("memory_status", {})
+        if (counted := answered.structured_content)["retrievals"]:
             return json.dumps(counted | {"database": "the file lies elsewhere"})
 
 

@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from made_items import put
@@ -99,7 +100,8 @@ async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any
     async def opened_before() -> Toolbox:
         return tools
 
-    return await manage_memories(ServedSite(Bank(opened_before)), "forget", [memory_id])
+    over_stdio = cast(Any, SimpleNamespace(headers=None))
+    return await manage_memories(ServedSite(Bank(opened_before), over_stdio), "forget", [memory_id])
 
 
 async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:

@@ -133,19 +133,6 @@ async def test_a_model_that_is_not_the_last_leaves_time_for_the_next() -> None:
     assert (first.requests[0].timeout_s, second.requests[0].timeout_s) == (20, 30)
 
 
-async def test_calls_over_the_limit_wait_for_their_turn_and_one_that_waits_too_long_says_so() -> None:
-    slow = SlowModel()
-    model = chain_of(slow)
-    calls = [asyncio.create_task(model.complete(REQUEST)) for _ in range(6)]
-    for _ in range(4):
-        await slow.entered.acquire()
-    with pytest.raises(ModelUnavailable, match=r"busy for 0\.05 s with 4 other calls"):
-        await model.complete(REQUEST.model_copy(update={"timeout_s": 0.05}))
-    slow.go.set()
-    assert [answer.text for answer in await asyncio.gather(*calls)] == ["ok"] * 6
-    assert slow.most == 4
-
-
 async def test_a_spent_budget_sends_nothing_and_names_the_setting() -> None:
     meter = InMemoryMeter()
     inner = ScriptedChatModel(["x" * 80] * 9, meter=meter)

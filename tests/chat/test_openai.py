@@ -89,20 +89,6 @@ async def test_an_endpoint_without_json_schema_is_asked_for_json_in_words_and_th
     assert '"label"' in server.requests[1].body["messages"][0]["content"]
 
 
-@pytest.mark.parametrize("form", ["json_object", "text"])
-async def test_the_form_of_the_settings_is_sent(form: str) -> None:
-    async with ScriptedServer([GOOD]) as server:
-        await bench(server, structured=form).model.complete(request())
-    assert server.requests[0].body.get("response_format", {"type": "text"}) == {"type": form}
-
-
-async def test_a_fixed_form_is_not_lowered() -> None:
-    async with ScriptedServer([error(400, "response_format is not supported"), GOOD]) as server:
-        with pytest.raises(ModelUnavailable, match="HTTP 400"):
-            await bench(server, structured="json_schema").model.complete(request())
-    assert len(server.requests) == 1
-
-
 async def test_what_was_left_out_in_vain_is_sent_again_the_next_time() -> None:
     refused = error(400, "something else is wrong")
     async with ScriptedServer([refused, refused, GOOD]) as server:

@@ -2,13 +2,14 @@
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shell import Shell
 
-from swarm_memory.server.cli.commands import setup
+from swarm_memory.server.cli.commands import learn, setup
 from swarm_memory.server.cli.commands.setup import SESSION as DEMO
 from tests.hosts import codex_records
 from tests.hosts.agent_records import FIRST, SESSION, Record, write_lines
@@ -46,7 +47,6 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     done = swarm("install", "--agent", "codex,claude")
     assert done.code == 0
     assert "enter /hooks" in done.out
-    assert "Codex CLI: 6 hooks not trusted yet" in done.out
     assert (codex / "hooks.json").exists()
     assert (project / ".claude" / "settings.local.json").exists()
     found = swarm("doctor").out
@@ -57,32 +57,17 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert list(codex.glob("*")) == []
 
 
-def test_what_takes_the_place_of_a_documents_hooks_is_said_once_each_time(
-    swarm: Shell, project: Path, codex: Path
-) -> None:
-    settings = project / ".claude" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text(json.dumps({"hooks": {"preTaskHook": {"command": "npx"}, "onSave": {"command": "make"}}}))
-    for words in (("install", "--yes"), ("install", "--project"), ("uninstall",), ("uninstall", "--project")):
-        done = swarm(*words)
-        assert done.code == 0, done.err
-        assert done.out.count("preTaskHook in") == done.out.count("onSave in") == 1
-        assert "the hook UserPromptSubmit that `install` writes shows what fits a task" in done.out
-    assert f"preTaskHook in {settings} is no list, as its hooks are; it is left as it is" in swarm("doctor").out
-
-
-def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_it_is_said_what_to_change(
+def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_what_is_none_of_ours_stays(
     swarm: Shell, project: Path, home: Path
 ) -> None:
     settings = project / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"hooks": {"PreToolUse": {"command": "make"}}}))
     assert "PreToolUse must be a list" in swarm("install", "--project").err
-    for words in (("doctor",), ("uninstall", "--project")):
-        said = swarm(*words).out
-        assert f"PreToolUse in {settings} must be a list of hooks, and is none: `install` stops there" in said
-        assert "put what it holds into a list ([…]), or take it out" in said
-        assert "left as it is" not in said
+    text = json.dumps({"hooks": {"preTaskHook": {"command": "npx"}}})
+    settings.write_text(text)
+    assert swarm("install", "--project").code == swarm("uninstall", "--project").code == 0
+    assert settings.read_text() == text
 
 
 def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[str, Any]) -> None:
@@ -109,11 +94,9 @@ def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_i
     assert (ran.code, (codex / "hooks.json").exists()) == (0, True), ran.err
 
 
-def test_all_agents_are_those_on_this_machine_and_without_a_terminal_it_is_claude_code(
+def test_without_a_terminal_it_is_claude_code_and_the_others_are_named(
     swarm: Shell, project: Path, codex: Path
 ) -> None:
-    planned = swarm("install", "--all", "--dry-run", "--json").json
-    assert {Path(each["path"]).name for each in planned["files"]} == {"hooks.json", "config.toml"}
     shares = "`swarm-memory install --agent codex` shares this memory with it"
     assert shares in swarm("install", "--yes").out
     assert not (codex / "hooks.json").exists()
@@ -135,7 +118,6 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
 @pytest.mark.parametrize(("arguments", "complaint"), [
     (("--agent", "emacs"), "not an agent to install into: emacs"),
     (("--agent", " , "), "not an agent to install into"),
-    (("--agent", "codex", "--all"), "exclude each other"),
     (("--project", "--user"), "--user is for all your projects"),
     (("--print", "emacs"), "there is no client 'emacs'"),
     (("--print", "codex"), "`swarm-memory install --agent codex` writes it"),
@@ -147,13 +129,14 @@ def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, sw
 
 
 def test_a_configuration_is_printed_alone_and_where_it_goes_beside_it(swarm: Shell, project: Path) -> None:
-    printed = swarm("install", "--print", "claude-desktop")
+    printed = swarm("install", "--print", "other")
     assert printed.json["mcpServers"]["swarm-memory"]["args"][-3:] == ["--project", str(project), "serve"]
-    assert "claude_desktop_config.json" in printed.err
+    assert "the client's file" in printed.err
+    assert swarm("install", "--print", "vscode").json["servers"]["swarm-memory"]["args"][-2] == "${workspaceFolder}"
 
 
 def test_import_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a_page(
-    swarm: Shell, project: Path, home: Path, codex: Path
+    swarm: Shell, project: Path, home: Path, codex: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = codex / "sessions" / "2026" / "05" / "01"
     day.mkdir(parents=True)
@@ -164,14 +147,13 @@ def test_import_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a
     mine = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
     mine.mkdir(parents=True)
     (mine / "s1.jsonl").write_bytes(DEMO.read_bytes())
-    page = swarm("import", "--all", "--months", "1200")
+    monkeypatch.setattr(learn, "LOOKED_BACK", timedelta(days=1830))
+    page = swarm("import", "--all")
     assert page.code == 0, page.err
     assert page.out.count("before pytest") == 2
-    assert page.out.count("1 of other projects, without --everywhere") == 1
     again = swarm("import", "--all", "--json").json
     assert {name: each["sessions"] for name, each in again["agents"].items() if each["sessions"]} == {
         "claude": 1, "codex": 1
     }  # fmt: skip
-    assert again["agents"]["codex"]["left_out"]["older than --months"] == 1
     assert again["learned"] == []
     assert swarm("import", "--all", "x.jsonl").code == 2

@@ -13,10 +13,7 @@ import pytest
 from laid_bank import DRIVER
 from shell import Shell
 
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.commands.setup import SESSION
-from swarm_memory.server.hosts.files.rules import BEGIN, END, RULES, files_with_rules, plan_block
-from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
@@ -181,22 +178,22 @@ def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path)
 
 def test_a_projects_file_that_is_wrong_ends_no_command_and_is_named_once(swarm: Shell, project: Path) -> None:
     (project / ".swarm").mkdir()
-    (project / ".swarm" / "config.yaml").write_text("retreive: {k: 3}")
+    (project / ".swarm" / "config.yaml").write_text("retrieve: {k: many}")
     for command in (["retrieve", "x"], ["memories", "list"], ["status"], ["status", "--settings"], ["doctor"]):
         ran = swarm(*command)
         assert ran.code != 3, command
-        assert ran.err.count("did you mean retrieve?") >= 1, command
-    assert ran.out.count("did you mean retrieve?") == 1
+        assert ran.err.count("it is 'many'") >= 1, command
+    assert ran.out.count("it is 'many'") == 1
 
 
 def test_doctor_says_once_that_the_users_settings_cannot_be_read(swarm: Shell, home: Path) -> None:
     file = home / ".config" / "swarm-memory" / "config.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text("retreive: {k: 3}")
+    file.write_text("retrieve: {k: many}")
     assert swarm("status").code == 3
     ran = swarm("doctor")
     assert ran.code == 1
-    assert ran.out.count("did you mean retrieve?") == 1
+    assert ran.out.count("it is 'many'") == 1
 
 
 KILLED_WHILE_COPYING = """
@@ -371,28 +368,6 @@ def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> 
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["id"] == learned
 
 
-def test_vectors_of_another_embedder_stay_where_one_is_asked_for_once(
-    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
-    assert swarm("bank", "reembed", "--json").json["embedded"] == 1
-    once = swarm("--set", "embedding.provider=static", "bank", "reembed")
-    assert "kept: the vectors of other embedders, because embedding.provider is set by the command line" in once.out
-    again = swarm("bank", "reembed", "--json").json
-    assert (again["embedded"], again["kept"]) == (0, "")
-
-
-def test_vectors_stay_where_the_embedder_is_in_the_place_of_one_that_is_missing(
-    swarm: Shell, learned: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as without:
-        without.delenv("SWARM_MEMORY_EMBEDDING__PROVIDER")
-        without.setattr("swarm_memory.server.wiring.find_spec", lambda name: None)  # pyright: ignore
-        done = swarm("bank", "reembed", "--json").json
-    assert (done["dropped"], "onnxruntime is not installed" in done["kept"]) == ([], True)
-    assert swarm("bank", "reembed", "--json").json["embedded"] == 0
-
-
 def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> None:
     refused = swarm("memories", "forget", learned, stdin="n\n")
     assert refused.code == 130
@@ -531,65 +506,6 @@ def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str,
     assert said in ran.err
 
 
-OWN = "# How we work\n\nUse tabs.\n"
-
-
-@pytest.fixture
-def file(home: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder / "AGENTS.md"
-
-
-@pytest.mark.parametrize("before", [None, OWN, f"{OWN}\nA last line without an end"])
-def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(before: str | None, file: Path) -> None:
-    root = file.parent
-    if before is not None:
-        file.write_text(before)
-    apply(plan_block(file, root, "1) Run make first"))
-    written = file.read_text()
-    assert written.startswith((before or "").rstrip())
-    assert written.endswith(f"{BEGIN}\n{RULES}\n\n1) Run make first\n{END}\n")
-    assert plan_block(file, root, "1) Run make first") == []
-    file.write_text(f"{written}\n## Below\n")
-    apply(plan_block(file, root, "1) Run ninja first"))
-    assert file.read_text() == f"{written}\n## Below\n".replace("make", "ninja")
-    file.write_text(written)
-    assert files_with_rules(root) == [file]
-    apply(plan_block(file, root, None))
-    assert (file.read_text().rstrip() if file.exists() else None) == (before.rstrip() if before else None)
-    assert files_with_rules(root) == []
-
-
-def test_a_block_of_an_earlier_version_leaves_no_line_in_a_file_of_windows(file: Path) -> None:
-    file.write_bytes(f"# Ours\r\nUse tabs.\n\n{BEGIN}\n{RULES}\n{END}\nBelow\r\n".encode())
-    apply(plan_block(file, file.parent, None))
-    assert file.read_bytes() == b"# Ours\r\nUse tabs.\nBelow\r\n"
-
-
-def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(file: Path, tmp_path: Path) -> None:
-    file.write_text(f"{BEGIN}\nmine\n")
-    with pytest.raises(ConfigError, match="torn apart"):
-        plan_block(file, file.parent, "")
-    elsewhere = tmp_path / "elsewhere.md"
-    elsewhere.write_text(OWN)
-    (file.parent / "CLAUDE.md").symlink_to(elsewhere)
-    with pytest.raises(ConfigError, match="symbolic link"):
-        plan_block(file.parent / "CLAUDE.md", file.parent, "")
-    assert plan_block(elsewhere, file.parent, None) == []
-
-
-def test_a_file_in_a_folder_that_may_not_be_looked_into_holds_up_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_: Path) -> bool:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("swarm_memory.server.hosts.files.rules.edited_files", lambda: [tmp_path / "AGENTS.md"])
-    monkeypatch.setattr(Path, "is_file", refused)
-    assert files_with_rules(tmp_path) == []
-
-
 def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(
     swarm: Shell, project: Path
 ) -> None:
@@ -602,7 +518,6 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert not skill.exists()
     assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
     assert "Nothing to change" in swarm("promote").out
-    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill has it already"
     done = swarm("promote", other, "--yes", "--json").json
     assert (done["status"], done["promoted"]) == ("written", [other])
     assert "still in .claude/skills/learned-here/SKILL.md" in swarm("memories", "forget", other, "--yes").out
@@ -612,16 +527,3 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert "2 memories in 2 files that agents read" in swarm("metrics").out
     assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
     assert not (project / ".claude").exists()
-
-
-def test_the_command_writes_the_projects_own_memories_and_uninstall_takes_them_out(swarm: Shell, project: Path) -> None:
-    swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
-    swarm("remember", "Answer in German", "--kind", "preference", "--scope", "global")
-    assert "+## What earlier tasks taught" in swarm("install", "--rules", "AGENTS.md", "--dry-run").out
-    assert not (project / "AGENTS.md").exists()
-    assert swarm("install", "--rules", "AGENTS.md").code == 0
-    text = (project / "AGENTS.md").read_text()
-    assert "make grammar" in text
-    assert "German" not in text
-    assert "Removed" in swarm("uninstall").out
-    assert not (project / "AGENTS.md").exists()

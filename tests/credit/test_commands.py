@@ -82,7 +82,5 @@ def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Shell
 
 def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.3")
-    assert (
-        swarm("status", "--settings").err.count("credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored")
-        == 1
-    )
+    named = "credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored"
+    assert swarm("status", "--settings").err.count(named) == 1

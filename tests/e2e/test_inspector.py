@@ -60,14 +60,6 @@ def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
     assert result["structuredContent"]["reason"]
 
 
-def test_the_inspector_lists_what_can_be_named_and_reads_each_of_it(tmp_path: Path) -> None:
-    listed = {each["uri"]: each["description"] for each in shown(tmp_path, "resources/list")["resources"]}
-    assert set(listed) >= {"memory://strategies", "memory://status"}
-    assert all(listed.values())
-    for uri in listed:
-        assert shown(tmp_path, "resources/read", "--uri", uri)["contents"][0]["text"]
-
-
 def test_the_inspector_is_shown_what_a_prompt_takes(tmp_path: Path) -> None:
     call = ("prompts/get", "--prompt-name", "what_do_we_know")
     assert "the task of this session" in shown(tmp_path, *call)["messages"][0]["content"]["text"]

@@ -11,7 +11,6 @@ from forked import STARTS, run
 from hook_project import NOTE, TASK, HookProject
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.cli.agents import CLIENTS, configuration
 from swarm_memory.server.hosts.codex.host import HOST, server_table
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
@@ -38,14 +37,14 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
     (codex / "config.toml").write_text(CONFIG)
     (codex / "hooks.json").write_text(json.dumps(own))
-    apply(plan_install("user", tmp_path, True))
+    apply(plan_install("user", tmp_path))
     hooks = json.loads((codex / "hooks.json").read_text())["hooks"]
     assert list(hooks) == ["Stop", "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SessionEnd"]
     assert hooks["Stop"][0] == own["hooks"]["Stop"][0]
     server = tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["swarm-memory"]
     assert server["args"][-1] == "serve"
     assert (codex / "config.toml").read_text().startswith(CONFIG)
-    assert plan_install("user", tmp_path, True) == []
+    assert plan_install("user", tmp_path) == []
     assert HOST.installed_scopes(tmp_path) == ["user"]
     apply(plan_uninstall("user", tmp_path))
     assert (codex / "config.toml").read_text() == CONFIG
@@ -53,7 +52,7 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
 
 
 def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Path) -> None:
-    apply(plan_install("project", tmp_path, False))
+    apply(plan_install("project", tmp_path))
     (stop,) = json.loads((tmp_path / ".codex" / "hooks.json").read_text())["hooks"]["Stop"]
     assert stop["hooks"][0]["command"] == "swarm-memory hook codex stop"
     assert tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())["mcp_servers"]["swarm-memory"] == {
@@ -62,7 +61,7 @@ def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Pa
     apply(plan_uninstall("project", tmp_path))
     assert not (tmp_path / ".codex").exists()
     with pytest.raises(ConfigError, match="all your projects"):
-        plan_install("project", codex.parent, False)
+        plan_install("project", codex.parent)
 
 
 def _passed_on() -> list[str]:
@@ -80,15 +79,7 @@ def test_a_configuration_that_cannot_be_edited_by_its_lines_is_left_alone(
 ) -> None:
     (codex / "config.toml").write_text(text)
     with pytest.raises(ConfigError, match=complaint):
-        plan_install("user", tmp_path, False)
-
-
-def test_a_hook_waits_for_trust_until_codex_says_that_it_was_looked_at(codex: Path, tmp_path: Path) -> None:
-    apply(plan_install("user", tmp_path, False))
-    assert HOST.untrusted(tmp_path) == 5
-    with (codex / "config.toml").open("a") as file:
-        file.write(f'\n[hooks.state."{codex}/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:0"\n')
-    assert HOST.untrusted(tmp_path) == 4
+        plan_install("user", tmp_path)
 
 
 def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
@@ -159,12 +150,3 @@ def test_every_host_has_its_name_its_transcripts_and_where_they_lie(name: str) -
     each = host(name)
     assert (each.name, all(Path(folder).is_absolute() for folder in each.folders())) == (name, True)
     assert callable(each.transcripts.read)
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_every_configuration_runs_our_server(client: str, tmp_path: Path) -> None:
-    where, text = configuration(client, ["python", "-m", "cli"], tmp_path)
-    ((_, servers),) = json.loads(text).items()
-    server = servers["swarm-memory"]
-    assert (server["command"], server["args"][:2], server["args"][-1]) == ("python", ["-m", "cli"], "serve")
-    assert where.startswith(f"{CLIENTS[client].title}: ")

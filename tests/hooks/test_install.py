@@ -113,16 +113,6 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
 
 
-def test_the_hook_before_calls_is_left_out_where_it_is_not_wanted_and_comes_back(tmp_path: Path) -> None:
-    settings = tmp_path / ".claude" / "settings.json"
-    apply(plan_install("project", tmp_path))
-    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS)
-    apply(plan_install("project", tmp_path, calls=False))
-    assert "PreToolUse" not in read(settings)["hooks"]
-    apply(plan_install("project", tmp_path))
-    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS)
-
-
 def test_what_was_there_is_kept_in_its_order_and_style(tmp_path: Path) -> None:
     before = (
         '{\n    "zeta": 1,\n    "hooks": {\n        "Stop": [{"hooks": [{"type": "command", "command": "say"}]}],\n'

@@ -126,11 +126,11 @@ def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProjec
 def test_a_wrong_setting_is_counted_and_shown_in_the_log_of_an_own_bank(learned: HookProject) -> None:
     file = learned.home / ".config" / "swarm-memory" / "config.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text("hooks: {injekt: false}\n")
+    file.write_text("hooks: {inject: perhaps}\n")
     assert learned.prompt() == ""
-    assert "did you mean hooks.inject?" in learned.log()
+    assert "(it is 'perhaps')" in learned.log()
     (noted,) = missed(learned.root)
-    assert "did you mean hooks.inject?" in noted.reason
+    assert "(it is 'perhaps')" in noted.reason
 
 
 def test_each_project_has_its_own_and_the_most_frequent_comes_first(tmp_path: Path) -> None:

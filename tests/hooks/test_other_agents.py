@@ -60,9 +60,9 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     for path, text in before.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    apply(agent.plan_install(scope, project, False))
+    apply(agent.plan_install(scope, project))
     assert agent.installed_scopes(project) == [scope]
-    assert agent.plan_install(scope, project, False) == []
+    assert agent.plan_install(scope, project) == []
     written = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
     answer = "".join(written.values())
     assert ("swarm-memory hook" if scope == "project" else "swarm_memory.server.hooks") in answer or name == "opencode"
@@ -87,17 +87,17 @@ def test_a_project_is_not_written_into_through_a_link_nor_is_the_home_folder_one
     for folder in (".github", ".gemini", ".cursor", ".opencode"):
         (project / folder).symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="symbolic link"):
-        settings(name).plan_install("project", project, False)
+        settings(name).plan_install("project", project)
     if name in ("gemini", "cursor"):
         with pytest.raises(ConfigError, match="all your projects"):
-            settings(name).plan_install("project", home, False)
+            settings(name).plan_install("project", home)
 
 
 def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) -> None:
-    apply(CLAUDE_CODE.plan_install("project", tmp_path, False))
+    apply(CLAUDE_CODE.plan_install("project", tmp_path))
     before = (tmp_path / ".mcp.json").read_text()
     agent = settings("copilot")
-    apply(agent.plan_install("project", tmp_path, False))
+    apply(agent.plan_install("project", tmp_path))
     apply(agent.plan_uninstall("project", tmp_path))
     assert (
         json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].keys() == json.loads(before)["mcpServers"].keys()
@@ -109,7 +109,7 @@ def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> 
     path.parent.mkdir(parents=True)
     path.write_text("export const mine = 1\n")
     with pytest.raises(ConfigError, match="not ours"):
-        settings("opencode").plan_install("project", tmp_path, False)
+        settings("opencode").plan_install("project", tmp_path)
 
 
 def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None:

@@ -10,7 +10,7 @@ from team_server import OWN_TOKEN, serving_team, structure
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Role, rank
-from swarm_memory.server.access.roles import PROMPTS, RESOURCES, TOOLS, role_of_call
+from swarm_memory.server.access.roles import PROMPTS, TOOLS, role_of_call
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
@@ -72,7 +72,7 @@ async def test_a_role_counts_from_the_next_request_on(place: Location, settings:
         assert (await team.call(token, "remember", text="We use npm here"))[0]
 
 
-def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
+def test_every_tool_prompt_and_page_has_its_least_role() -> None:
     async def never() -> Any:
         raise AssertionError
 
@@ -82,9 +82,7 @@ def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
     for name, needed in TOOLS.items():
         if not isinstance(needed, str):
             assert set(needed) == set(tools[name].input_schema["properties"]["action"]["enum"])
-    templates = [each.uri_template.partition("{")[0] for each in asyncio.run(server.list_resource_templates())]
-    resources = [str(each.uri) for each in asyncio.run(server.list_resources())]
-    assert set(RESOURCES) == {*templates, *resources}
+    assert asyncio.run(server.list_resources()) == []
     assert set(PROMPTS) == {each.name for each in asyncio.run(server.list_prompts())}
     roles = {f"{route.method} {route.path}": route.role for _, _, routes in VIEWED for route in routes}
     assert set(roles.values()) == {"review", "admin"}
@@ -113,10 +111,6 @@ async def test_the_lists_show_what_a_role_may_use_and_nothing_else(
             if may and may != [None]:
                 assert shown[name]["action"]["enum"] == may
             assert "transcript_path" not in shown.get(name, {})
-        templates = (await team.ask(token, "resources/templates/list"))["result"]["resourceTemplates"]
-        assert ("memory://trajectory/{trajectory_id}" in {each["uriTemplate"] for each in templates}) == (
-            role == "review"
-        )
         prompts = {each["name"] for each in (await team.ask(token, "prompts/list"))["result"]["prompts"]}
         assert prompts == {name for name, needed in PROMPTS.items() if rank(needed) <= rank(role)}
 

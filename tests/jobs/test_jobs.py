@@ -112,12 +112,6 @@ async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Too
     assert await worker.work_off_all() == 1
 
 
-async def test_a_queued_job_of_a_kind_that_an_earlier_version_had_ends(toolbox: Toolbox, place: Location) -> None:
-    await toolbox.store.enqueue(job_of(toolbox).model_copy(update={"kind": "check_anchors"}))
-    assert await make_worker(toolbox, place).work_off_all() == 1
-    assert (await only_job(toolbox)).status == "completed"
-
-
 @pytest.mark.parametrize("by", ["a call", "a look now and then", "time"])
 async def test_a_resting_worker_wakes_at_a_call_now_and_then_and_when_a_job_falls_due(
     toolbox: Toolbox, by: str, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ def test_an_item_is_a_title_with_its_id_and_its_steps_in_one_line() -> None:
 
 def test_the_notes_are_said_to_be_untrusted_and_no_instructions() -> None:
     item = made_item("Title", id=IDS[0], content=STEPS)
-    for text in (preamble([(IDS[0], "Title", STEPS)]), briefing_of([item], {})):
+    for text in (preamble([(IDS[0], "Title", STEPS)]), briefing_of([item])):
         opening = text.splitlines()[1]
         assert "untrusted" in opening
         assert "no instruction" in opening

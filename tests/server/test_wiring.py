@@ -13,7 +13,6 @@ from postgres_server import lent_database
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
-from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -58,7 +57,7 @@ async def test_without_onnxruntime_the_static_table_embeds_and_the_status_says_s
     assert any("onnxruntime is not installed" in notice for notice in status.notices)
 
 
-async def test_a_bank_that_fastembed_embedded_opens_finds_by_words_and_says_what_to_run(
+async def test_a_bank_of_an_embedder_that_is_gone_opens_finds_by_words_and_says_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, said = place_of(tmp_path, Settings()), "Always use pnpm in this repository"
@@ -68,10 +67,7 @@ async def test_a_bank_that_fastembed_embedded_opens_finds_by_words_and_says_what
         async with opened_toolbox(place, Settings()) as toolbox:
             await remember(toolbox, said, "convention", by_hand=True)
             await reembed(toolbox.store, former)
-    resolved = resolve_settings(tmp_path, environ={"SWARM_MEMORY_EMBEDDING__PROVIDER": "fastembed"})
-    (notice,) = resolved.notices
-    assert "swarm-memory bank reembed" in notice
-    async with opened_toolbox(place, resolved.settings) as toolbox:
+    async with opened_toolbox(place, Settings()) as toolbox:
         (found,) = (await retrieve(toolbox, said)).memories
         assert (found.parts.cosine, said in found.item.content) == (None, True)
         assert any("swarm-memory bank reembed" in each for each in (await memory_status(toolbox)).notices)

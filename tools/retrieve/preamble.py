@@ -2,7 +2,7 @@
 of fixes those that mostly worked.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -108,16 +108,10 @@ def preamble(
     return f"{NOTES_OPEN}\n{frame(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
-def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, int, int]]) -> str:
-    """Return what a session begins with, of memories, framed and bounded as `preamble` does; empty for none.
-
-    `counts` are of those that a team shares, as `how_often` takes them.
-    """
+def briefing_of(surest: Sequence[MemoryItem]) -> str:
+    """Return what a session begins with, of memories, framed and bounded as `preamble` does; empty for none."""
     said = sum(each.provenance.priority > 0 for each in surest)
-    often = {memory_id: how_often(*each) for memory_id, each in counts.items()}
-    titles = [each.title[:MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
-    notes = [(each.id, title, each.content) for each, title in zip(surest, titles, strict=True)]
-    return preamble(notes, opening=_SESSION, said=said)
+    return preamble([(each.id, each.title, each.content) for each in surest], opening=_SESSION, said=said)
 
 
 def moments_of(items: Sequence[MemoryItem]) -> str:

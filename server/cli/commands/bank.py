@@ -110,30 +110,17 @@ async def _embed(toolbox: "Toolbox") -> "Reembedded":
 
 @command(of=bank, show=print_answer)
 async def reembed(
-    site: Invocation,
-    indexes: Annotated[bool, "Rebuild the indexes of words and vectors too."] = False,
+    site: Invocation, indexes: Annotated[bool, "Rebuild the indexes of words and vectors too."] = False
 ) -> "Reembedded":
     """Give every memory a vector of the current embedder, then delete the vectors of others.
 
-    They are kept where the current one is not your settings file's: where a variable or --set names it, or onnxruntime
-    is missing. Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
+    Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
     """
-    from swarm_memory.server.wiring import without_minilm
-
-    toolbox, resolved = await site.toolbox(), site.settings()
-    store, embedder = toolbox.store, toolbox.embedder
+    toolbox = await site.toolbox()
     done = await _embed(toolbox)
-    origins, files = {**resolved.origin, **resolved.gone}, {*map(str, resolved.files)}
-    named = {key for key in origins if key.startswith("embedding.")} - {"embedding.api_key", "embedding.base_url"}
-    passing = [f"{key} is set by the {origins[key]}" for key in sorted(named) if origins[key] not in files]
-    if missing := without_minilm(resolved.settings.embedding):
-        passing.append(missing)
-    if passing:
-        done.kept = f"the vectors of other embedders, because {passing[0]}"
-    else:
-        done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
+    done.dropped = tuple(await toolbox.store.drop_other_spaces(toolbox.embedder.name, toolbox.embedder.dimensions))
     if indexes:
-        await store.reindex()
+        await toolbox.store.reindex()
     return done
 
 

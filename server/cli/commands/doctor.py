@@ -212,7 +212,7 @@ PARTS: dict[str, Callable[[Invocation], Iterator[Finding]]] = {
     "chat model": _chat,
     "bank": _bank,
     "team": _team,
-    "agents": lambda invocation: examined(invocation.root, invocation.settings().settings.hooks.at_calls),
+    "agents": lambda invocation: examined(invocation.root),
     "hooks": _hooks,
 }
 """What is examined, in this order."""

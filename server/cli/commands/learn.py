@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import click
-from pydantic import Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult, MemoryItem
@@ -26,7 +25,7 @@ FORMATS = (
     "standard input."
 )
 
-MONTH = timedelta(days=30.5)
+LOOKED_BACK = timedelta(days=183)
 
 
 @command(epilog=FORMATS)
@@ -163,7 +162,7 @@ def _show_imported(answer: Row) -> None:
     """Print what files or each agent's sessions brought, and the surest memories of those that were learned."""
     shown = {name: value for name, value in answer.items() if name not in ("faults", "learned")}
     if "agents" in answer:
-        held = {name: each for name, each in answer["agents"].items() if each["sessions"] or each["left_out"]}
+        held = {name: each for name, each in answer["agents"].items() if each["sessions"]}
         surest = sorted(answer["learned"], key=lambda each: -each["confidence"])
         shown["agents"] = held or "no session was held here in this time"
         shown["learned"] = [f"{each['confidence']:.2f}  {each['title']}" for each in surest[:SHOWN]]
@@ -178,7 +177,6 @@ async def import_(
     files: Annotated[tuple[Path, ...], Word("[FILE]...", EXISTING_FILE)],
     quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
     everything: Annotated[bool, "Instead: learn from the sessions of every coding agent here.", "--all"] = False,
-    months: Annotated[float, Field(ge=0.1, le=1200, description="With --all: how far back.")] = 6,
     everywhere: Annotated[bool, "With --all: also from sessions of other projects."] = False,
 ) -> Row:
     """Read memories that `memories export` wrote, of another project or machine; or with --all what agents did.
@@ -197,7 +195,7 @@ async def import_(
     if everything == bool(files):
         raise click.UsageError("give files that `memories export` wrote, or --all")
     if everything:
-        answer = await _import_sessions(site, datetime.now(UTC) - months * MONTH, everywhere)
+        answer = await _import_sessions(site, datetime.now(UTC) - LOOKED_BACK, everywhere)
     else:
         for file in files:
             if not is_export(file):
@@ -224,18 +222,14 @@ async def _import_sessions(site: Invocation, since: datetime, everywhere: bool) 
             items.pop(gone, None)
 
     for host in hosts():
-        every = {path: path.stat().st_mtime for path in host.transcripts.find(None) if path.is_file()}
-        held = set(every if everywhere else host.transcripts.find(site.root)) & every.keys()
-        files = sorted(path for path in held if every[path] >= since.timestamp())
+        held = host.transcripts.find(None if everywhere else site.root)
+        files = sorted(path for path in held if path.is_file() and path.stat().st_mtime >= since.timestamp())
         tally = Tally()
         if files:
             offline = replace(await site.toolbox(), chat=None)
             tally = await import_files(offline, files, False, site.report, since=since, on_learned=keep)
         faults |= {name: why.removesuffix(f"; {ACCEPTED}") for name, why in tally.faults.items()}
-        older, elsewhere = len(held) - len(files), len(every) - len(held)
-        left_out = {"older than --months": older, "of other projects, without --everywhere": elsewhere}
         counts = {name: getattr(tally, name) for name in ("tasks", "known", "verdicts", "stored", "calls")}
-        left = {why: count for why, count in left_out.items() if count}
-        agents[host.name] = {"sessions": tally.files, **counts, "left_out": left}
+        agents[host.name] = {"sessions": tally.files, **counts}
     learned = [item.model_dump(include={"id", "title", "confidence"}) | {"use": item.use} for item in items.values()]
     return {"agents": agents, "learned": learned, "faults": faults}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, left_alone, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
@@ -17,16 +17,11 @@ from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.host import InstallScope
-    from swarm_memory.tools.toolbox import Toolbox
 
 OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
 OfUser: TypeAlias = Annotated[bool, "For all your projects.", "--user"]
 Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent NAMES"]
-All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
 DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
-RulesFile: TypeAlias = Annotated[
-    Path | None, "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md."
-]
 
 
 def _scope(project: bool, user: bool) -> "InstallScope":
@@ -41,20 +36,18 @@ def install(
     of_project: OfProject = False,
     of_user: OfUser = False,
     names: Names = None,
-    everything: All = False,
     dry_run: DryRun = False,
     learn_with: Annotated[
         Literal["agent", "rules", "claude", "endpoint"] | None,
         "Who learns from finished tasks; else you are asked once.",
     ] = None,
-    rules: RulesFile = None,
     client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
     yes: Annotated[bool, "Ask nothing."] = False,
     as_json: bool = False,
 ) -> None:
     """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
 
-    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
+    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent says.
 
     The files are yours alone, for this project or with --user for all; with --project they are those to be committed,
     and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
@@ -63,15 +56,13 @@ def install(
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
 
-    --print takes claude-desktop, vscode, windsurf or zed. --rules writes a block into FILE that
-    has agents ask for memories, and holds the surest ones of the project; the rest of the file stays.
+    --print takes vscode, or other for clients with `mcpServers`.
 
     \b
     Examples:
       swarm-memory install --dry-run
       swarm-memory install --agent codex,claude --user
       swarm-memory install --learn-with claude
-      swarm-memory install --rules AGENTS.md
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
@@ -82,22 +73,13 @@ def install(
         click.echo(f"swarm-memory: {where}", err=True)
         click.echo(text, nl=False)
         return
-    if rules is not None:
-        from swarm_memory.server.hosts.files.rules import plan_block
-
-        most = invocation.settings().settings.hooks.briefing_items
-        notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
-        changes = plan_block(Path.cwd() / rules, invocation.root, notes)
-        carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
-        return
     root, scope = invocation.root, _scope(of_project, of_user)
     may_ask = is_asked_at() and not (yes or dry_run or as_json)
-    agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
+    agents = chosen(names, root, may_ask=may_ask and not learn_with)
     if learn_with and [agent.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
         installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
-    calls = invocation.settings().settings.hooks.at_calls
-    changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root, calls)]
+    changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
@@ -109,7 +91,7 @@ def install(
     say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.after_install)
-    say_findings(finding for finding in examined(root, calls) if finding.advice)
+    say_findings(finding for finding in examined(root) if finding.advice)
 
 
 @command()
@@ -118,51 +100,27 @@ def uninstall(
     of_project: OfProject = False,
     of_user: OfUser = False,
     names: Names = None,
-    everything: All = False,
     dry_run: DryRun = False,
-    rules: RulesFile = None,
     as_json: bool = False,
 ) -> None:
-    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
+    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent names.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
-    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay. Without
-    --agent the blocks go too that `install --rules` wrote in this project; --rules FILE takes out that one alone.
+    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
     """
     from swarm_memory.server.hosts.files.promoted import promoted_for
-    from swarm_memory.server.hosts.files.rules import files_with_rules, plan_block
 
     scope, root = _scope(of_project, of_user), invocation.root
-    if rules is not None:
-        carry_out(plan_block(Path.cwd() / rules, root, None), "taken out", dry_run=dry_run, as_json=as_json)
-        return
-    agents = chosen(names, everything, root, may_ask=False)
+    agents = chosen(names, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
-    if names is None:
-        changes += [change for path in files_with_rules(root) for change in plan_block(path, root, None)]
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    say_findings(finding for agent in agents for finding in left_alone(agent, root))
     for agent in all_agents():
         for left in agent.installed_scopes(root):
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
-
-
-async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
-    """Return notes of the memories of the project, the team's about it too, without those that a file has already.
-
-    What you said for all your projects is nobody else's to read, nor what the team shares about all of its own.
-    """
-    from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
-
-    elsewhere = toolbox.promoted(None)
-    surest = await toolbox.store.surest_memories(toolbox.scope, most)
-    about = (toolbox.scope, *toolbox.team[:1])
-    shown = [each for each in surest if each.scope in about and each.id not in elsewhere]
-    return briefing_of(shown, await team_counts(toolbox, shown))
 
 
 @command(show=print_answer)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.host import Said
@@ -16,11 +16,9 @@ from swarm_memory.server.hosts.settings import (
     InstalledHost,
     Places,
     command_line,
-    count_ours,
     object_at,
-    real_path,
 )
-from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change, planned_text
+from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 SHELL = "Bash"
 """How its hooks call every tool that runs a command."""
@@ -94,20 +92,6 @@ class CodexCLI(InstalledHost):
         edit = partial(_with_table, path=places.servers, command=server)
         in_hooks = partial(self.edit_hooks, hooks=hooks, is_shared=places.is_shared)
         return [planned_change(places.hooks, in_hooks, mode), planned_text(places.servers, edit, mode)]
-
-    def untrusted(self, root: Path) -> int:
-        """Return of how many hooks of ours config.toml does not say that they were looked at in `/hooks`."""
-        config = self.places("user", root).servers
-        document = _parsed(config.read_text(encoding="utf-8"), config) if config.is_file() else {}
-        known, count = object_at(object_at(document, "hooks"), "state"), 0
-        for path in (self.places(scope, root).hooks for scope in self.scopes):
-            for event, groups in object_at(object_of(path), "hooks").items():
-                snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-                for number, group in enumerate(cast(list[Any], groups) if isinstance(groups, list) else ()):
-                    # It follows the links of a folder that CODEX_HOME names.
-                    keys = tuple(f"{each}:{snake}:{number}:" for each in (path, real_path(path)))
-                    count += count_ours([group]) > 0 and not any(key.startswith(keys) for key in known)
-        return count
 
 
 def server_table(command: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ class Cursor(InstalledHost):
     programs = ("cursor-agent", "cursor")
     after_install = (
         "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
-        "`swarm-memory install --rules AGENTS.md` has its agent ask for them."
+        "a line in AGENTS.md can have its agent call `retrieve_memories`."
     )
     events: ClassVar[Mapping[str, str]] = {
         "SessionStart": "sessionStart",

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import SKILL, SKILLS, skills_of_ours
-from swarm_memory.server.hosts.files.rules import refuse_links
 from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.tools.promote.marks import find_skill, marked
 from swarm_memory.tools.promote.promote import Document, Promotion, Standing, plan_demotion, plan_promotion, record
@@ -21,7 +21,7 @@ def standing_in(root: Path) -> list[Standing]:
     found: list[Standing] = []
     for path, text in skills_of_ours(root):
         if (mark := find_skill(text)) is not None:
-            refuse_links(root, root / path)
+            _refuse_links(root, root / path)
             found.append(Standing(Path(path).parent.name, mark))
     return found
 
@@ -57,7 +57,7 @@ async def write_promotion(
     for document in done.documents:
         path = path_of(document.name)
         if (change := planned.get(root / path)) is not None:
-            refuse_links(root, change.path)
+            _refuse_links(root, change.path)
             copies += apply([change])
         await record(toolbox, done, document, path)
     return tuple(copies)
@@ -69,6 +69,18 @@ def _changes(root: Path, done: Promotion) -> list[FileChange]:
 
 def _change(root: Path, document: Document) -> FileChange | None:
     path = root / path_of(document.name)
-    refuse_links(root, path)
+    _refuse_links(root, path)
     text = "" if document.body is None else marked(document.ids, document.source, document.body)
     return planned_text(path, lambda _: text, 0o644)
+
+
+def _refuse_links(root: Path, path: Path) -> None:
+    """Raise `ConfigError` where a file of a project, or a folder on the way to it, is a link: it may lead anywhere."""
+    root, path = root.absolute(), path.absolute()
+    if not path.is_relative_to(root):
+        return
+    for each in (path, *path.parents):
+        if each == root:
+            return
+        if each.is_symlink():
+            raise ConfigError(f"{each} is a symbolic link: nothing is written there; name the file that it leads to")
