@@ -86,7 +86,7 @@ def test_a_poison_that_is_marked_at_home_reaches_others_only_with_its_mark(
         name: server.cli("team", "add", name, "--role", role).strip()
         for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
     }
-    with serving_http(server.root, server.home, [], {}, told_of_database) as hub:
+    with serving_http(server.root, server.home, variables=told_of_database) as hub:
         url = hub.url.removesuffix("/mcp")
         ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
         own = json.loads(ann.cli("remember", POISON, "--json"))
