@@ -40,6 +40,9 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
+_MISSPELT = 0.9
+"""What is so like a setting (`difflib`'s ratio) and is none is misspelt."""
+
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
@@ -68,11 +71,8 @@ class ResolvedSettings(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """Return a line for a file that is left out, and for each key that is ignored."""
-        unknown = (
-            f"{key} ({origin}) is ignored: there is no such setting; {_near(key)}"
-            for key, origin in self.unknown.items()
-        )
-        return [*self.left_out, *unknown]
+        unknown = self.unknown.items()
+        return [*self.left_out, *(f"{key} ({origin}) is ignored: there is no such setting" for key, origin in unknown)]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -106,9 +106,7 @@ def resolve_settings(
             raise _unknown(key, "the command line")
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
-    unknown = {key: merged.pop(key)[1] for key in [*merged] if key not in KEYS}
-    if PROVIDERS in merged and PROVIDERS not in (overrides or {}):
-        unknown |= _taken_from_providers(merged)
+    unknown = _taken_unknown(merged)
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown, left_out)
 
@@ -127,11 +125,25 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
                 raise ConfigError(f"{file} is reached by a symbolic link: a project's settings must be a real file")
             values = _from_file(file, MAX_PROJECT_FILE_BYTES)
             _refuse_dangerous(values)
-            _validated({key: value for key, value in values.items() if key in KEYS})
+            known = {**values}
+            _taken_unknown(known)
+            _validated(known)
     except (ConfigError, OSError) as error:
         kept = {key: value for key, value in values.items() if key == ENABLED and value[0] is False}
         return kept, (f"the project's settings are left out: {error}",)
     return values, ()
+
+
+def _taken_unknown(values: Values) -> dict[str, str]:
+    """Take out what is no setting, one of a former version say; return where each stands, by key.
+
+    Raises `ConfigError` for one that is misspelt: what was meant may say where data goes.
+    """
+    unknown = {key: values.pop(key)[1] for key in [*values] if key not in KEYS}
+    for key, origin in unknown.items():
+        if difflib.get_close_matches(key, (ROOT_KEY, *SECTIONS, *KEYS), n=1, cutoff=_MISSPELT):
+            raise _unknown(key, origin)
+    return unknown
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
@@ -248,25 +260,12 @@ def _validated(values: Values) -> Settings:
     return settings.model_copy(update=checked)
 
 
-def _taken_from_providers(values: Values) -> dict[str, str]:
-    """Take out of the chat models what is no setting of one; return where each of it stands, by key."""
-    models, origin = _providers(*values[PROVIDERS]), values[PROVIDERS][1]
-    unknown: dict[str, str] = {}
-    for at, model in enumerate(models):
-        if isinstance(model, dict):
-            given = cast(dict[str, object], model)
-            models[at] = known = {name: given[name] for name in given if name in ChatProviderSettings.model_fields}
-            unknown |= {f"{PROVIDERS}[{at}].{name}": origin for name in given if name not in known}
-    values[PROVIDERS] = (models, origin)
-    return unknown
-
-
-def _providers(value: object, origin: str) -> list[object]:
+def _providers(value: object, origin: str) -> object:
     """Return the chat models as a file has them."""
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else () if value is None else value
     if isinstance(value, list | tuple):
-        return [*cast(list[object], value)]
+        return cast(object, value)
     # The text is not repeated: it may hold a pasted key.
     wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
     raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}")
@@ -298,16 +297,12 @@ def _default_of(key: str) -> str:
 
 
 def _unknown(key: str, origin: str) -> ConfigError:
-    return ConfigError(f"unknown setting {key!r} in {origin}: {_near(key)}")
-
-
-def _near(key: str) -> str:
     """Say which setting may be meant; of a chat model only its own names are compared."""
     model, _, name = key.rpartition("].")
-    known = ChatProviderSettings.model_fields if model else KEYS
+    known = (*ChatProviderSettings.model_fields,) if model else (ROOT_KEY, *SECTIONS, *KEYS)
     near = difflib.get_close_matches(name, known, n=1)
     every = f"a model has {', '.join(known)}" if model else "`swarm-memory status --settings` lists all"
-    return f"did you mean {near[0]}?" if near else every
+    return ConfigError(f"unknown setting {key!r} in {origin}: {f'did you mean {near[0]}?' if near else every}")
 
 
 def _shown(value: Any) -> JsonValue:

@@ -93,37 +93,32 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_p
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("retrieve: {kk: 3}", "retrieve.kk"),
-        ("guard: {disabled_rules: [npm-token]}", "guard"),
-        ("reasoning_bank: {retrieve: {k: 3}}", "reasoning_bank"),
+        ("retrieve: {kk: 3}", "retrieve.k"),
+        ("retreive: {k: 3}", "retrieve"),
+        ("embedding: {base_ur: 'http://127.0.0.1:11434/v1'}", "embedding.base_url"),
+        ("reasoning_bank: {retrieve: {k: 3}}", "reasoningbank"),
+        ("chat: {providers: [{provider: openai, model: m, base_ur: 'http://127.0.0.1/v1'}]}", "base_url"),
     ],
 )
-def test_what_is_no_setting_is_ignored_and_named_with_its_place(project: Write, text: str, named: str) -> None:
-    root = project(f"{text}\ndistill: {{max_items_per_traj: 2}}\n")
-    resolved = resolve_settings(root, environ={"SWARM_MEMORY_RETRIEVE_K": "4"})
-    assert (resolved.settings.retrieve.k, resolved.settings.distill.max_items_per_traj) == (3, 2)
-    in_file, in_variable = resolved.notices
-    assert in_file.startswith(f"{named} ({root / '.swarm' / 'config.yaml'}) is ignored: there is no such setting")
-    assert "RETRIEVE_K) is ignored: there is no such setting; did you mean retrieve.k?" in in_variable
-
-
-def test_what_is_no_setting_of_a_chat_model_is_ignored_and_named_and_its_value_is_not_repeated(
-    own: Write, tmp_path: Path
+def test_what_is_misspelt_is_refused_with_the_setting_that_is_meant(
+    own: Write, tmp_path: Path, text: str, named: str
 ) -> None:
-    own("chat: {providers: [{provider: claude_cli}, {provider: openai, model: m, structured: text, api_key: sk-1}]}")
-    resolved = resolve_settings(tmp_path, environ={})
-    assert [each.name for each in resolved.settings.chat.providers] == ["claude_cli:default", "openai:m"]
-    structured, pasted = resolved.notices
-    assert structured.startswith("chat.providers[1].structured (")
-    assert "is ignored: there is no such setting; a model has provider, model, base_url" in structured
-    assert pasted.endswith("did you mean api_key_env?")
-    assert "sk-1" not in pasted
+    own(text)
+    with pytest.raises(ConfigError, match=rf"unknown setting .*config\.yaml: did you mean {named}"):
+        resolve_settings(tmp_path, environ={})
 
 
-def test_an_unknown_key_of_a_chat_model_on_the_command_line_is_refused(tmp_path: Path) -> None:
-    given = {"chat.providers": '[{"provider":"openai","modle":"m"}]'}
-    with pytest.raises(ConfigError, match=r"chat\.providers\[0\]\.modle' in command line: did you mean model\?"):
-        resolve_settings(tmp_path, given, {})
+def test_a_misspelt_variable_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean retrieve\.k"):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_RETRIEVE_K": "4"})
+
+
+def test_what_is_no_setting_is_ignored_and_named_with_its_place(project: Write) -> None:
+    root = project("guard: {disabled_rules: [npm-token]}\ndistill: {max_items_per_traj: 2}\n")
+    resolved = resolve_settings(root, environ={})
+    assert resolved.settings.distill.max_items_per_traj == 2
+    (notice,) = resolved.notices
+    assert notice == f"guard ({root / '.swarm' / 'config.yaml'}) is ignored: there is no such setting"
 
 
 def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
