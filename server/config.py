@@ -40,8 +40,8 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
-_MISSPELT = 0.9
-"""What is so like a setting (`difflib`'s ratio) and is none is misspelt."""
+_MISSPELT_SECTION, _MISSPELT = 0.8, 0.9
+"""What is so like a section or a setting (`difflib`'s ratio) and is none is misspelt."""
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -141,7 +141,8 @@ def _taken_unknown(values: Values) -> dict[str, str]:
     """
     unknown = {key: values.pop(key)[1] for key in [*values] if key not in KEYS}
     for key, origin in unknown.items():
-        if difflib.get_close_matches(key, (ROOT_KEY, *SECTIONS, *KEYS), n=1, cutoff=_MISSPELT):
+        cutoff = _MISSPELT if "." in key else _MISSPELT_SECTION
+        if difflib.get_close_matches(key, (ROOT_KEY, *SECTIONS, *KEYS), n=1, cutoff=cutoff):
             raise _unknown(key, origin)
     return unknown
 
