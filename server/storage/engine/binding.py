@@ -46,15 +46,12 @@ def install(connection: "SqliteConnection", secret: str) -> None:
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
     for table, names in _covered(connection):
-        old, new = (", ".join(f"{row}.{name}" for name in names) for row in ("OLD", "NEW"))
-        for event, less, more in (
-            ("INSERT", 0, new),
-            ("DELETE", len(names), old),
-            ("UPDATE", len(names), f"{old}, {new}"),
-        ):
+        old, new = ([f"{row}.{name}" for name in names] for row in ("OLD", "NEW"))
+        for event, less, more in (("INSERT", [], new), ("DELETE", old, []), ("UPDATE", old, new)):
+            rows = ", ".join(less + more)
             connection.execute(
                 f"CREATE TEMP TRIGGER tally_{event}_{table} AFTER {event} ON main.{table} BEGIN "  # noqa: S608 - our own names
-                f"UPDATE meta SET value = tallied(value, '{table}', {less}, {more}) WHERE key = 'content'; END"
+                f"UPDATE meta SET value = tallied(value, '{table}', {len(less)}, {rows}) WHERE key = 'content'; END"
             )
 
 
@@ -99,8 +96,7 @@ def holds(connection: "SqliteConnection", database: Path) -> bool:
             return False
         if registry.look(database) == seen:
             registry.note(database, number, seen)
-            break
-        if registry.is_as_noted(database):  # another process wrote, and noted that
+        if registry.is_as_noted(database):  # or another process wrote, and noted that
             break
     return True
 

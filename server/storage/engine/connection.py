@@ -37,7 +37,7 @@ from swarm_memory.schema.sqlite.statements import (
 )
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import binding, registry
-from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, there_are
+from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
     flush,
@@ -236,7 +236,7 @@ def connect(
         if banks and not found and "" not in banks:
             raise StoreDamaged(f"{database} is half of a bank, its log was cut off or lost: {advice(database)}")
         if banks and (found not in banks or not is_held):
-            raise StoreUntrusted(f"{registry.replaced(database)}{there_are(database)}")
+            raise StoreUntrusted(f"{registry.replaced(database)} ({len(list_backups(database))} there)")
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):

@@ -280,16 +280,10 @@ def _noted(database: Path) -> list[str]:
 def _check_journal(database: Path) -> None:
     """No journal of ours names another file, which SQLite would delete; what one changes is seen by the sum."""
     journal = Path(f"{database}-journal")
-    if size_of(str(journal)) == 0:
-        return
-    try:
-        with journal.open("rb") as file:
-            file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
-            names_another = file.read() == _SUPER_JOURNAL
-    except FileNotFoundError:  # another process that makes the bank deletes it at any moment
-        return
-    if names_another:
-        raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
+    with suppress(FileNotFoundError), journal.open("rb") as file:  # others delete theirs at any moment
+        file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
+        if file.read() == _SUPER_JOURNAL:
+            raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
 
 def _place(database: Path) -> str:
