@@ -5,7 +5,7 @@ import shutil
 import struct
 import subprocess
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import Any
@@ -369,8 +369,7 @@ def test_a_bank_of_an_earlier_version_is_bound_once_no_other_has_it_open(databas
     record = registry.find(database)
     assert record is not None
     registry.sign(database, record.banks[0], "")  # as an earlier version left it
-    (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
-    mark.unlink()
+    assert not list((state_folder() / registry.FOLDER).rglob("*.seen"))
     earlier = driver.module.connect(database)
     earlier.execute("SELECT count(*) FROM patterns").fetchone()
     close(connect(database, driver=driver), database)
@@ -387,3 +386,87 @@ def test_a_record_that_others_can_read_is_refused(database: Path, driver: Driver
     record.chmod(0o644)
     with pytest.raises(StorageError, match="alone"):
         connect(database, driver=driver)
+
+
+def test_a_bank_whose_bytes_lie_in_another_file_opens(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    copy = database.with_name("copy.db")
+    shutil.copy(database, copy)
+    copy.replace(database)
+    close(connect(database, driver=driver), database)
+    assert registry.knows(database)
+
+
+async def test_writes_go_on_where_the_files_cannot_be_noted(open_bank: Any, tmp_path: Path) -> None:
+    async with open_bank() as store:
+        (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
+        mark.symlink_to(mark.rename(tmp_path / "of another user"))
+        for number in range(3):
+            await store.add_memories([stored(made_item(f"Note {number}"), NUMBERS)], NUMBERS.name)
+    async with open_bank() as store:
+        await store.add_memories([stored(made_item("Note of another session"), NUMBERS)], NUMBERS.name)
+
+
+async def test_a_bank_that_is_folded_while_its_rows_are_read_is_read_again(
+    database: Path, open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, times = binding.held, iter(range(100))
+
+    def held(connection: Any, secret: str) -> int | None:
+        number = read(connection, secret)
+        if next(times) < 3:
+            os.utime(database)
+        return number
+
+    async with open_bank() as store:
+        os.utime(database)
+        monkeypatch.setattr(binding, "held", held)
+        await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
+    assert next(times) > 3
+
+
+async def test_a_process_that_is_killed_when_it_has_moved_a_bank_locks_nobody_out(
+    database: Path, driver: Driver, open_bank: Any
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
+    fresh = database.with_name("fresh.db")
+    close(connect(fresh, driver=driver), fresh)
+    with suppress(KeyboardInterrupt), registry.replacing(database, fresh):
+        fresh.replace(database)
+        raise KeyboardInterrupt
+    close(connect(database, driver=driver), database)
+
+
+async def test_a_process_that_is_killed_when_it_has_bound_a_new_bank_locks_nobody_out(
+    database: Path, driver: Driver, open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
+    os.unlink(database)  # noqa: PTH108
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            connect(database, driver=driver)
+    close(connect(database, driver=driver), database)
+
+
+async def test_a_journal_of_a_process_that_was_killed_while_it_chose_the_log_is_undone(
+    database: Path, driver: Driver, open_bank: Any
+) -> None:
+    """As after a restoring: a copy has a rollback journal until it is opened to be written."""
+    async with open_bank() as store:
+        await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
+    with closing(driver.module.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM patterns")
+        left = database.with_name("memory.db-journal").read_bytes()
+        connection.execute("ROLLBACK")
+    assert left
+    database.with_name("memory.db-journal").write_bytes(left)
+    close(connect(database, driver=driver), database)

@@ -86,12 +86,6 @@ def advice(database: Path, *, repairable: bool = True) -> str:
     return f"{repair}, or {restore}" if repairable else f"run {restore}"
 
 
-def there_are(database: Path) -> str:
-    """Return what is said of the backups of a bank that was replaced."""
-    found = list_backups(database)
-    return f" ({len(found)} there, the newest of {found[0].made:%F %T} UTC)" if found else " (there is none)"
-
-
 def back_up(
     connection: "SqliteConnection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:

@@ -11,7 +11,6 @@ by its number, which is noted too.
 Not covered: indexes, vectors, tags and handles, which are made from the rows, and counters in `meta`.
 """
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b
@@ -33,7 +32,8 @@ DERIVED = frozenset({
 """Tables that are not covered. A table stays in here or out of here for good: banks are sealed that way."""
 
 _MODULUS = 2**256
-_encoded = json.JSONEncoder(separators=(",", ":"), default=bytes.hex).encode
+_LOOKS = 5
+"""So often all rows are read while processes that open and close the bank fold its log."""
 _SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'seal' WHERE c.key = 'content'"
 _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
@@ -46,16 +46,12 @@ def install(connection: "SqliteConnection", secret: str) -> None:
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
     for table, names in _covered(connection):
-        row = {each: ", ".join(f"{each}.{name}" for name in names) for each in ("OLD", "NEW")}
-        less, more = f"tallied(value, -1, '{table}', {row['OLD']})", "tallied({}, 1, '" + table + f"', {row['NEW']})"
-        for event, value in (
-            ("INSERT", more.format("value")),
-            ("DELETE", less),
-            ("UPDATE", more.format(less)),
-        ):
+        old, new = ([f"{row}.{name}" for name in names] for row in ("OLD", "NEW"))
+        for event, less, more in (("INSERT", [], new), ("DELETE", old, []), ("UPDATE", old, new)):
+            rows = ", ".join(less + more)
             connection.execute(
-                f"CREATE TEMP TRIGGER tally_{event}_{table} AFTER {event} ON main.{table} "  # noqa: S608 - our own names
-                f"BEGIN UPDATE meta SET value = {value} WHERE key = 'content'; END"
+                f"CREATE TEMP TRIGGER tally_{event}_{table} AFTER {event} ON main.{table} BEGIN "  # noqa: S608 - our own names
+                f"UPDATE meta SET value = tallied(value, '{table}', {len(less)}, {rows}) WHERE key = 'content'; END"
             )
 
 
@@ -93,12 +89,15 @@ def holds(connection: "SqliteConnection", database: Path) -> bool:
     secret = registry.secret_of(database)
     if not secret or (registry.noted_number(database) >= 0 and registry.is_as_noted(database)):
         return True
-    noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
-    number = held(connection, secret)
-    if number is None or number < noted:
-        return False
-    if registry.look(database) == seen:  # else another process has written, and noted that
-        registry.note(database, number, seen)
+    for _ in range(_LOOKS):
+        noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
+        number = held(connection, secret)
+        if number is None or number < noted:
+            return False
+        if registry.look(database) == seen:
+            registry.note(database, number, seen)
+        if registry.is_as_noted(database):  # or another process wrote, and noted that
+            break
     return True
 
 
@@ -138,12 +137,19 @@ def _total(connection: "SqliteConnection", key: bytes) -> str:
     return f"{total % _MODULUS:064x}"
 
 
-def _tallied(key: bytes, total: str, sign: int, table: str, *row: object) -> str:
-    return f"{(int(total, 16) + sign * _hashed(key, table, row)) % _MODULUS:064x}"
+def _tallied(key: bytes, total: str, table: str, less: int, *rows: object) -> str:
+    """Take the row of the first `less` values out of the sum, and bring in that of the others."""
+    found = int(total, 16)
+    if less:
+        found -= _hashed(key, table, rows[:less])
+    if more := rows[less:]:
+        found += _hashed(key, table, more)
+    return f"{found % _MODULUS:064x}"
 
 
 def _hashed(key: bytes, table: str, row: tuple[object, ...]) -> int:
-    return int.from_bytes(blake2b(_encoded((table, *row)).encode(), key=key, digest_size=32).digest())
+    encoded = ascii((table, *row)).encode()  # the same in every version of Python, which what `repr` escapes is not
+    return int.from_bytes(blake2b(encoded, key=key, digest_size=32).digest())
 
 
 def _sealed(key: bytes, version: int, number: object, total: str) -> str:

@@ -37,7 +37,7 @@ from swarm_memory.schema.sqlite.statements import (
 )
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import binding, registry
-from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, there_are
+from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
     flush,
@@ -226,17 +226,17 @@ def connect(
         if not exists:
             if read_only or not create:
                 raise StorageError(f"there is no bank at {database}")
-            _make_file(database)
+            _make_folder(database)
         if not (exists and record) and not read_only:
             with writer_lock(database, timeout_s):  # another process may be completing it
-                registry.begin(database)
+                registry.begin(database, is_new=not exists and _make_file(database))
         state, found, is_held = _look(module, database, timeout_s)
         if banks and state == "new":
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
         if banks and not found and "" not in banks:
             raise StoreDamaged(f"{database} is half of a bank, its log was cut off or lost: {advice(database)}")
         if banks and (found not in banks or not is_held):
-            raise StoreUntrusted(f"{registry.replaced(database)}{there_are(database)}")
+            raise StoreUntrusted(f"{registry.replaced(database)} ({len(list_backups(database))} there)")
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
@@ -404,20 +404,24 @@ def _translated(error: Exception, database: Path) -> StorageError:
     return StorageError(f"{database}: {text}")
 
 
-def _make_file(database: Path) -> None:
-    """Make the empty file, for this user alone, before SQLite opens it."""
+def _make_folder(database: Path) -> None:
     folder = database.parent
     try:
         make_folder(folder)
         if folder.name == ".swarm":
             with suppress(FileExistsError):
                 make_private(folder / ".gitignore", b"*\n")
-        with suppress(FileExistsError):
-            make_private(database)
-        flush(folder)
     except PermissionError as error:
         raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
-    check_path(database)
+
+
+def _make_file(database: Path) -> bool:
+    """Make the empty file, for this user alone, before SQLite opens it; False where another process has made it."""
+    is_new = not check_path(database)
+    if is_new:
+        make_private(database)
+        flush(database.parent)
+    return is_new
 
 
 def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str, bool]:
@@ -477,11 +481,11 @@ def _complete(
         is_bound = bool(secret) and state == "bank"
         if not secret and (not known or _is_alone(module, connection)):
             secret = os.urandom(32).hex()
-        journal = _use_journal(module, connection, database, timeout_s)
+        _use_journal(module, connection, timeout_s)
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
             if registry.secret_of(database):  # its rows change: it is bound again
-                registry.sign(database, registry.identity(connection), "", journal=journal)
+                registry.sign(database, registry.identity(connection), "")
         if state != "bank":
             migrate(connection)
         if not is_bound:
@@ -489,8 +493,8 @@ def _complete(
             if secret:
                 with transaction(connection, "IMMEDIATE"):
                     number = binding.bind(connection, secret)
-            registry.sign(database, registry.identity(connection), secret, journal=journal)
-            registry.note(database, number)
+            registry.note(database, number)  # first: a kill leaves no number above that of the secret
+            registry.sign(database, registry.identity(connection), secret)
     check_content(connection, database)
 
 
@@ -503,15 +507,16 @@ def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
     return True
 
 
-def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> str:
-    """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
+def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: float) -> None:
+    """Switch to the log; SQLite keeps a rollback journal where it cannot share memory.
 
-    SQLite does not wait here by itself while another process only looks.
+    It does not wait here by itself while another process only looks.
     """
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return str(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()[0])
+            connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()
+            return
         except module.OperationalError:
             if time.monotonic() >= deadline:
                 raise

@@ -26,13 +26,15 @@ TRUST = "look into it and take it over with `swarm-memory bank trust`"
 
 _PLAYED = ("", "-wal", "-journal")
 _NOTE_BYTES = 256
+_own_notes: dict[str, tuple[str, str]] = {}
+"""What this process noted last of each bank: none of its looks opens the file of notes while nobody else writes."""
 
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The last eight bytes of a rollback journal that names another file (SQLite's pager.c); ours never do."""
 
 
 class Record(NamedTuple):
-    """One bank. Files are known by their inodes: whoever replaces one makes another."""
+    """One bank. Its files are noted by their inodes, which tell one that is not yet bound from one in its place."""
 
     path: str
     files: list[int]
@@ -41,8 +43,6 @@ class Record(NamedTuple):
     """The ids that may stand in it: none until the bank is complete."""
     secrets: tuple[str, ...] | list[str] = ()
     """Of each of the files, by which its rows are bound to this user; empty where they are not yet."""
-    journal: str = "wal"
-    """How SQLite keeps its changes: `delete` where the file system does not let it have a write-ahead log."""
 
 
 def find(database: Path) -> Record | None:
@@ -72,28 +72,39 @@ def is_complete(database: Path) -> bool:
 
 
 def knows(database: Path) -> bool:
-    """Return whether the file at a path is the one of its record."""
-    record = find(database)
-    return record is not None and inode_of(str(database)) in record.files
+    """Return whether the file at a path can be the one of its record; of a bound bank its rows say the rest."""
+    record, inode = find(database), inode_of(str(database))
+    return record is not None and inode is not None and (any(record.secrets) or inode in record.files)
 
 
-def begin(database: Path) -> None:
-    """Note that this user has made the empty file at a path, which will be a bank."""
+def begin(database: Path, *, is_new: bool = False) -> None:
+    """Note that this user has made the empty file at a path, which will be a bank; a new one may have a former inode.
+
+    The caller holds the writer lock.
+    """
     record, file = find(database), inode_of(str(database)) or 0
-    if record is None or file not in record.files:
+    if is_new or record is None or file not in record.files:
         _write(Record(_place(database), [file], []))
 
 
-def sign(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
+def sign(database: Path, bank: str, secret: str, file: Path | None = None) -> None:
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
-    _write(Record(_place(database), [inode], [bank], [secret], journal))
+    _write(Record(_place(database), [inode], [bank], [secret]))
+    if not secret:  # an earlier version may write to it, and notes nothing
+        _drop_note(database)
 
 
 def secret_of(database: Path) -> str:
-    """Return the secret of the file at a path; empty for one that is not bound, or has no record."""
-    record, inode = find(database), inode_of(str(database))
-    return "" if record is None else dict(zip(record.files, record.secrets, strict=False)).get(inode or 0, "")
+    """Return the secret of the file at a path; empty for one that is not bound, or has no record.
+
+    A bound bank may have become another file (a copy over it, a disk that is mounted anew): it is held to the same.
+    """
+    record = find(database)
+    if record is None or not record.secrets:
+        return ""
+    by_file = dict(zip(record.files, record.secrets, strict=False))
+    return by_file.get(inode_of(str(database)) or 0, record.secrets[-1] or record.secrets[0])
 
 
 def look(database: Path) -> tuple[str, str]:
@@ -101,19 +112,20 @@ def look(database: Path) -> tuple[str, str]:
 
     No program sets the time of change. Where the system has none (Windows), an archive can set all that is compared.
     """
-    log = f"{database}-wal"
-    return _seen(str(database)), _seen(log, is_log=True) if size_of(log) else ""
+    return _seen(str(database)), _seen(f"{database}-wal", is_log=True)
 
 
 def note(database: Path, number: int | None = None, seen: tuple[str, str] | None = None) -> None:
     """Note the files of a bound bank, as they are or were `seen`, and the number of its seal; None: the former one.
 
-    The caller holds the writer lock, or has read all rows since. What is not noted is read again at an opening.
+    The caller holds the writer lock, or has read all rows since. Where the note cannot be written this process keeps
+    it, and others read all rows.
     """
     mark = _mark_of(database)
     if number is None and not size_of(mark):
         return
-    line = " ".join((str(noted_number(database) if number is None else number), *(seen or look(database))))
+    _own_notes[mark] = seen = seen or look(database)
+    line = " ".join((str(noted_number(database) if number is None else number), *seen))
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):
         descriptor = os.open(mark, flags, 0o600)
@@ -123,10 +135,18 @@ def note(database: Path, number: int | None = None, seen: tuple[str, str] | None
             os.close(descriptor)
 
 
+def _drop_note(database: Path) -> None:
+    _own_notes.pop(_mark_of(database), None)
+    Path(_mark_of(database)).unlink(missing_ok=True)
+
+
 def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
     """Whether the files are as they were last noted; so too where nothing was."""
-    noted, parts = _noted(database), 2 if with_log else 1
-    return not noted or noted[1:][:parts] == [*look(database)[:parts]]
+    parts, seen = 2 if with_log else 1, look(database)
+    if seen[:parts] == _own_notes.get(_mark_of(database), ())[:parts]:
+        return True
+    noted = _noted(database)
+    return not noted or noted[1:][:parts] == [*seen[:parts]]
 
 
 def noted_number(database: Path) -> int:
@@ -143,11 +163,15 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
         raise StorageError(f"{fresh} was not made here by this user")
     record = coming._replace(path=_place(database))
     if former is not None:
+        former = former._replace(secrets=former.secrets or [""] * len(former.files))
         both = {name: [*getattr(record, name), *getattr(former, name)] for name in ("files", "banks", "secrets")}
         _write(record._replace(**both))
+    note(database, 0, ("", ""))  # the new one's number may be lower, and the block be the last that is done
     yield
     _write(record)
     note(database, 0)
+    if not any(record.secrets):
+        _drop_note(database)
     forget(fresh)
 
 
@@ -200,9 +224,9 @@ def check(database: Path) -> Record | None:
         raise StoreUntrusted(
             f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
         )
-    if inode_of(str(database)) not in (None, *record.files):
+    if not any(record.secrets) and inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
-    _check_journal(database, record)
+    _check_journal(database)
     return record
 
 
@@ -229,6 +253,8 @@ def _seen(path: str, *, is_log: bool = False) -> str:
         return ""
     # SQLite as root gives a log its owner again whenever it opens it, which is a change.
     changed = status.st_mtime_ns if is_log and os.name == "posix" and os.geteuid() == 0 else status.st_ctime_ns
+    if is_log and not status.st_size:
+        return ""
     return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{changed}"
 
 
@@ -251,19 +277,13 @@ def _noted(database: Path) -> list[str]:
         return []
 
 
-def _check_journal(database: Path, record: Record) -> None:
-    """A bank with a write-ahead log leaves no journal once it is complete; no journal of ours names another file."""
+def _check_journal(database: Path) -> None:
+    """No journal of ours names another file, which SQLite would delete; what one changes is seen by the sum."""
     journal = Path(f"{database}-journal")
-    if size_of(str(journal)) == 0:
-        return
-    try:
-        with journal.open("rb") as file:
-            file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
-            names_another = file.read() == _SUPER_JOURNAL
-    except FileNotFoundError:  # another process that makes the bank deletes it at any moment
-        return
-    if names_another or (record.banks and record.journal == "wal"):
-        raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
+    with suppress(FileNotFoundError), journal.open("rb") as file:  # others delete theirs at any moment
+        file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
+        if file.read() == _SUPER_JOURNAL:
+            raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
 
 def _place(database: Path) -> str:
