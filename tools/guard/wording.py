@@ -30,7 +30,15 @@ _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,
 
 _DOING = lazy(r"\w{3,}ing\b")
 """What one is at: "Changing how …"."""
-_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+_CLAUSE_END = re.compile(
+    r"(?:(?<!Error)(?<!Exception):|[,;!?]|(?<!\.\w)\.)(?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
+)
+"""An error's name and what it says are one."""
+_GOES_ON = lazy(
+    r"(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别", re.IGNORECASE
+)
+"""Begins what adds to the clause before it."""
+_BRACKETED = lazy(r"\([^()]*\)")
 
 
 def plain(text: str) -> str:
@@ -113,12 +121,14 @@ def _words(text: str) -> list[str]:
 
 
 def moment_of(text: str) -> str:
-    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then."""
+    """Return the part of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then.
+
+    That is its first clause, in whatever language, with those that go on with it: "…, or in a fresh checkout".
+    """
     text = " ".join(text.split())
-    begin = _DOING.match(text) or CONDITION.search(text)
-    if begin is None:
-        return ""
-    end = _CLAUSE_END.search(without_quotations(text), begin.end())
-    if end is None or end.end() == len(text):
-        return text[begin.start() :].lstrip(" .,;:")
-    return text[begin.start() : end.start()].strip(" .,;:")
+    said = _BRACKETED.sub(lambda found: "_" * len(found[0]), without_quotations(text))
+    for end in _CLAUSE_END.finditer(said):
+        after = said[end.end() :].lstrip()
+        if after and not any(each.match(after) for each in (_GOES_ON, _DOING, CONDITION)):
+            return text[: end.start()].strip(" .,;:")
+    return text.strip(" ,;:")

@@ -20,7 +20,7 @@ _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
 _GIT = lazy(
-    r"push (?:.* )?(?:-\w*f\w*|--force\S*|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard|clean (?:.* )?-\w*f"
+    r"push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard|clean (?:.* )?-\w*f"
     r"|commit (?:.* )?-n(?: |$)"
 )
 _TOO_OPEN = lazy(r"[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*")
@@ -31,22 +31,40 @@ _UNCHECKED = lazy(
     re.IGNORECASE,
 )
 _IN_CODE = lazy(r"\bverify\s*=\s*False|rejectUnauthorized\s*:\s*false|\brmtree\(|_create_unverified_context")
-_SPAN = lazy(r"`([^`\n]+)`")
+_SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
+
+_ADVISED_AGAINST = lazy(
+    r"(?:\b(?:never|(?:do|must|should) not|don['\u2019]t|avoid|nie(?:mals)?)\b"
+    r"(?! (?:\w+ )?(?:forget|fail|hesitate|omit|skip|wait|neglect|refuse|miss|only|just|mind)\b)"
+    r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?",
+    re.IGNORECASE,
+)
+_REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.IGNORECASE)
+_BEFORE = 60
+"""So many characters before a command are looked at for a word that warns of it."""
 
 
 def is_hazardous(text: str) -> bool:
-    """Whether a text names such a command, in back-ticks or in a sentence. Linear in the length."""
+    """Whether a text names such a command, in back-ticks or in a sentence, and not to warn of it. Linear."""
     text = unmasked(text)
-    return any(each.search(text) for each in (_IN_CODE, _SUBSTITUTED)) or any(map(_does_harm, _commands(text)))
+    in_code = (found.span() for each in (_IN_CODE, _SUBSTITUTED) for found in each.finditer(text))
+    return any(not _is_warning(text, *span) for span in (*in_code, *_harmful(text)))
 
 
-def _commands(text: str) -> Iterator[str]:
-    yield from (span[1] for span in _SPAN.finditer(text))
-    for line in _SPAN.sub(" ", text).splitlines():
-        words = line.split()
+def _is_warning(text: str, start: int, end: int) -> bool:
+    """Whether what stands there is advised against: "never run …", "… is refused"."""
+    before = _ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start)
+    return (before is not None and before.end() == start) or _REFUSED.match(text, end) is not None
+
+
+def _harmful(text: str) -> Iterator[tuple[int, int]]:
+    yield from (span.span() for span in _SPAN.finditer(text) if _does_harm(span[1]))
+    for line in _LINE.finditer(_SPAN.sub(lambda span: " " * len(span[0]), text)):
+        words = list(_WORD.finditer(line[0]))
         for at, word in enumerate(words):
-            if word.strip("(\"'").lower() in _IN_PROSE or _UNCHECKED.match(word):
-                yield " ".join(words[at : at + _PROSE_WORDS]).rstrip(".!")
+            is_named = word[0].strip("(\"'").lower() in _IN_PROSE or _UNCHECKED.match(word[0])
+            if is_named and _does_harm(" ".join(each[0] for each in words[at : at + _PROSE_WORDS]).rstrip(".!")):
+                yield line.start() + word.start(), line.start() + word.end()
 
 
 def _does_harm(line: str) -> bool:
@@ -55,7 +73,8 @@ def _does_harm(line: str) -> bool:
         if is_fetched and (INTERPRETERS.match(part.program) or part.words[0].startswith(("./", "/"))):
             return True
         is_fetched = is_fetched or part.program in _FETCHERS
-    return any(map(_is_harm, parts)) or any(map(_UNCHECKED.match, line.split()))
+    is_here = any(map(_HERE.match, line.split()))
+    return any(map(_is_harm, parts)) or (not is_here and any(map(_UNCHECKED.match, line.split())))
 
 
 def _is_harm(part: Part) -> bool:
@@ -71,11 +90,11 @@ def _is_harm(part: Part) -> bool:
         case "chmod":
             return any(map(_TOO_OPEN.fullmatch, given))
         case "curl" | "wget":
-            is_open = program == "curl" and any(re.fullmatch(r"-\w*k\w*", word) for word in given)
+            is_open = program == "curl" and any(re.fullmatch(r"-\w*k\w*", word) for word in given[:-1])
             return is_away and (is_open or any(map(_DATA_OUT.match, given)))
         case _:
-            copies_away = program in _COPIERS and any(":" in word for word in given)
-            return copies_away or program in _DELETERS | _SENDERS or not _DELETE.isdisjoint(given[:2])
+            sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
+            return (sends and is_away) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
 
 
 def names_harm(item: MemoryItem) -> bool:
