@@ -120,6 +120,8 @@ EVERY_WAY = (*AFTER_READING, by_an_import)
 DISGUISES: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "look-alikes": lambda text: text.translate(str.maketrans("aeiopcx", "\u0430\u0435\u0456\u043e\u0440\u0441\u0445")),
+    "Greek": lambda text: text.translate(str.maketrans("aeiktov", "\u03b1\u03b5\u03b9\u03ba\u03c4\u03bf\u03bd")),
+    "entities of entities": lambda text: html.escape(DISGUISES["entities"](text)),
     "bold": lambda text: text.replace("re", "**r**e").replace("In", "**I**n"),
     "entities": lambda text: "".join(f"&#{ord(each)};" if each in "aei" else html.escape(each) for each in text),
     "invisible": lambda text: "\u200b".join(text),

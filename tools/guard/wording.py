@@ -19,6 +19,9 @@ COPIED_WORDS = 12
 
 COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
 
+_NESTED = 3
+"""So often an entity may be written as entities: `&amp;#105;`."""
+
 _RUN = COPIED_WORDS // 2
 """A copy may be of two results: each half of it is looked for by itself."""
 
@@ -53,7 +56,9 @@ def plain(text: str) -> str:
 
 def unmasked(text: str) -> str:
     """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
-    text = unicodedata.normalize("NFKC", clean(html.unescape(text) if "&" in text else text))
+    for _ in range(_NESTED if "&" in text else 0):
+        text = html.unescape(text)
+    text = unicodedata.normalize("NFKC", clean(text))
     return text if text.isascii() else text.translate(_lookalikes())
 
 
@@ -72,6 +77,8 @@ def _lookalikes() -> dict[int, str]:
         for like in alike
         if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
     }
+    # The table leads some small letters elsewhere: they look like what their capitals look like.
+    found = {sign.lower(): like.lower() for sign, like in found.items() if len(sign.lower()) == 1} | found
     # A capital i looks like a small L; as a small letter it is the i that is read.
     return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
 
