@@ -62,11 +62,6 @@ def unmasked(text: str) -> str:
     return text if text.isascii() else text.translate(_lookalikes())
 
 
-def has_lookalikes(text: str) -> bool:
-    """Whether `plain` takes letters of other alphabets for Latin ones."""
-    return not text.isascii() and not _lookalikes().keys().isdisjoint(map(ord, text))
-
-
 @cache
 def _lookalikes() -> dict[int, str]:
     """Return the Latin letter that each letter of other alphabets looks like (Unicode's confusables, UTS 39)."""

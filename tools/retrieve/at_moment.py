@@ -31,7 +31,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_symptom,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.hazards import names_harm, only_when_asked
+from swarm_memory.tools.trajectory.hazards import only_when_asked
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """Of all that stands beside one call: an agent reads it at each."""
@@ -119,7 +119,8 @@ async def _shown(
     new = [item for item in new if item.id not in rested]
     histories = Histories()
     doubtful = await unverified(toolbox, new, histories)
-    new = [item for item in new if item.id not in doubtful or not names_harm(item)]
+    held = await only_when_asked(toolbox, new, histories)
+    new = [item for item in new if item.id not in held]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.guard.trust import unverified
+from swarm_memory.tools.guard.trust import Histories, unverified
 from swarm_memory.tools.guard.wording import unmasked
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
@@ -73,13 +73,18 @@ def _does_harm(line: str) -> bool:
         if is_fetched and (INTERPRETERS.match(part.program) or part.words[0].startswith(("./", "/"))):
             return True
         is_fetched = is_fetched or part.program in _FETCHERS
-    is_here = any(map(_HERE.match, line.split()))
-    return any(map(_is_harm, parts)) or (not is_here and any(map(_UNCHECKED.match, line.split())))
+    words = line.split()
+    return any(map(_is_harm, parts)) or (_is_away(words) and any(map(_UNCHECKED.match, words)))
+
+
+def _is_away(words: Sequence[str]) -> bool:
+    others = (word for word in words if not _HERE.match(word))
+    return not any(map(_HERE.match, words)) or any("://" in word for word in others)
 
 
 def _is_harm(part: Part) -> bool:
     program, given, said = part.program.lower(), part.words[1:], " ".join(part.words[1:])
-    is_away = not any(map(_HERE.match, given))
+    is_away = _is_away(given)
     match program:
         case "rm":
             return any(re.match(r"-\w*[rRf]|--(?:recursive|force)", word) for word in given)
@@ -90,18 +95,14 @@ def _is_harm(part: Part) -> bool:
         case "chmod":
             return any(map(_TOO_OPEN.fullmatch, given))
         case "curl" | "wget":
-            is_open = program == "curl" and any(re.fullmatch(r"-\w*k\w*", word) for word in given[:-1])
+            is_open = program == "curl" and len(given) > 1 and any(re.fullmatch(r"-\w*k\w*", each) for each in given)
             return is_away and (is_open or any(map(_DATA_OUT.match, given)))
         case _:
             sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
             return (sends and is_away) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
 
 
-def names_harm(item: MemoryItem) -> bool:
-    """Whether any text of a memory names such a command."""
-    return is_hazardous(f"{item.title}\n{item.description}\n{item.content}")
-
-
-async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
+async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
     """Return the ids of those that name such a command and that nobody bears out: nobody is shown them unasked."""
-    return await unverified(toolbox, list(filter(names_harm, items)))
+    harmful = [each for each in items if is_hazardous(f"{each.title}\n{each.description}\n{each.content}")]
+    return await unverified(toolbox, harmful, known)
