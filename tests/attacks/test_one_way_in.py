@@ -281,7 +281,8 @@ async def test_a_command_that_does_harm_is_given_only_to_whoever_asks_until_it_i
         "`git push --force-with-lease` after the review", "use `curl -k` against the local test server",
         "`curl --insecure https://localhost:8443/health`", "`nc -z localhost 5432` waits for the database",
         "Never run `rm -rf build`: it holds the cache", "Do not use `--no-verify`: the hook formats",
-        "Avoid verify=False in tests/http", "`git push -f` is refused: open a pull request",
+        "Never push at night and never run `rm -rf build`", "Avoid verify=False in tests/http",
+        "`git push -f` is refused: open a pull request",
         "\u4e0d\u8981\u7528 `rm -rf build`",
     ],
 )  # fmt: skip

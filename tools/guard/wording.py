@@ -19,9 +19,6 @@ COPIED_WORDS = 12
 
 COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
 
-_NESTED = 3
-"""So often an entity may be written as entities: `&amp;#105;`."""
-
 _RUN = COPIED_WORDS // 2
 """A copy may be of two results: each half of it is looked for by itself."""
 
@@ -45,10 +42,7 @@ _BRACKETED = lazy(r"\([^()]*\)")
 
 
 def plain(text: str) -> str:
-    """Return a text as it reads, in lower case: `unmasked`, without marks of Markdown and HTML, spaced-out words whole.
-
-    Linear in the length.
-    """
+    """Return a text as it reads, `unmasked`, in lower case, without marks, spaced-out words whole. Linear."""
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), unmasked(text))
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return _MARKS.sub("", text).replace("_ ", " ").casefold()
@@ -56,8 +50,8 @@ def plain(text: str) -> str:
 
 def unmasked(text: str) -> str:
     """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
-    for _ in range(_NESTED if "&" in text else 0):
-        text = html.unescape(text)
+    for _ in range(3 if "&" in text else 0):
+        text = html.unescape(text)  # an entity may be written as entities: `&amp;#105;`
     text = unicodedata.normalize("NFKC", clean(text))
     return text if text.isascii() else text.translate(_lookalikes())
 
@@ -103,15 +97,9 @@ def copies(text: str, read: Read) -> bool:
 
     Linear in the length of what was read.
     """
-    own = [" ".join(run) for run in _runs(_words(text))] if read.results else []
-    wanted = set(own)
-    found = wanted.intersection(_found(wanted, read.results)) - set(_found(wanted, read.prompts))
+    own = list(_runs(_words(text))) if read.results else []
+    found = set(own).intersection(_runs(read.results.split())).difference(_runs(read.prompts.split()))
     return any(one in found and other in found for one, other in zip(own, own[_RUN:], strict=False))
-
-
-def _found(wanted: set[str], said: str) -> Iterator[str]:
-    firsts = {run.partition(" ")[0] for run in wanted}
-    return (joined for run in _runs(said.split()) if run[0] in firsts and (joined := " ".join(run)) in wanted)
 
 
 def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:

@@ -116,11 +116,10 @@ async def _shown(
         return ""
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
-    new = [item for item in new if item.id not in rested]
     histories = Histories()
+    left_out = await only_when_asked(toolbox, new, histories) | set(rested)
+    new = [item for item in new if item.id not in left_out]
     doubtful = await unverified(toolbox, new, histories)
-    held = await only_when_asked(toolbox, new, histories)
-    new = [item for item in new if item.id not in held]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]

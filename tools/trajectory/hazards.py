@@ -15,7 +15,7 @@ _DELETERS, _DELETE = {"shred", "wipefs", "mkfs"}, {"delete", "destroy", "prune",
 _IN_PROSE = _FETCHERS | _COPIERS | _SENDERS | _DELETERS | {"rm", "git", "chmod", "find"}
 """Programs that are seen without back-ticks too."""
 
-_PROSE_WORDS = 40
+_PROSE_WORDS = 20
 _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
@@ -36,7 +36,7 @@ _SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
 _ADVISED_AGAINST = lazy(
     r"(?:\b(?:never|(?:do|must|should) not|don['\u2019]t|avoid|nie(?:mals)?)\b"
     r"(?! (?:\w+ )?(?:forget|fail|hesitate|omit|skip|wait|neglect|refuse|miss|only|just|mind)\b)"
-    r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?",
+    r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?\Z",
     re.IGNORECASE,
 )
 _REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.IGNORECASE)
@@ -48,13 +48,10 @@ def is_hazardous(text: str) -> bool:
     """Whether a text names such a command, in back-ticks or in a sentence, and not to warn of it. Linear."""
     text = unmasked(text)
     in_code = (found.span() for each in (_IN_CODE, _SUBSTITUTED) for found in each.finditer(text))
-    return any(not _is_warning(text, *span) for span in (*in_code, *_harmful(text)))
-
-
-def _is_warning(text: str, start: int, end: int) -> bool:
-    """Whether what stands there is advised against: "never run …", "… is refused"."""
-    before = _ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start)
-    return (before is not None and before.end() == start) or _REFUSED.match(text, end) is not None
+    return any(
+        not (_ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start) or _REFUSED.match(text, end))
+        for start, end in (*in_code, *_harmful(text))
+    )
 
 
 def _harmful(text: str) -> Iterator[tuple[int, int]]:
