@@ -19,16 +19,20 @@ _PROSE_WORDS = 20
 _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
-_GIT = lazy(
-    r"push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard|clean (?:.* )?-\w*f"
-    r"|commit (?:.* )?-n(?: |$)"
-)
-_TOO_OPEN = lazy(r"[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*")
+_OF_ITSELF = {
+    "rm": lazy(r"(?:^| )-(?:\w*[rRf]|-(?:recursive|force))"),
+    "git": lazy(
+        r"^(?:push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard"
+        r"|clean (?:.* )?-\w*f|commit (?:.* )?-n(?: |$))"
+    ),
+    "find": lazy(r"(?:^| )(?:-delete|rm)(?: |$)"),
+    "chmod": lazy(r"(?:^| )(?:[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*)(?: |$)"),
+}
 _UNCHECKED = lazy(
     r"--no-(?:verify|check\S*|gpg\S*|sign\S*|tests?)(?:=|$)|--(?:insecure|trusted-host|skip-tests?|allow-unauthenticated"
     r"|dangerously\S*|disable-\w*(?:check|verif|secur)\S*)(?:=|$)|-DskipTests|(?:\S*sslverify|strict-ssl)=false"
     r"|stricthostkeychecking=no|(?:node_tls_reject_unauthorized|pythonhttpsverify)=0",
-    re.IGNORECASE,
+    re.I,
 )
 _IN_CODE = lazy(r"\bverify\s*=\s*False|rejectUnauthorized\s*:\s*false|\brmtree\(|_create_unverified_context")
 _SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
@@ -37,9 +41,9 @@ _ADVISED_AGAINST = lazy(
     r"(?:\b(?:never|(?:do|must|should) not|don['\u2019]t|avoid|nie(?:mals)?)\b"
     r"(?! (?:\w+ )?(?:forget|fail|hesitate|omit|skip|wait|neglect|refuse|miss|only|just|mind)\b)"
     r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?\Z",
-    re.IGNORECASE,
+    re.I,
 )
-_REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.IGNORECASE)
+_REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.I)
 _BEFORE = 60
 """So many characters before a command are looked at for a word that warns of it."""
 
@@ -75,28 +79,18 @@ def _does_harm(line: str) -> bool:
 
 
 def _is_away(words: Sequence[str]) -> bool:
-    others = (word for word in words if not _HERE.match(word))
-    return not any(map(_HERE.match, words)) or any("://" in word for word in others)
+    return not any(map(_HERE.match, words)) or any("://" in each and not _HERE.match(each) for each in words)
 
 
 def _is_harm(part: Part) -> bool:
-    program, given, said = part.program.lower(), part.words[1:], " ".join(part.words[1:])
-    is_away = _is_away(given)
-    match program:
-        case "rm":
-            return any(re.match(r"-\w*[rRf]|--(?:recursive|force)", word) for word in given)
-        case "git":
-            return _GIT.match(said) is not None
-        case "find":
-            return "-delete" in given or "rm" in given
-        case "chmod":
-            return any(map(_TOO_OPEN.fullmatch, given))
-        case "curl" | "wget":
-            is_open = program == "curl" and len(given) > 1 and any(re.fullmatch(r"-\w*k\w*", each) for each in given)
-            return is_away and (is_open or any(map(_DATA_OUT.match, given)))
-        case _:
-            sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
-            return (sends and is_away) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
+    program, given = part.program.lower(), part.words[1:]
+    if program in _OF_ITSELF:
+        return _OF_ITSELF[program].search(" ".join(given)) is not None
+    sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
+    if program in _FETCHERS:
+        is_open = program == "curl" and len(given) > 1 and any(re.fullmatch(r"-\w*k\w*", each) for each in given)
+        sends = is_open or any(map(_DATA_OUT.match, given))
+    return (sends and _is_away(given)) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
 
 
 async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
