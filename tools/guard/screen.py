@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.rules import SCREENING, Rule, any_in, compiled, table
-from swarm_memory.tools.guard.wording import has_lookalikes, plain
+from swarm_memory.tools.guard.wording import plain
 from swarm_memory.tools.text.cleaning import clean
 
 WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
@@ -299,8 +299,8 @@ def readings(text: str) -> tuple[str, ...]:
 def _readings(text: str) -> Iterator[str]:
     read = plain(text)
     yield read
-    if has_lookalikes(text):
-        yield unicodedata.normalize("NFKC", clean(text)).casefold()  # other alphabets as they are
+    if not text.isascii() and (own := unicodedata.normalize("NFKC", clean(text)).casefold()) != read:
+        yield own  # other alphabets as they are
     if _LEET_SIGN.search(read) and len(_LEET_WORD.findall(read)) >= _MIN_LEET_WORDS:
         yield read.translate(_LEET)
     if "snoi" in read or "era uoy" in read or "eht" in read:

@@ -30,14 +30,19 @@ _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,
 
 _DOING = lazy(r"\w{3,}ing\b")
 """What one is at: "Changing how …"."""
-_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+_CLAUSE_END = re.compile(
+    r"(?:(?<!Error)(?<!Exception):|[,;!?]|(?<!\.\w)\.)(?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
+)
+"""An error's name and what it says are one."""
+_GOES_ON = lazy(
+    r"(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别", re.IGNORECASE
+)
+"""Begins what adds to the clause before it."""
+_BRACKETED = lazy(r"\([^()]*\)")
 
 
 def plain(text: str) -> str:
-    """Return a text as it reads, in lower case: `unmasked`, without marks of Markdown and HTML, spaced-out words whole.
-
-    Linear in the length.
-    """
+    """Return a text as it reads, `unmasked`, in lower case, without marks, spaced-out words whole. Linear."""
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), unmasked(text))
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return _MARKS.sub("", text).replace("_ ", " ").casefold()
@@ -45,13 +50,10 @@ def plain(text: str) -> str:
 
 def unmasked(text: str) -> str:
     """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
-    text = unicodedata.normalize("NFKC", clean(html.unescape(text) if "&" in text else text))
+    for _ in range(3 if "&" in text else 0):
+        text = html.unescape(text)  # an entity may be written as entities: `&amp;#105;`
+    text = unicodedata.normalize("NFKC", clean(text))
     return text if text.isascii() else text.translate(_lookalikes())
-
-
-def has_lookalikes(text: str) -> bool:
-    """Whether `plain` takes letters of other alphabets for Latin ones."""
-    return not text.isascii() and not _lookalikes().keys().isdisjoint(map(ord, text))
 
 
 @cache
@@ -64,6 +66,8 @@ def _lookalikes() -> dict[int, str]:
         for like in alike
         if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
     }
+    # The table leads some small letters elsewhere: they look like what their capitals look like.
+    found = {sign.lower(): like.lower() for sign, like in found.items() if len(sign.lower()) == 1} | found
     # A capital i looks like a small L; as a small letter it is the i that is read.
     return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
 
@@ -93,15 +97,9 @@ def copies(text: str, read: Read) -> bool:
 
     Linear in the length of what was read.
     """
-    own = [" ".join(run) for run in _runs(_words(text))] if read.results else []
-    wanted = set(own)
-    found = wanted.intersection(_found(wanted, read.results)) - set(_found(wanted, read.prompts))
+    own = list(_runs(_words(text))) if read.results else []
+    found = set(own).intersection(_runs(read.results.split())).difference(_runs(read.prompts.split()))
     return any(one in found and other in found for one, other in zip(own, own[_RUN:], strict=False))
-
-
-def _found(wanted: set[str], said: str) -> Iterator[str]:
-    firsts = {run.partition(" ")[0] for run in wanted}
-    return (joined for run in _runs(said.split()) if run[0] in firsts and (joined := " ".join(run)) in wanted)
 
 
 def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
@@ -113,12 +111,14 @@ def _words(text: str) -> list[str]:
 
 
 def moment_of(text: str) -> str:
-    """Return the clause of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then."""
+    """Return the part of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then.
+
+    That is its first clause, in whatever language, with those that go on with it: "…, or in a fresh checkout".
+    """
     text = " ".join(text.split())
-    begin = _DOING.match(text) or CONDITION.search(text)
-    if begin is None:
-        return ""
-    end = _CLAUSE_END.search(without_quotations(text), begin.end())
-    if end is None or end.end() == len(text):
-        return text[begin.start() :].lstrip(" .,;:")
-    return text[begin.start() : end.start()].strip(" .,;:")
+    said = _BRACKETED.sub(lambda found: "_" * len(found[0]), without_quotations(text))
+    for end in _CLAUSE_END.finditer(said):
+        after = said[end.end() :].lstrip()
+        if after and not any(each.match(after) for each in (_GOES_ON, _DOING, CONDITION)):
+            return text[: end.start()].strip(" .,;:")
+    return text.strip(" ,;:")

@@ -31,7 +31,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_symptom,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.hazards import names_harm, only_when_asked
+from swarm_memory.tools.trajectory.hazards import only_when_asked
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """Of all that stands beside one call: an agent reads it at each."""
@@ -116,10 +116,10 @@ async def _shown(
         return ""
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
-    new = [item for item in new if item.id not in rested]
     histories = Histories()
+    left_out = await only_when_asked(toolbox, new, histories) | set(rested)
+    new = [item for item in new if item.id not in left_out]
     doubtful = await unverified(toolbox, new, histories)
-    new = [item for item in new if item.id not in doubtful or not names_harm(item)]
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]

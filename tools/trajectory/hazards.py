@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.guard.trust import unverified
+from swarm_memory.tools.guard.trust import Histories, unverified
 from swarm_memory.tools.guard.wording import unmasked
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
@@ -15,38 +15,57 @@ _DELETERS, _DELETE = {"shred", "wipefs", "mkfs"}, {"delete", "destroy", "prune",
 _IN_PROSE = _FETCHERS | _COPIERS | _SENDERS | _DELETERS | {"rm", "git", "chmod", "find"}
 """Programs that are seen without back-ticks too."""
 
-_PROSE_WORDS = 40
+_PROSE_WORDS = 20
 _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
-_GIT = lazy(
-    r"push (?:.* )?(?:-\w*f\w*|--force\S*|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard|clean (?:.* )?-\w*f"
-    r"|commit (?:.* )?-n(?: |$)"
-)
-_TOO_OPEN = lazy(r"[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*")
+_OF_ITSELF = {
+    "rm": lazy(r"(?:^| )-(?:\w*[rRf]|-(?:recursive|force))"),
+    "git": lazy(
+        r"^(?:push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard"
+        r"|clean (?:.* )?-\w*f|commit (?:.* )?-n(?: |$))"
+    ),
+    "find": lazy(r"(?:^| )(?:-delete|rm)(?: |$)"),
+    "chmod": lazy(r"(?:^| )(?:[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*)(?: |$)"),
+}
 _UNCHECKED = lazy(
     r"--no-(?:verify|check\S*|gpg\S*|sign\S*|tests?)(?:=|$)|--(?:insecure|trusted-host|skip-tests?|allow-unauthenticated"
     r"|dangerously\S*|disable-\w*(?:check|verif|secur)\S*)(?:=|$)|-DskipTests|(?:\S*sslverify|strict-ssl)=false"
     r"|stricthostkeychecking=no|(?:node_tls_reject_unauthorized|pythonhttpsverify)=0",
-    re.IGNORECASE,
+    re.I,
 )
 _IN_CODE = lazy(r"\bverify\s*=\s*False|rejectUnauthorized\s*:\s*false|\brmtree\(|_create_unverified_context")
-_SPAN = lazy(r"`([^`\n]+)`")
+_SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
+
+_ADVISED_AGAINST = lazy(
+    r"(?:\b(?:never|(?:do|must|should) not|don['\u2019]t|avoid|nie(?:mals)?)\b"
+    r"(?! (?:\w+ )?(?:forget|fail|hesitate|omit|skip|wait|neglect|refuse|miss|only|just|mind)\b)"
+    r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?\Z",
+    re.I,
+)
+_REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.I)
+_BEFORE = 60
+"""So many characters before a command are looked at for a word that warns of it."""
 
 
 def is_hazardous(text: str) -> bool:
-    """Whether a text names such a command, in back-ticks or in a sentence. Linear in the length."""
+    """Whether a text names such a command, in back-ticks or in a sentence, and not to warn of it. Linear."""
     text = unmasked(text)
-    return any(each.search(text) for each in (_IN_CODE, _SUBSTITUTED)) or any(map(_does_harm, _commands(text)))
+    in_code = (found.span() for each in (_IN_CODE, _SUBSTITUTED) for found in each.finditer(text))
+    return any(
+        not (_ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start) or _REFUSED.match(text, end))
+        for start, end in (*in_code, *_harmful(text))
+    )
 
 
-def _commands(text: str) -> Iterator[str]:
-    yield from (span[1] for span in _SPAN.finditer(text))
-    for line in _SPAN.sub(" ", text).splitlines():
-        words = line.split()
+def _harmful(text: str) -> Iterator[tuple[int, int]]:
+    yield from (span.span() for span in _SPAN.finditer(text) if _does_harm(span[1]))
+    for line in _LINE.finditer(_SPAN.sub(lambda span: " " * len(span[0]), text)):
+        words = list(_WORD.finditer(line[0]))
         for at, word in enumerate(words):
-            if word.strip("(\"'").lower() in _IN_PROSE or _UNCHECKED.match(word):
-                yield " ".join(words[at : at + _PROSE_WORDS]).rstrip(".!")
+            is_named = word[0].strip("(\"'").lower() in _IN_PROSE or _UNCHECKED.match(word[0])
+            if is_named and _does_harm(" ".join(each[0] for each in words[at : at + _PROSE_WORDS]).rstrip(".!")):
+                yield line.start() + word.start(), line.start() + word.end()
 
 
 def _does_harm(line: str) -> bool:
@@ -55,34 +74,26 @@ def _does_harm(line: str) -> bool:
         if is_fetched and (INTERPRETERS.match(part.program) or part.words[0].startswith(("./", "/"))):
             return True
         is_fetched = is_fetched or part.program in _FETCHERS
-    return any(map(_is_harm, parts)) or any(map(_UNCHECKED.match, line.split()))
+    words = line.split()
+    return any(map(_is_harm, parts)) or (_is_away(words) and any(map(_UNCHECKED.match, words)))
+
+
+def _is_away(words: Sequence[str]) -> bool:
+    return not any(map(_HERE.match, words)) or any("://" in each and not _HERE.match(each) for each in words)
 
 
 def _is_harm(part: Part) -> bool:
-    program, given, said = part.program.lower(), part.words[1:], " ".join(part.words[1:])
-    is_away = not any(map(_HERE.match, given))
-    match program:
-        case "rm":
-            return any(re.match(r"-\w*[rRf]|--(?:recursive|force)", word) for word in given)
-        case "git":
-            return _GIT.match(said) is not None
-        case "find":
-            return "-delete" in given or "rm" in given
-        case "chmod":
-            return any(map(_TOO_OPEN.fullmatch, given))
-        case "curl" | "wget":
-            is_open = program == "curl" and any(re.fullmatch(r"-\w*k\w*", word) for word in given)
-            return is_away and (is_open or any(map(_DATA_OUT.match, given)))
-        case _:
-            copies_away = program in _COPIERS and any(":" in word for word in given)
-            return copies_away or program in _DELETERS | _SENDERS or not _DELETE.isdisjoint(given[:2])
+    program, given = part.program.lower(), part.words[1:]
+    if program in _OF_ITSELF:
+        return _OF_ITSELF[program].search(" ".join(given)) is not None
+    sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
+    if program in _FETCHERS:
+        is_open = program == "curl" and len(given) > 1 and any(re.fullmatch(r"-\w*k\w*", each) for each in given)
+        sends = is_open or any(map(_DATA_OUT.match, given))
+    return (sends and _is_away(given)) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
 
 
-def names_harm(item: MemoryItem) -> bool:
-    """Whether any text of a memory names such a command."""
-    return is_hazardous(f"{item.title}\n{item.description}\n{item.content}")
-
-
-async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
+async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
     """Return the ids of those that name such a command and that nobody bears out: nobody is shown them unasked."""
-    return await unverified(toolbox, list(filter(names_harm, items)))
+    harmful = [each for each in items if is_hazardous(f"{each.title}\n{each.description}\n{each.content}")]
+    return await unverified(toolbox, harmful, known)
