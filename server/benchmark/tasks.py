@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import anyio
 import anyio.to_thread
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import SuiteResults, Table
@@ -23,7 +23,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.server.child_process import run
 from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figures, table, written
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.judge.judge import judge_given
@@ -170,9 +170,6 @@ class TaskOptions(SuiteOptions):
     tasks: str | None = Field(
         default=None,
         description="The folder of tasks, each a folder with task.md, work/ and check.py; command line only",
-    )
-    scenarios: Annotated[tuple[str, ...] | None, BeforeValidator(comma_list)] = Field(
-        default=None, min_length=1, description="Which of them, by the names of their folders; default: all"
     )
     rounds: int = Field(default=2, ge=1, le=100, description="How often each is done, one after the other")
     k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arm that scales")
@@ -435,10 +432,7 @@ def read_scenarios(root: Path, options: TaskOptions) -> tuple[Scenario, ...]:
             f"option tasks: {folder} holds no task: a task is a folder with {', '.join(_PARTS)}; those of swarm-memory "
             "are in benchmarks/tasks of its repository"
         )
-    unknown = sorted({*(options.scenarios or ())} - {*names})
-    if unknown:
-        raise InputError(f"option scenarios: {folder} has no task {unknown[0]!r}; it has {', '.join(names)}")
-    return tuple(_scenario(folder / name) for name in options.scenarios or names)
+    return tuple(_scenario(folder / name) for name in names)
 
 
 def _scenario(folder: Path) -> Scenario:

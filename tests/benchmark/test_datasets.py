@@ -18,7 +18,6 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
     longmemeval,
     note_of,
     sample,
-    with_foreign,
 )
 from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
@@ -223,18 +222,6 @@ def test_every_tenth_question_is_held_or_those_of_an_odd_hash_and_the_split_is_i
     for split in ("held-hash", "held"):
         with pytest.raises(InputError, match=f"no question is left of split {split}"):
             cut(talk, split=split, limit=None)
-
-
-def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:
-    foreign = with_foreign(dataset, ["bread", "tides", "chess"]).questions[len(dataset.questions) :]
-    asked = [(each.query, each.group, each.gold) for each in foreign]
-    assert asked == [("bread", "a", ()), ("tides", "b", ()), ("chess", "a", ())]
-    others = with_foreign(dataset, None).questions[len(dataset.questions) :]
-    assert [(each.query, each.group) for each in others] == [
-        (each.query, "b" if each.group == "a" else "a") for each in dataset.questions
-    ]
-    with pytest.raises(InputError, match="has one group"):
-        with_foreign(cut(dataset, split="all", limit=1), None)
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:
