@@ -84,7 +84,7 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
         ("retrieval", {"colour": 1}, "option colour"),
         ("retrieval", {"retrieve": {"vector_weight": 3}}, "option retrieve.vector_weight"),
         ("retrieval", {"systems": "hybrid+magic"}, "there is no system 'hybrid+magic'; the systems are hybrid, "),
-        ("retrieval", TINY | {"systems": "hybrid+rerank"}, "hybrid+rerank needs an endpoint in the settings, or a chat model"),
+        ("retrieval", TINY | {"systems": "hybrid+rerank"}, "hybrid+rerank needs an endpoint in the settings"),
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_the_option_to_change(

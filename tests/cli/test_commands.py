@@ -496,7 +496,6 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
         (("matts", TASK), 2, "give the command line too"),
         (("matts", TASK, "--runner", "given"), 2, "give the attempts"),
         (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
-        (("matts", TASK, "--model"), 3, "no chat model"),
         (("matts", "--command", "x"), 2, "Missing argument 'TASK'"),
     ],
 )

@@ -223,7 +223,6 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
         ({"kind": "command"}, "command line"),
         ({"kind": "command", "command": "rm -rf ."}, "allowed_commands"),
         ({"kind": "command", "command": sys.executable, "folder": "../.."}, "within the project"),
-        ({"kind": "model"}, "no chat model"),
         ({"kind": "given"}, "trajectories"),
         ({"kind": "other"}, "payload"),
     ],
