@@ -12,8 +12,6 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
-RunnerKind = Literal["command", "given"]
-
 
 class RunnerSpec(BaseModel):
     """Which runner, with all that it needs: what stands in a job's row."""
@@ -21,7 +19,7 @@ class RunnerSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     """Jobs of earlier versions also name tools."""
 
-    kind: RunnerKind
+    kind: Literal["command", "given"]
     command: str | None = None
     check: str | None = None
     folder: str | None = None
