@@ -57,17 +57,11 @@ async def test_the_first_model_answers_and_the_second_is_not_asked() -> None:
     assert second.requests == []
 
 
-async def test_the_next_model_answers_for_one_that_is_unavailable_and_is_named() -> None:
-    chain = chain_of(scripted("a", DOWN), scripted("b", "hello"))
-    answer = await chain.complete(REQUEST)
-    assert answer.model == "b"
-    assert chain.name == "a → b"
-
-
-async def test_the_next_model_answers_for_one_that_refuses_or_cannot_be_read() -> None:
-    refusal = ModelAnswerInvalid("a refused")
-    answer = await chain_of(scripted("a", refusal), scripted("b", "hello")).complete(REQUEST)
-    assert (answer.text, answer.model) == ("hello", "b")
+async def test_the_next_model_answers_for_one_that_is_unavailable_refuses_or_cannot_be_read_and_is_named() -> None:
+    for fault in (DOWN, ModelAnswerInvalid("a refused")):
+        chain = chain_of(scripted("a", fault), scripted("b", "hello"))
+        answer = await chain.complete(REQUEST)
+        assert (answer.text, answer.model, chain.name) == ("hello", "b", "a → b")
     asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
     answer = await chain_of(scripted("a", "prose"), scripted("b", {"a": 1})).complete(asked)
     assert (answer.data, answer.model) == ({"a": 1}, "b")

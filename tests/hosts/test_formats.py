@@ -85,9 +85,6 @@ def test_objects_with_steps_keep_their_ids_and_their_labels_are_not_read(tmp_pat
     assert [step.text for step in first.steps] == ["42"]
     assert "success" not in first.model_dump_json()
     assert list(read_trajectories(path, "run-7")) == [first]
-
-
-def test_an_array_of_objects_gives_one_trajectory_each() -> None:
     both = list(read_trajectories(io.StringIO(json.dumps([STEPS, STEPS | {"id": "run-8"}]))))
     assert [each.task_id for each in both] == ["run-7", "run-8"]
 
