@@ -97,15 +97,10 @@ async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_t
     assert len(first.requests) == 4
     clock.now += 61
     assert [(await chain.complete(REQUEST)).model for _ in range(2)] == ["a", "a"]
-
-
-async def test_a_chain_at_rest_says_so() -> None:
-    chain = chain_of(scripted("a", DOWN, DOWN, DOWN), monotonic=HandClock())
-    for _ in range(3):
-        with pytest.raises(ModelUnavailable, match="down"):
-            await chain.complete(REQUEST)
-    with pytest.raises(ModelUnavailable, match="rests for 60 s"):
-        await chain.complete(REQUEST)
+    alone = chain_of(scripted("a", *[DOWN] * 3), monotonic=clock)
+    for said in (*["it is down"] * 3, "rests for 60 s"):
+        with pytest.raises(ModelUnavailable, match=said):
+            await alone.complete(REQUEST)
 
 
 async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:

@@ -165,7 +165,12 @@ print('done')
 """
     agent = Agent(tmp_path, program)
     settings = matts(allowed_commands=[agent.command], max_concurrency=1)
-    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    runner = {
+        "kind": "command",
+        "command": agent.command,
+        "folder": "work",
+        "tools": [],
+    }  # as earlier versions wrote it
     payload: dict[str, Any] = given() | {"count": 3, "runner": runner}
     begun: list[str] = []
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
@@ -224,7 +229,7 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
         ({"kind": "command", "command": "rm -rf ."}, "allowed_commands"),
         ({"kind": "command", "command": sys.executable, "folder": "../.."}, "within the project"),
         ({"kind": "given"}, "trajectories"),
-        ({"kind": "other"}, "payload"),
+        ({"kind": "model"}, "payload"),
     ],
 )
 async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
