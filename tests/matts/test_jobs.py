@@ -165,12 +165,7 @@ print('done')
 """
     agent = Agent(tmp_path, program)
     settings = matts(allowed_commands=[agent.command], max_concurrency=1)
-    runner = {
-        "kind": "command",
-        "command": agent.command,
-        "folder": "work",
-        "tools": [],
-    }  # as earlier versions wrote it
+    runner = {"kind": "command", "command": agent.command, "folder": "work", "tools": ["Read"]}  # by an earlier version
     payload: dict[str, Any] = given() | {"count": 3, "runner": runner}
     begun: list[str] = []
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
@@ -203,7 +198,7 @@ def _later(tools: Toolbox) -> Toolbox:
 async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
     settings = matts(allowed_commands=[agent.command])
-    runner = {"kind": "command", "command": agent.command, "folder": "work"}
+    runner: dict[str, Any] = {"kind": "command", "command": agent.command, "folder": "work"}
     payload: dict[str, Any] = given() | {"count": 1, "runner": runner}
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         working = worker(tools, **long_handlers(tmp_path))
