@@ -1,6 +1,6 @@
 """Memory servers that speak MCP over stdio, ours and others that you have installed, in one interleaved run.
 
-    python benchmarks/side_by_side.py other.json [another.toml …] [--items 300] [--rounds 6] [--starts 5]
+    python benchmarks/side_by_side.py other.json [another.json …] [--items 300] [--rounds 6] [--starts 5]
 
 A file says how a server is started, and which of its tools stores and which searches, with what arguments:
 
@@ -24,7 +24,6 @@ import statistics
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -98,9 +97,8 @@ class Side:
 
 
 def read_config(path: Path) -> OutsideSystem:
-    """Return a server as its file, JSON or TOML, describes it. Raises `ValueError`, `OSError`."""
-    text = path.read_text("utf-8")
-    return OutsideSystem.model_validate(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
+    """Return a server as its JSON file describes it. Raises `ValueError`, `OSError`."""
+    return OutsideSystem.model_validate(json.loads(path.read_text("utf-8")))
 
 
 async def compare(

@@ -10,8 +10,6 @@ from swarm_memory.schema.memory import Distiller
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 
 ScalingMode = Literal["parallel", "sequential"]
-ToolName = Literal["Read", "List", "Write", "Bash"]
-"""What a chat model may be allowed in a rollout's folder; Bash runs allowed command lines only."""
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 RolloutStatus = Literal["finished", "timed_out", "failed"]
 """Ended by itself; ended by its time limit, with what it had done until then; gave no trajectory."""

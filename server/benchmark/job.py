@@ -18,9 +18,6 @@ BENCHMARK = "benchmark"
 ONLY_FROM_A_COMMAND = ("command", "tasks")
 """Options that start programs: the user gives them on the command line, and no model does."""
 
-PATHS = ("path", "foreign")
-"""Options that name a file or folder to read."""
-
 
 def what_there_is() -> list[dict[str, JsonValue]]:
     """Return the suites with what each measures and costs, and its options."""
@@ -56,25 +53,22 @@ async def benchmark_from_job(toolbox: "Toolbox", job: Job, report: Report, *, ro
     if not isinstance(suite, str) or not isinstance(options, dict):
         raise InputError("the job's payload is not that of a benchmark: it needs suite and options")
     checked_payload(suite, options)
-    await anyio.to_thread.run_sync(_check_paths, options, root)
+    await anyio.to_thread.run_sync(_check_path, options, root)
     run, file = await run_benchmark(toolbox, root, suite, options, report=report, when_cancelled="cancelled")
     return brief(run, file)
 
 
-def _check_paths(options: Mapping[str, JsonValue], root: Path) -> None:
-    """Raise `InputError` for an option that names what lies outside the project: only the user may."""
-    for name in PATHS:
-        given = options.get(name)
-        if not isinstance(given, str):
-            continue
-        try:
-            inside = (root / Path(given).expanduser()).resolve().is_relative_to(root.resolve())
-        except (OSError, RuntimeError, ValueError) as error:
-            raise InputError(f"option {name} is no path: {error}") from error
-        if not inside:
-            raise InputError(
-                f"option {name} lies outside the project: the user can give it to `swarm-memory benchmark run`"
-            )
+def _check_path(options: Mapping[str, JsonValue], root: Path) -> None:
+    """Raise `InputError` for an option `path` that leads out of the project: only the user may name such a one."""
+    given = options.get("path")
+    if not isinstance(given, str):
+        return
+    try:
+        inside = (root / Path(given).expanduser()).resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"option path is no path: {error}") from error
+    if not inside:
+        raise InputError("option path lies outside the project: the user can give it to `swarm-memory benchmark run`")
 
 
 def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:

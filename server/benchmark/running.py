@@ -130,7 +130,7 @@ def _shown(value: JsonValue, key: str = "") -> JsonValue:
     if isinstance(value, list):
         return [_shown(each) for each in value]
     if isinstance(value, str):
-        return Path(value).name if key in ("path", "foreign", "tasks") else redact(value).text
+        return Path(value).name if key in ("path", "tasks") else redact(value).text
     return value
 
 

@@ -1,4 +1,4 @@
-"""The suite of learning: real tasks in three arms, done by an agent's command or the chat model, checked by scripts;
+"""The suite of learning: real tasks in three arms, done by an agent's command and checked by scripts;
 and its report: figures, the gate of cost, each task.
 """
 
@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import anyio
 import anyio.to_thread
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import SuiteResults, Table
@@ -22,8 +22,10 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.server.child_process import run
+from swarm_memory.server.runners.command import CommandRunner
+from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figures, table, written
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.judge.judge import judge_given
@@ -171,13 +173,10 @@ class TaskOptions(SuiteOptions):
         default=None,
         description="The folder of tasks, each a folder with task.md, work/ and check.py; command line only",
     )
-    scenarios: Annotated[tuple[str, ...] | None, BeforeValidator(comma_list)] = Field(
-        default=None, min_length=1, description="Which of them, by the names of their folders; default: all"
-    )
     rounds: int = Field(default=2, ge=1, le=100, description="How often each is done, one after the other")
     k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arm that scales")
     command: str | None = Field(
-        default=None, description="The agent's command line, as matts.allowed_commands has it; default: the chat model"
+        default=None, description="The agent's command line, as matts.allowed_commands has it; it must be given"
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
     failures: bool = Field(default=False, description="Also an arm that learns from failed tasks alone")
@@ -254,17 +253,13 @@ async def check(scenario: Scenario, folder: Path) -> tuple[int | None, str]:
 
 
 class ScenarioRunner:
-    """Passes rollouts on to a runner that works in copies below `scratch`, and checks each copy.
-
-    `metered`: the agent's tokens are counted where its chat model is, and not here.
-    """
+    """Passes rollouts on to a runner that works in copies below `scratch`, and checks each copy."""
 
     takes_notes = True
 
-    def __init__(self, scenario: Scenario, inner: AgentRunner, scratch: Path, *, metered: bool) -> None:
+    def __init__(self, scenario: Scenario, inner: AgentRunner, scratch: Path) -> None:
         self.name = inner.name
         self.attempts: dict[int, Attempt] = {}
-        self._metered = metered
         self._scenario, self._inner, self._scratch = scenario, inner, scratch
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
@@ -280,8 +275,8 @@ class ScenarioRunner:
         self.attempts[request.number] = Attempt(
             met=code == 0,
             steps=steps_of(done) if done else 0,
-            tokens=0 if self._metered else counted or sum(map(count_tokens, shown)),
-            tokens_counted=self._metered or counted > 0,
+            tokens=counted or sum(map(count_tokens, shown)),
+            tokens_counted=counted > 0,
             said=one_line(said, 300),
         )
         return answer
@@ -326,9 +321,8 @@ class TaskRun:
     def results(self) -> SuiteResults:
         """Return what there is by now."""
         found, chat = TaskReport(self.tasks, self.options.seed).results(), self.context.toolbox.chat
-        agent = "the command" if self.options.command else f"the chat model {chat.name if chat else ''}".strip()
         judge = "evidence alone" if chat is None else chat.name
-        note = f"tasks: done by {agent}; judged by {judge}, which does not see the checker's result"
+        note = f"tasks: judged by {judge}, which does not see the checker's result"
         details: dict[str, JsonValue] = {"tasks": [asdict(each) for each in self.tasks]}
         return found.model_copy(update={"notes": (note, *found.notes), "details": details})
 
@@ -341,8 +335,9 @@ class TaskRun:
         counted = None if bank.chat is None else CountingChat(bank.chat)
         bank = replace(bank, chat=counted)
         scratch = self.context.folder / "rollouts" / arm / place.scenario.name
-        agent = _agent(self.options, bank, place.scenario, scratch)
-        runner = ScenarioRunner(place.scenario, agent, scratch, metered=self.options.command is None)
+        workplace = Workplace(place.scenario.work, scratch, bank.settings.matts)
+        agent = CommandRunner(self.options.command or "", workplace)
+        runner = ScenarioRunner(place.scenario, agent, scratch)
         best, notes = await self._rollouts(arm, place, bank, runner)
         attempts = runner.attempts.values()
         nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
@@ -405,12 +400,9 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     """Do the tasks in all arms. Raises `InputError`, `ConfigError`, `StorageError`."""
     scenarios = await anyio.to_thread.run_sync(read_scenarios, context.root, options)
     run, toolbox = TaskRun(context, options, scenarios), context.toolbox
-    if options.command is not None:
-        from swarm_memory.server.runners.workplace import permitted
-
-        permitted(options.command, toolbox.settings.matts)
-    elif toolbox.chat is None:
-        raise InputError("option command: tasks need an agent: give one of matts.allowed_commands, or set a chat model")
+    if options.command is None:
+        raise InputError("option command: tasks need an agent: give one of matts.allowed_commands")
+    permitted(options.command, toolbox.settings.matts)
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
     for arm in options.arms:  # each with an empty bank, and the user's settings and chat model
@@ -435,10 +427,7 @@ def read_scenarios(root: Path, options: TaskOptions) -> tuple[Scenario, ...]:
             f"option tasks: {folder} holds no task: a task is a folder with {', '.join(_PARTS)}; those of swarm-memory "
             "are in benchmarks/tasks of its repository"
         )
-    unknown = sorted({*(options.scenarios or ())} - {*names})
-    if unknown:
-        raise InputError(f"option scenarios: {folder} has no task {unknown[0]!r}; it has {', '.join(names)}")
-    return tuple(_scenario(folder / name) for name in options.scenarios or names)
+    return tuple(_scenario(folder / name) for name in names)
 
 
 def _scenario(folder: Path) -> Scenario:
@@ -449,26 +438,10 @@ def _scenario(folder: Path) -> Scenario:
     return Scenario(folder.name, task, folder / "work", (folder / "check.py").resolve())
 
 
-def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:
-    from swarm_memory.server.runners.workplace import Workplace
-
-    settings = bank.settings
-    workplace = Workplace(scenario.work, scratch, settings.matts)
-    if options.command is not None:
-        from swarm_memory.server.runners.command import CommandRunner
-
-        return CommandRunner(options.command, workplace)
-    from swarm_memory.server.runners.model import ModelRunner
-
-    assert bank.chat is not None, "this was checked before anything was opened"
-    return ModelRunner(bank.chat, workplace, ("List", "Read", "Write", "Bash"))
-
-
 SUITE = Suite(
     "learning",
     "whether an agent with memory does real tasks better, and at what cost",
-    "with a folder of tasks an agent or the chat model does each ten times and more: hours, and what its tokens cost; "
-    "only by command",
+    "with a folder of tasks an agent does each ten times and more: hours, and what its tokens cost; only by command",
     TaskOptions,
     measure,
 )

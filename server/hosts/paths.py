@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import InputError
 DATABASES = (f"{os.sep}opencode.db", f"{os.sep}store.db")
 """Those of OpenCode and Cursor."""
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", *DATABASES)
+SUFFIXES = (".jsonl", ".json", *DATABASES)
 
 _NAMED = 2
 """So many folders, the last ones, are named where a path lies in none."""

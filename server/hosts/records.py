@@ -1,11 +1,9 @@
 """A file or stream as JSON records, read within a bound of memory, and typed narrowing of what they hold."""
 
-import gzip
 import io
 import itertools
 import json
 import math
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -159,7 +157,6 @@ class Records:
         if isinstance(stream, io.StringIO):
             stream = io.BytesIO(stream.getvalue().encode("utf-8", "replace"))
         self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
-        self._first = ""
         self._lines = self._read_lines()
 
     def __iter__(self) -> Iterator[Record]:
@@ -175,17 +172,6 @@ class Records:
                 self.skipped += 1
             else:
                 yield from _records_of(value)
-
-    def describe(self) -> str:
-        """Say what the source looks like, without quoting what may be secret."""
-        if not self._first:
-            return "nothing (it is empty)"
-        value = parsed(self._first)
-        if isinstance(value, dict):
-            return "an object with the keys " + ", ".join(sorted(map(repr, cast("JsonObject", value)))[:8])
-        if value is None and ("\0" in self._first[:1000] or self._first[:1000].count("\ufffd") > 10):
-            return "binary data"
-        return "text that is not JSON" if value is None else f"JSON of type {type(value).__name__}"
 
     def _document(self, head: list[str]) -> object:
         parts, size = list(head), sum(map(len, head))
@@ -211,19 +197,18 @@ class Records:
             line = piece.decode("utf-8", "replace").strip("\ufeff \t\r\n\0")
             self.chars += len(line)
             if line:
-                self._first = self._first or line
                 yield line
 
     def _read_line(self, limit: int) -> bytes:
         try:
             return self._stream.readline(limit)
-        except (OSError, EOFError, zlib.error) as error:
+        except OSError as error:
             raise InputError(f"the transcript cannot be read to its end: {error}") from error
 
 
 @contextmanager
 def open_source(source: Source) -> Generator[Records]:
-    """Open a source (a path that ends in .gz is unpacked) and give its records. Raises `InputError`."""
+    """Open a source and give its records. Raises `InputError`."""
     if isinstance(source, str | Path):
         with _opened(Path(source)) as stream:
             yield Records(stream)
@@ -233,7 +218,7 @@ def open_source(source: Source) -> Generator[Records]:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+        return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {str(path)!r}") from None
     except (OSError, ValueError) as error:

@@ -39,7 +39,6 @@ IMPORT = "import"
 MAX_FIRST_BYTES = 4_000_000
 """Of a file's first line, by which an export of memories is known."""
 
-_LINES = (".jsonl", ".jsonl.gz")
 _NOT_ENTERED = {".git", ".swarm", "node_modules"}
 
 log = logging.getLogger(__name__)
@@ -149,7 +148,7 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         for where, folders, files in os.walk(path):  # of a file it gives nothing
             folders[:] = [each for each in folders if each not in _NOT_ENTERED]
-            found |= {Path(where, file) for file in files if file.endswith(_LINES)}
+            found |= {Path(where, file) for file in files if file.endswith(".jsonl")}
         if not path.is_dir():
             found.add(path)
     beside = {each for host in hosts() for file in found for each in host.transcripts.subagents(file)}
@@ -234,7 +233,7 @@ def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
     for path in paths:
         check_place(path, all_folders(root))  # before it is walked through
-    found = [path for path in files_of(map(Path, paths)) if not path.name.endswith(_LINES[1:])]
+    found = files_of(map(Path, paths))
     if not found:
         raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
     return [Path(checked_transcript(str(path), all_folders(root))) for path in found]

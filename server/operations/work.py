@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from swarm_memory.schema.job import Job, JobAction
-from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.operations.operation import AGAIN, Default, Only, Operation, Row, Site, Word, row
 
@@ -17,8 +16,8 @@ async def run_matts(
     site: Site,
     task: Annotated[str, Field(min_length=1, max_length=20_000), Word("TASK")],
     runner: Annotated[
-        Literal["given", "command", "model"],
-        Field(description="Who does it: you did, a command, the chat model"),
+        Literal["given", "command"],
+        Field(description="Who does it: you did, or a command"),
         Default("command"),
     ],
     attempts: Annotated[
@@ -27,7 +26,6 @@ async def run_matts(
     command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,
     check: Annotated[str | None, Field(description="Test after each command; likewise")] = None,
     folder: Annotated[str, Field(description="Copied for each, unless given")] = ".",
-    tools: Annotated[tuple[ToolName, ...], Field(description="Those of the model, in its copy"), "--tool"] = (),
     mode: Annotated[
         Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
     ] = "parallel",
@@ -36,7 +34,6 @@ async def run_matts(
     given: Annotated[
         list[Path] | None, "Compare this made rollout instead; repeatable.", "--given PATH", Only.USER
     ] = None,
-    by_model: Annotated[bool, "Let the chat model of the settings do it.", "--model", Only.USER] = False,
     run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,
 ) -> Row:
     """Do a task several times, judge each attempt, and store what tells success from failure.
@@ -47,8 +44,7 @@ async def run_matts(
     from swarm_memory.server.runners.build import MattsJob, RunnerSpec
 
     toolbox = await site.toolbox()
-    runner = "model" if by_model else "given" if given else runner
-    who = RunnerSpec(kind=runner, command=command, check=check, folder=folder, tools=tools)
+    who = RunnerSpec(kind="given" if given else runner, command=command, check=check, folder=folder)
     asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
     if given:
         made = [await read_one(Given(str(file), folders=site.folders)) for file in given]

@@ -6,27 +6,24 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ToolName
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
-
-RunnerKind = Literal["command", "model", "given"]
 
 
 class RunnerSpec(BaseModel):
     """Which runner, with all that it needs: what stands in a job's row."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    """Jobs of earlier versions also name tools."""
 
-    kind: RunnerKind
+    kind: Literal["command", "given"]
     command: str | None = None
     check: str | None = None
     folder: str | None = None
     """Relative to the project's root; the root itself when not given."""
-    tools: tuple[ToolName, ...] = ()
-    """What the chat model may use."""
     trajectories: tuple[Trajectory, ...] = ()
     verdicts: dict[int, Verdict] = {}
     """The agent's own, by the number of the trajectory."""
@@ -45,12 +42,9 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     from swarm_memory.server.runners.command import CommandRunner
-    from swarm_memory.server.runners.model import ModelRunner
     from swarm_memory.server.runners.workplace import Workplace
 
-    if spec.kind == "model" and toolbox.chat is None:
-        raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
-    if spec.kind == "command" and not spec.command:
+    if not spec.command:
         raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
     outside = InputError(f"folder must be a folder within the project: {str(spec.folder)[:500]}")
     try:
@@ -59,10 +53,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise outside
     except (OSError, ValueError, RuntimeError):  # no name that a file system takes
         raise outside from None
-    workplace = Workplace(folder, scratch, toolbox.settings.matts)
-    if toolbox.chat is not None and spec.kind == "model":
-        return ModelRunner(toolbox.chat, workplace, spec.tools)
-    return CommandRunner(spec.command or "", workplace, spec.check)
+    return CommandRunner(spec.command, Workplace(folder, scratch, toolbox.settings.matts), spec.check)
 
 
 class GivenRunner:

@@ -19,7 +19,7 @@ from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.runners.workplace import TIMED_OUT, Workplace, permitted
+from swarm_memory.server.runners.workplace import MAX_OUTPUT_BYTES, TIMED_OUT, Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import one_line
@@ -27,7 +27,6 @@ from swarm_memory.tools.text.cleaning import one_line
 PROMPT_WORD = "{prompt}"
 """Stands in a command for the prompt; without it the prompt goes to the standard input, which takes any length."""
 
-MAX_OUTPUT_BYTES = 50_000_000
 _CHECK_S = 120.0
 _SHELL = "Bash"
 _MAX_TEXT = 2_000_000
@@ -55,9 +54,7 @@ class CommandRunner:
         words = [prompt if word == PROMPT_WORD else word for word in self._words]
         stdin = b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace")
         try:
-            finished = await self._workplace.run(
-                words, request, limit_s=request.timeout_s, max_output_bytes=MAX_OUTPUT_BYTES, stdin=stdin
-            )
+            finished = await self._workplace.run(words, request, limit_s=request.timeout_s, stdin=stdin)
         except OSError as error:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
         check = await self._checked(request)
@@ -78,9 +75,7 @@ class CommandRunner:
             return []
         limit_s = min(_CHECK_S, request.timeout_s)
         try:
-            finished = await self._workplace.run(
-                self._check, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES
-            )
+            finished = await self._workplace.run(self._check, request, limit_s=limit_s)
         except OSError as error:
             raise InputError(f"the check {self._check[0]} could not be started: {error.strerror}") from error
         text = (finished.output + finished.error).decode("utf-8", "replace")

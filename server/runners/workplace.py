@@ -19,13 +19,10 @@ from swarm_memory.tools.text.cleaning import one_line
 MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 """A larger working folder is refused: it would be copied for each rollout."""
 
+MAX_OUTPUT_BYTES = 50_000_000
+
 TIMED_OUT = 124
 """The exit code of a command that its time limit ended, as of `timeout`."""
-
-
-def allowed_commands(settings: MattsSettings) -> tuple[tuple[str, ...], ...]:
-    """Return the command lines that the user allows, each as its words. Raises `ConfigError` for one without end."""
-    return tuple(_words(line, "matts.allowed_commands") for line in settings.allowed_commands)
 
 
 def _words(line: str, where: str) -> tuple[str, ...]:
@@ -40,7 +37,7 @@ def permitted(line: str, settings: MattsSettings) -> tuple[str, ...]:
     words = _words(line, "the command")
     if not words:
         raise InputError("command is empty: give the agent's command line")
-    if words not in allowed_commands(settings):
+    if words not in [_words(allowed, "matts.allowed_commands") for allowed in settings.allowed_commands]:
         raise ConfigError(
             f"the command `{one_line(line, 120)}` is not allowed: add exactly this line to matts.allowed_commands in "
             "your own settings file (a project's file cannot)"
@@ -72,26 +69,14 @@ def scratch_folder(environ: Mapping[str, str]) -> Path:
 
 
 class Workplace:
-    """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; that of the best rollout stays.
+    """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; that of the best rollout stays."""
 
-    `environ` is what a command finds as the user's environment.
-    """
-
-    def __init__(
-        self, folder: Path, scratch: Path, settings: MattsSettings, environ: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, scratch: Path, settings: MattsSettings) -> None:
         self._folder, self._scratch = folder, scratch
         self.settings = settings
-        self._environ = dict(os.environ if environ is None else environ)
 
     async def run(
-        self,
-        words: Sequence[str],
-        request: RolloutRequest,
-        *,
-        limit_s: float,
-        max_output_bytes: int,
-        stdin: bytes = b"",
+        self, words: Sequence[str], request: RolloutRequest, *, limit_s: float, stdin: bytes = b""
     ) -> Finished:
         """Run a command line in the rollout's copy, without a shell, and return how it ended.
 
@@ -104,8 +89,8 @@ class Workplace:
                 words,
                 stdin=stdin,
                 cwd=self._place(request.run_id, request.number),
-                environment=child_environment(self._environ, request),
-                max_output_bytes=max_output_bytes,
+                environment=child_environment(os.environ, request),
+                max_output_bytes=MAX_OUTPUT_BYTES,
                 printed=printed,
             )
         return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False)

@@ -18,7 +18,6 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
     longmemeval,
     note_of,
     sample,
-    with_foreign,
 )
 from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
@@ -61,16 +60,13 @@ def test_the_sample_is_large_hard_and_of_several_groups_and_times() -> None:
     assert len({question.query for question in data.questions}) == len(data.questions)
 
 
-def test_locomo_is_read_by_turns_with_captions_and_times() -> None:
+def test_locomo_is_read_by_turns_with_captions_and_times_or_by_sessions() -> None:
     data = locomo(_conversation(), "f.json", [])
     assert [item.content for item in data.items] == ["Ann: word1", "Ann: word2 a red bike"]
     assert {item.part for item in data.items} == {"D1"}
     assert f"{data.items[0].time:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
     (question,) = data.questions
     assert (question.gold, question.answer, question.category) == (("D1:2",), "2022", "single-hop")
-
-
-def test_locomo_is_read_by_sessions() -> None:
     skipped: list[str] = []
     data = locomo(_conversation(), "f.json", skipped, by_session=True)
     (item,) = data.items
@@ -79,16 +75,10 @@ def test_locomo_is_read_by_sessions() -> None:
     assert skipped == ["f.json[0].qa[1].evidence: it names nothing that was said"]
 
 
-def test_a_longmemeval_session_becomes_a_document() -> None:
-    data = longmemeval([_record()], "f.json", [])
-    (item,) = data.items
-    assert item.content == "user: I like tea.\nassistant: Noted."
-    assert data.questions[0].gold == ("s1",)
-    assert f"{data.questions[0].now:%Y-%m-%d %H:%M}" == "2023-05-30 23:40"
-
-
-def test_a_longmemeval_question_without_an_answer_has_no_gold() -> None:
+def test_a_longmemeval_session_becomes_a_document_and_a_question_without_an_answer_has_no_gold() -> None:
     data = longmemeval([_record(), _record("q2_abs")], "f.json", [])
+    assert data.items[0].content == "user: I like tea.\nassistant: Noted."
+    assert f"{data.questions[0].now:%Y-%m-%d %H:%M}" == "2023-05-30 23:40"
     assert [question.gold for question in data.questions] == [("s1",), ()]
     assert data.questions[1].category == "abstention"
 
@@ -223,18 +213,6 @@ def test_every_tenth_question_is_held_or_those_of_an_odd_hash_and_the_split_is_i
     for split in ("held-hash", "held"):
         with pytest.raises(InputError, match=f"no question is left of split {split}"):
             cut(talk, split=split, limit=None)
-
-
-def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:
-    foreign = with_foreign(dataset, ["bread", "tides", "chess"]).questions[len(dataset.questions) :]
-    asked = [(each.query, each.group, each.gold) for each in foreign]
-    assert asked == [("bread", "a", ()), ("tides", "b", ()), ("chess", "a", ())]
-    others = with_foreign(dataset, None).questions[len(dataset.questions) :]
-    assert [(each.query, each.group) for each in others] == [
-        (each.query, "b" if each.group == "a" else "a") for each in dataset.questions
-    ]
-    with pytest.raises(InputError, match="has one group"):
-        with_foreign(cut(dataset, split="all", limit=1), None)
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:

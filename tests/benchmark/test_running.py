@@ -84,8 +84,7 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
         ("retrieval", {"colour": 1}, "option colour"),
         ("retrieval", {"retrieve": {"vector_weight": 3}}, "option retrieve.vector_weight"),
         ("retrieval", {"systems": "hybrid+magic"}, "there is no system 'hybrid+magic'; the systems are hybrid, "),
-        ("retrieval", TINY | {"systems": "hybrid+rerank"}, "hybrid+rerank needs a chat model"),
-        ("retrieval", {"pool": "deep"}, "option pool.0"),
+        ("retrieval", TINY | {"systems": "hybrid+rerank"}, "hybrid+rerank needs an endpoint in the settings"),
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_the_option_to_change(
@@ -94,27 +93,6 @@ async def test_what_cannot_be_run_is_refused_with_the_option_to_change(
     with pytest.raises(InputError) as refused:
         await run_benchmark(toolbox, root, suite, options, report=reports)
     assert said in str(refused.value)
-
-
-async def test_each_depth_of_the_pool_is_measured_and_compared_with_the_first(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
-    run, _ = await _run(toolbox, root, reports, pool="10,5k", systems="hybrid,bm25-okapi")
-    assert set(_values(run.results, "p50_ms")) == {"hybrid, pool 10", "hybrid, pool 50", "bm25-okapi"}
-    assert "hybrid, pool 50 less hybrid, pool 10" in _values(run.results, "recall_any@5")
-    one, _ = await _run(toolbox, root, reports, pool=20, systems="hybrid")
-    assert set(_values(one.results, "p50_ms")) == {"hybrid"}
-
-
-async def test_each_value_of_a_setting_is_measured_and_compared_with_the_first(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
-    swept = {"reliability": ["confidence", "usage"], "gamma": [0.2], "min_cosine": 0.0}
-    run, _ = await _run(toolbox, root, reports, retrieve=swept, pool="10,20", systems="hybrid")
-    names = [f"hybrid, reliability {each}, pool {pool}" for each in ("confidence", "usage") for pool in (10, 20)]
-    assert list(_values(run.results, "p50_ms")) == names
-    with pytest.raises(InputError, match=r"retrieve\.reliability"):
-        await _run(toolbox, root, reports, retrieve={"reliability": ["age"]}, systems="hybrid")
 
 
 async def test_times_context_and_a_model_that_reranks_are_systems_of_a_run(
@@ -131,14 +109,14 @@ async def test_times_context_and_a_model_that_reranks_are_systems_of_a_run(
     assert any("the reranker gave nothing usable" in note for note in run.results.notes), "a1 is not in the other group"
 
 
-async def test_the_gate_is_measured_by_what_it_keeps_and_by_what_it_lets_pass(
+async def test_of_questions_without_an_answer_it_is_measured_how_often_nothing_fits(
     toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    (root / "foreign.txt").write_text("how long do I bake bread\n\nwhich tide is highest\n", encoding="utf-8")
-    run, _ = await _run(toolbox, root, reports, systems="hybrid,hybrid-gated", foreign="foreign.txt")
-    assert _values(run.results, "kept", "of first 1") == {"hybrid-gated": 1.0}
+    unanswerable = [{"query": query, "group": "a"} for query in ("how long do I bake bread", "which tide is highest")]
+    data = NORMALIZED | {"questions": [*NORMALIZED["questions"], *unanswerable]}
+    (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
+    run, _ = await _run(toolbox, root, reports, systems="hybrid,hybrid-gated")
     assert _values(run.results, "empty_when_unanswerable") == {"hybrid": 1.0, "hybrid-gated": 1.0}
-    assert [each.title for each in run.results.tables if "gate" in each.title] == ["What the gate keeps"]
 
 
 async def test_an_item_that_the_bank_refuses_is_left_out_with_its_questions_and_the_run_goes_on(

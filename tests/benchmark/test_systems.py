@@ -182,17 +182,6 @@ async def test_two_servers_take_turns_and_each_has_all_figures(benchmark_module:
     assert ours.figures["schema, tokens"] > echo.figures["schema, tokens"]
 
 
-def test_a_server_may_be_described_in_toml(benchmark_module: Any, tmp_path: Path) -> None:
-    described = tmp_path / "echo.toml"
-    described.write_text(
-        'name = "echo"\ncommand = ["echo-memory"]\n'
-        '[store]\ntool = "remember"\narguments = {text = "{content}"}\n'
-        '[search]\ntool = "recall"\narguments = {question = "{query}"}\nresults = "hits"\n',
-        "utf-8",
-    )
-    assert benchmark_module.read_config(described).search.tool == "recall"
-
-
 def test_what_is_asked_is_in_no_item(benchmark_module: Any) -> None:
     pairs = list(benchmark_module.paragraphs(Path(random.__file__)))
     assert len(pairs) > 5

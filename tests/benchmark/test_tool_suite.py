@@ -85,6 +85,10 @@ Last 20: score 50% [30%, 70%] (n=20)
 """
 
 
+TURNED = GUIDANCE.replace("SearchToolA", "X").replace("SearchToolB", "SearchToolA").replace("X", "SearchToolB")
+FOR_TASK = "1. `SearchToolA`: expect success 71% (5 of 6)\n2. `SearchToolB`: expect success 20% (1 of 6)"
+
+
 @pytest.mark.parametrize(
     ("text", "question", "chosen"),
     [
@@ -92,18 +96,14 @@ Last 20: score 50% [30%, 70%] (n=20)
         (GUIDANCE, "How does a heat pump work?", "SearchToolB"),
         (FORMS, "Who of all people on this earth climbed it first?", "SearchToolA"),
         (FORMS, "Explain how tides come about and why they differ", "SearchToolB"),
+        (TURNED, "What is the capital of Mongolia?", "SearchToolB"),
+        (FOR_TASK, "What is the capital of Mongolia?", "SearchToolA"),
     ],
 )
-async def test_the_reader_takes_what_the_text_speaks_best_of(text: str, question: str, chosen: str) -> None:
+async def test_the_reader_takes_what_the_text_speaks_best_of_and_not_what_the_table_does(
+    text: str, question: str, chosen: str
+) -> None:
     assert await GuidanceReader().choose(question, TOOLS[:2], text, "1") == chosen
-
-
-async def test_the_reader_follows_the_text_and_not_the_table() -> None:
-    turned = GUIDANCE.replace("SearchToolA", "X").replace("SearchToolB", "SearchToolA").replace("X", "SearchToolB")
-    question = "What is the capital of Mongolia?"
-    assert await GuidanceReader().choose(question, TOOLS[:2], turned, "1") == "SearchToolB"
-    for_task = "1. `SearchToolC`: expect success 71% (5 of 6)\n2. `SearchToolA`: expect success 20% (1 of 6)"
-    assert await GuidanceReader().choose(question, TOOLS, for_task, "1") == "SearchToolC"
 
 
 async def test_the_reader_without_guidance_chooses_at_random_and_can_be_repeated() -> None:

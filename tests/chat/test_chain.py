@@ -57,17 +57,11 @@ async def test_the_first_model_answers_and_the_second_is_not_asked() -> None:
     assert second.requests == []
 
 
-async def test_the_next_model_answers_for_one_that_is_unavailable_and_is_named() -> None:
-    chain = chain_of(scripted("a", DOWN), scripted("b", "hello"))
-    answer = await chain.complete(REQUEST)
-    assert answer.model == "b"
-    assert chain.name == "a → b"
-
-
-async def test_the_next_model_answers_for_one_that_refuses_or_cannot_be_read() -> None:
-    refusal = ModelAnswerInvalid("a refused")
-    answer = await chain_of(scripted("a", refusal), scripted("b", "hello")).complete(REQUEST)
-    assert (answer.text, answer.model) == ("hello", "b")
+async def test_the_next_model_answers_for_one_that_is_unavailable_refuses_or_cannot_be_read_and_is_named() -> None:
+    for fault in (DOWN, ModelAnswerInvalid("a refused")):
+        chain = chain_of(scripted("a", fault), scripted("b", "hello"))
+        answer = await chain.complete(REQUEST)
+        assert (answer.text, answer.model, chain.name) == ("hello", "b", "a → b")
     asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
     answer = await chain_of(scripted("a", "prose"), scripted("b", {"a": 1})).complete(asked)
     assert (answer.data, answer.model) == ({"a": 1}, "b")
@@ -103,15 +97,10 @@ async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_t
     assert len(first.requests) == 4
     clock.now += 61
     assert [(await chain.complete(REQUEST)).model for _ in range(2)] == ["a", "a"]
-
-
-async def test_a_chain_at_rest_says_so() -> None:
-    chain = chain_of(scripted("a", DOWN, DOWN, DOWN), monotonic=HandClock())
-    for _ in range(3):
-        with pytest.raises(ModelUnavailable, match="down"):
-            await chain.complete(REQUEST)
-    with pytest.raises(ModelUnavailable, match="rests for 60 s"):
-        await chain.complete(REQUEST)
+    alone = chain_of(scripted("a", *[DOWN] * 3), monotonic=clock)
+    for said in (*["it is down"] * 3, "rests for 60 s"):
+        with pytest.raises(ModelUnavailable, match=said):
+            await alone.complete(REQUEST)
 
 
 async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:

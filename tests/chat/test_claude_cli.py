@@ -244,11 +244,6 @@ class TestRealClaude:
             with pytest.raises(ModelUnavailable):
                 await ask_claude(server, home, request(HANG_S))
 
-    async def test_an_api_that_hangs_ends_at_the_deadline(self, home: Path) -> None:
-        async with ScriptedServer([HANG] * 3) as server:
-            with anyio.fail_after(HANG_S), pytest.raises(ModelUnavailable, match="within 3 s"):
-                await ask_claude(server, home, request(3))
-
     async def test_a_cancelled_call_leaves_no_process(self, home: Path) -> None:
         async with ScriptedServer([HANG]) as server:
             call = asyncio.create_task(ask_claude(server, home, request(HANG_S)))

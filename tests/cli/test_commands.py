@@ -1,6 +1,5 @@
 """The commands, each as a person or a program would call it."""
 
-import gzip
 import json
 import os
 import shutil
@@ -60,9 +59,9 @@ def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, proje
 def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes_no_bank(
     swarm: Shell, project: Path, fixed: dict[str, Any], talk: dict[str, Any]
 ) -> None:
-    (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
+    (project / "two.jsonl").write_text("\n".join(map(json.dumps, (fixed, talk))))
     (project / "one.json").write_text(json.dumps(fixed | {"id": "fix-2"}))
-    ran = swarm("learn", "two.jsonl.gz", "one.json", "--dry-run", "--json")
+    ran = swarm("learn", "two.jsonl", "one.json", "--dry-run", "--json")
     assert ran.code == 0
     assert [(row["task_id"], row["verdict"]) for row in ran.rows] == [
         ("fix-1", "Success"),
@@ -496,7 +495,6 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
         (("matts", TASK), 2, "give the command line too"),
         (("matts", TASK, "--runner", "given"), 2, "give the attempts"),
         (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
-        (("matts", TASK, "--model"), 3, "no chat model"),
         (("matts", "--command", "x"), 2, "Missing argument 'TASK'"),
     ],
 )

@@ -1,6 +1,5 @@
 """Message lists and steps as trajectories, and how the format of a file is found."""
 
-import gzip
 import io
 import json
 import tracemalloc
@@ -86,20 +85,8 @@ def test_objects_with_steps_keep_their_ids_and_their_labels_are_not_read(tmp_pat
     assert [step.text for step in first.steps] == ["42"]
     assert "success" not in first.model_dump_json()
     assert list(read_trajectories(path, "run-7")) == [first]
-
-
-def test_an_array_of_objects_gives_one_trajectory_each() -> None:
     both = list(read_trajectories(io.StringIO(json.dumps([STEPS, STEPS | {"id": "run-8"}]))))
     assert [each.task_id for each in both] == ["run-7", "run-8"]
-
-
-def test_a_packed_file_is_unpacked_and_one_that_was_cut_off_is_an_error_of_the_input(tmp_path: Path) -> None:
-    path, packed = tmp_path / "runs.jsonl.gz", gzip.compress(json.dumps(STEPS).encode() * 50)
-    path.write_bytes(gzip.compress(json.dumps(STEPS).encode()))
-    assert [each.task_id for each in read_trajectories(path)] == ["run-7"]
-    path.write_bytes(packed[:-20])
-    with pytest.raises(InputError, match="cannot be read to its end"):
-        list(read_trajectories(path))
 
 
 def test_the_same_stream_gets_the_same_id_again() -> None:
@@ -172,23 +159,20 @@ def test_a_trajectory_of_ours_can_be_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    "content",
     [
-        ("", "nothing"),
-        ("\n\n", "nothing"),
-        ("hello\nworld\n", "text that is not JSON"),
-        ("\ufffd\x00\x01" * 20, "binary data"),
-        ('{"name": 1, "value": 2}', "keys 'name', 'value'"),
-        ('{"id": "x", "steps": "none"}', "keys 'id', 'steps'"),
-        ('{"id": "x", "task": "y", "steps": [{"foo": 1}]}', "keys 'id', 'steps', 'task'"),
-        ("[1, 2, 3]", "JSON of type list"),
-        ('{"type": "user", "mess', "not JSON"),
+        "",
+        "hello\nworld\n",
+        "\ufffd\x00\x01" * 20,
+        '{"id": "x", "steps": "none"}',
+        '{"id": "x", "task": "y", "steps": [{"foo": 1}]}',
+        "[1, 2, 3]",
+        '{"type": "user", "mess',
     ],
 )
-def test_what_is_no_transcript_is_refused_with_what_was_found_and_what_is_accepted(content: str, found: str) -> None:
+def test_what_is_no_transcript_is_refused_with_what_is_accepted(content: str) -> None:
     with pytest.raises(InputError, match="accepted are a Claude Code transcript") as caught:
         list(read_trajectories(io.StringIO(content)))
-    assert found in str(caught.value)
     assert "world" not in str(caught.value), "it quotes nothing of the content"
 
 

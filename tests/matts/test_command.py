@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.runners.workplace import Workplace, allowed_commands, scratch_folder
+from swarm_memory.server.runners.workplace import Workplace, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
 from tests.matts.worlds import TASK, Agent, matts, opened
 
@@ -226,7 +226,6 @@ async def test_the_agent_finds_seed_and_temperature_and_none_of_our_settings(
 
 def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
     settings = MattsSettings(allowed_commands=("claude -p", "my-agent --fast", "other"))
-    assert allowed_commands(settings) == (("claude", "-p"), ("my-agent", "--fast"), ("other",))
 
     def made(command: str, check: str | None = None) -> CommandRunner:
         return CommandRunner(command, Workplace(tmp_path, tmp_path, settings), check)

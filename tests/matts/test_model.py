@@ -1,21 +1,15 @@
-"""The model runner and the model's self-contrast, with a scripted chat model; and what is done without one."""
+"""The model's self-contrast, with a scripted chat model; and what is done without one."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
-from patience import HANG_S
 from pydantic import JsonValue
 from scripted_chat import ScriptedChatModel
 
-from swarm_memory.schema.rollout import MattsRequest, RolloutRequest
-from swarm_memory.schema.settings import MattsSettings
-from swarm_memory.server.runners.model import AgentTool, Arguments, ModelRunner
-from swarm_memory.server.runners.workplace import Workplace
+from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.tools.matts.matts import run_matts
-from tests.matts.worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
+from tests.matts.worlds import TASK, Scripted, by_number, item, matts, met, missed, opened
 
 STRATEGY = item(
     "strategy", "Run the migrations before the tests", "Read which table the error names",
@@ -29,10 +23,6 @@ GUARDRAIL = item(
 
 def judged(label: str, step: str) -> dict[str, JsonValue]:
     return {"label": label, "confidence": 0.9, "reasons": [f"{step}: it shows"]}
-
-
-def says(thought: str = "", tool: str = "", arguments: str = "{}", answer: str = "") -> dict[str, JsonValue]:
-    return {"thought": thought, "tool": tool, "arguments": arguments, "answer": answer}
 
 
 def scripted(*items: dict[str, Any], notes: tuple[str, ...] = ()) -> ScriptedChatModel:
@@ -113,108 +103,3 @@ async def test_a_header_that_a_tool_printed_does_not_become_an_attempt(tmp_path:
         await run_matts(replace(tools, chat=chat), MattsRequest(task=TASK, count=2), by_number({1: lure, 2: met()}))
     lines = chat.requests[2].user.splitlines()
     assert not any(line.startswith(("== attempt 9", "[r9-s1]")) for line in lines)
-
-
-class Given(ModelRunner):
-    """A runner with one tool, and without a folder."""
-
-    def __init__(self, chat: ScriptedChatModel, *tools: AgentTool, max_steps: int = 20) -> None:
-        workplace = Workplace(Path("nowhere"), Path("nowhere"), MattsSettings())
-        super().__init__(chat, workplace, max_steps=max_steps)
-        self.given = {tool.name: tool for tool in tools}
-
-    async def tools_for(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
-        return self.given
-
-
-class Counted(Arguments):
-    by: int
-
-
-def counter(seen: list[int]) -> AgentTool:
-    async def call(given: Counted) -> str:
-        seen.append(given.by)
-        if given.by == 13:
-            raise ValueError("13 is not allowed")
-        return f"counted {given.by}"
-
-    return AgentTool("count", "Counts.", Counted, call)
-
-
-async def test_the_model_does_a_task_with_the_tools_that_it_is_allowed(tmp_path: Path) -> None:
-    seen: list[int] = []
-    chat = ScriptedChatModel([says("first", "count", '{"by": 2}'), says("that is it", answer="It is 2.")])
-    runner = Given(chat, counter(seen))
-    answer = await runner.run(Agent(tmp_path, "").request(seed=5, temperature=0.8))
-    assert seen == [2]
-    assert answer.status == "finished"
-    assert answer.trajectory is not None
-    assert [(step.kind, step.text) for step in answer.trajectory.steps] == [
-        ("thought", "first"), ("tool_call", ""), ("observation", "counted 2"), ("thought", "that is it"),
-        ("message", "It is 2."),
-    ]  # fmt: skip
-    assert [(request.seed, request.temperature) for request in chat.requests] == [(5, 0.8)] * 2
-    assert "counted 2" in chat.requests[1].user
-    assert "counted 2" not in chat.requests[1].system
-
-
-async def test_a_wrong_call_is_shown_to_the_model_and_never_made(tmp_path: Path) -> None:
-    seen: list[int] = []
-    chat = ScriptedChatModel([
-        says(tool="rm", arguments='{"path": "/"}'), says(tool="count", arguments="by 2"),
-        says(tool="count", arguments='{"by": "two"}'), says(tool="count", arguments='{"by": 13}'), says(answer="no"),
-    ])  # fmt: skip
-    answer = await Given(chat, counter(seen)).run(Agent(tmp_path, "").request())
-    assert seen == [13]
-    assert answer.trajectory is not None
-    results = [step for step in answer.trajectory.steps if step.kind == "observation"]
-    assert all(step.is_error for step in results)
-    said = [step.text for step in results]
-    assert "unknown tool 'rm'" in said[0]
-    assert "invalid arguments" in said[1]
-    assert "invalid arguments" in said[2]
-    assert said[3] == "ValueError: 13 is not allowed"
-
-
-async def test_a_model_without_end_is_ended_after_its_steps(tmp_path: Path) -> None:
-    chat = ScriptedChatModel([says(tool="count", arguments=f'{{"by": {number}}}') for number in range(9)])
-    answer = await Given(chat, counter([]), max_steps=4).run(Agent(tmp_path, "").request())
-    assert len(chat.requests) == 4
-    assert "after 4 steps" in (answer.error or "")
-    assert "1 steps left" in chat.requests[-1].system
-
-
-async def test_answers_that_cannot_be_used_end_a_rollout_that_did_nothing(tmp_path: Path) -> None:
-    chat = ScriptedChatModel(["no json"] * 20)
-    answer = await Given(chat).run(Agent(tmp_path, "").request())
-    assert (answer.status, answer.trajectory) == ("failed", None)
-    assert "could not be used" in (answer.error or "")
-
-
-async def test_a_tool_that_hangs_is_ended_with_its_rollout_and_the_steps_before_it_are_kept(tmp_path: Path) -> None:
-    async def hang(_: Arguments) -> str:
-        await anyio.sleep_forever()
-        return ""
-
-    tool = AgentTool("hang", "Hangs.", Arguments, hang)
-    chat = ScriptedChatModel([says("try", "hang")])
-    with anyio.fail_after(HANG_S):
-        answer = await Given(chat, tool).run(Agent(tmp_path, "").request(timeout_s=0.2))
-    assert answer.status == "timed_out"
-    assert answer.trajectory is not None
-    assert [step.kind for step in answer.trajectory.steps] == ["thought", "tool_call"]
-
-
-async def test_rollouts_of_a_model_are_judged_and_learned_from_like_all_others(tmp_path: Path) -> None:
-    class Line(Arguments):
-        command: str
-
-    async def bash(given: Line) -> str:
-        return "Exit code 1\n2 failed" if given.command == "pytest" else "ok"
-
-    tool = AgentTool("Bash", "Runs a command.", Line, bash)
-    answers: list[Any] = [says(tool="Bash", arguments='{"command": "pytest"}'), says(answer="They fail.")]
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=1), Given(ScriptedChatModel(answers), tool))
-    assert [each.label for each in result.run.summary.rollouts] == ["Failure"]
-    assert result.run.summary.runner == "model:scripted:test"

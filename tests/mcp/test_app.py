@@ -107,7 +107,7 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "record_outcome": {"task_id": "t", "outcome": "Success"},
         "memory_status": {},
         "consolidate_memories": {},
-        "run_matts": {"task": "x", "runner": "model"},
+        "run_matts": {"task": "x", "runner": "given"},
         "job": {"action": "list"},
         "log_tool_call": {"calls": [{"tool_name": "x", "success": True}]},
         "summarize_tool_memory": {},

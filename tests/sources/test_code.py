@@ -111,16 +111,10 @@ COMMENTED = {
     "python": 'def sell():\n    """Sells one."""\n',
     "javascript": "/**\n * Sells one.\n */\nexport function sell() {}\n",
     "typescript": "// Sells one.\nexport const sell = (): void => {};\n",
-    "go": "package a\n\n// Sells one.\nfunc sell() {}\n",
     "rust": "/// Sells one.\n#[inline]\nfn sell() {}\n",
     "java": "class A {\n  /** Sells one. */\n  @Override void sell() {}\n}\n",
-    "c": "/* Sells one. */\nstatic void sell(void) {}\n",
     "cpp": "/// Sells one.\ntemplate <class T> void sell(T t) {}\n",
-    "csharp": "class A {\n  // Sells one.\n  void sell() {}\n}\n",
-    "ruby": "# Sells one.\ndef sell\nend\n",
     "php": "<?php\n/** Sells one. */\nfunction sell() {}\n",
-    "kotlin": "/** Sells one. */\nfun sell() {}\n",
-    "swift": "/// Sells one.\nfunc sell() {}\n",
     "bash": "# Sells one.\nsell() { :; }\n",
 }
 

@@ -283,12 +283,8 @@ def test_without_the_extra_a_pdf_says_what_to_install(tmp_path: Path, monkeypatc
         group.parse()
 
 
-@pytest.fixture(name="modules")
-def imported_modules() -> set[str]:
+def test_importing_the_readers_loads_no_heavy_library() -> None:
     readers = "swarm_memory.server.sources.documents, swarm_memory.server.sources.code"
     code = f"import sys, {readers}; print(*sys.modules)"
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
-
-
-def test_importing_the_readers_loads_no_heavy_library(modules: set[str]) -> None:
-    assert not modules & {"pypdf", "tree_sitter", "pathspec", "numpy", "mcp"}
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"pypdf", "tree_sitter", "pathspec", "numpy", "mcp"} & {*loaded}

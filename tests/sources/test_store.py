@@ -92,17 +92,6 @@ async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox
     assert groups.index(("fleet.md", 1)) < groups.index(("alone.md", 0))
 
 
-async def test_a_changed_group_leaves_the_rows_of_others_as_they_are(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"a.md": TEXTS, "b.md": [("Zoo", "", "Feed the lions.")]}
-    await index_source(toolbox, "document", "docs", source.read())
-    rows = "SELECT seq FROM passages AS p JOIN source_groups AS g ON g.id = p.group_id WHERE g.name = 'a.md'"
-    before = await raw(toolbox).read(lambda connection: connection.execute(rows).fetchall())
-    source.groups["b.md"] = [("Zoo", "", "Feed the bears.")]
-    await index_source(toolbox, "document", "docs", source.read())
-    assert await raw(toolbox).read(lambda connection: connection.execute(rows).fetchall()) == before
-
-
 class Other(StaticEmbedder):
     """The same vectors under another name."""
 

@@ -203,14 +203,6 @@ def test_a_long_text_is_cut_between_words() -> None:
     assert "ask for less at once" in cut["cut"]["how"]
 
 
-def test_one_hit_that_is_longer_than_all_is_cut_within() -> None:
-    answer = {"hits": [{"title": "one", "text": "word " * 20_000}, {"title": "two", "text": "short"}]}
-    cut = capped(answer, 800, OFFSET)
-    assert tokens(cut) <= 800
-    assert cut["hits"][0]["title"] == "one"
-    assert cut["hits"][0]["text"].startswith("word word")
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=400),
     lambda part: st.lists(part, max_size=8) | st.dictionaries(st.text(max_size=10), part, max_size=6),

@@ -198,15 +198,6 @@ def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found(seen: Seen) 
     page.context.close()
 
 
-def test_what_is_typed_into_the_search_of_memories_is_found_as_an_agent_finds_it(seen: Seen) -> None:
-    page = seen.open("/ui/memories")
-    page.keyboard.press("/")
-    page.keyboard.type("migrate before the tests of the shop")
-    page.locator(".considered .success", has_text="shown as 1").wait_for()
-    assert "q=migrate" in page.url
-    page.context.close()
-
-
 def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> None:
     page = seen.open("/ui/desk?kind=contradicting")
     nothing, card = page.get_by_text("Nothing contradicts another memory."), page.locator("[data-card]")
@@ -227,15 +218,4 @@ def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> Non
     page.locator(".notice", has_text="Changed").wait_for()
     page.locator(".notice button").click()
     page.locator(".notice", has_text="Taken back: edit").wait_for()
-    page.context.close()
-
-
-def test_a_verdict_is_said_to_be_wrong_and_given_back(seen: Seen) -> None:
-    page = seen.open("/ui/sessions")
-    page.locator("main a[href*='/tasks/']").first.click()
-    page.get_by_text("This verdict is wrong").click()
-    page.get_by_label("It was").select_option("Success")
-    page.get_by_role("button", name="Say so").click()
-    page.locator(".notice", has_text="Success now").get_by_role("button", name="Undo").click()
-    page.locator(".notice", has_text="Failure now").wait_for()
     page.context.close()

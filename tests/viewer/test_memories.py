@@ -1,10 +1,6 @@
 """Memories in the browser: searched and listed, one with all that is known of it, changed with a way back."""
 
 import re
-from collections.abc import AsyncGenerator
-from typing import Any
-
-import pytest
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
@@ -13,7 +9,6 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
-from tests.viewer.payloads import ELEMENTS, Page
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)><h6> [a](javascript:alert(1)) \"' `<img>` {{ 7 * 7 }} "
@@ -86,6 +81,7 @@ async def test_a_memory_shows_the_very_steps_that_it_was_distilled_from(browser:
     assert "Far away" not in text
     assert "<script>alert" not in page
     assert "<img" not in page
+    assert "\u202e" not in page
 
 
 async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing) -> None:
@@ -149,33 +145,3 @@ async def test_pages_to_look_only_offer_and_change_nothing(place: Location, sett
             assert "/forget" not in main
         await browser.post(f"/memories/{memory_id}/restore", status=403)
         assert (await browser.item(memory_id)).status == "quarantined"
-
-
-@pytest.fixture
-async def attacked(place: Location, settings: Settings) -> AsyncGenerator[tuple[Browsing, str]]:
-    """Pages of a bank whose every text is hostile, with the id of a memory there."""
-    async with browsing(place, settings) as browser:
-        hostile: dict[str, Any] = {
-            "description": HOSTILE,
-            "content": f"1. {HOSTILE}",
-            "tags": (HOSTILE[:60],),
-            "domain": HOSTILE[:60],
-            "status_reason": HOSTILE,
-            "provenance": Provenance(distiller="model", model=HOSTILE, agent_id=HOSTILE, imported_from=HOSTILE),
-        }
-        await browser.put(HOSTILE, usage_count=3, **hostile | {"status_reason": None})
-        yield browser, await browser.put(HOSTILE, status="quarantined", **hostile)
-
-
-@pytest.mark.attack
-async def test_no_text_of_a_memory_becomes_markup_a_link_or_a_request(attacked: tuple[Browsing, str]) -> None:
-    browser, held = attacked
-    paths = ["/memories", "/memories?status=any", "/memories?q=alert+script+evil", "/desk", "/desk?kind=unverified"]
-    paths += [f"/memories/{held}{rest}" for rest in ("", "/edit", "/forget")] + ["/ask?q=alert+script+evil+example"]
-    paths += ["/ask?q=%3Cscript%3Ealert(1)%3C/script%3E", "/memories?q=%22%3E%3Cimg%20src=x%3E&domain=%22%3E%3Cb%3E"]
-    for path in paths:
-        page = Page(ELEMENTS - {"script", "link", "meta", "title", "head", "html"})
-        page.feed((await browser.page(path)).partition("<main")[2])
-        assert page.strange == [], path
-        assert "alert(1)" in page.text or "script" in path, path
-        assert "\u202e" not in page.text, path

@@ -75,7 +75,7 @@ TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
 CONTEXT_WEIGHT = 0.4
 """What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
 
-K, MAX_K, MAX_OFFSET = 5, 50, 1000
+K, MAX_K = 5, 50
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
@@ -409,24 +409,19 @@ async def search_sources(
     kind: SourceKind | None = None,
     k: int | None = None,
     offset: int = 0,
-    project: str | None = None,
 ) -> SourceSearch:
     """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
 
     `kind` None searches all. A reranker that fails leaves the order as it is, which a notice says. Raises
-    `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
+    `InputError` for an empty query.
     """
     wanted = K if k is None else k
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
     if not text:
         raise InputError("query is empty: say in a few words what is wanted")
-    if not 1 <= wanted <= MAX_K:
-        raise InputError(f"k is {wanted}: it must be from 1 to {MAX_K}")
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
     notices: list[str] = []
     search = SearchQuery(
-        scopes=toolbox.in_project(project).scope.readable(),
+        scopes=toolbox.scope.readable(),
         embedder=toolbox.embedder.name,
         vector=next(iter(await embed_queries(toolbox, [text], notices)), None),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],

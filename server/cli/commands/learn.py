@@ -21,8 +21,8 @@ from swarm_memory.server.operations import learning as operations
 from swarm_memory.server.operations.operation import Row, Word, row
 
 FORMATS = (
-    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is "
-    "standard input."
+    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; - is standard "
+    "input."
 )
 
 LOOKED_BACK = timedelta(days=183)
@@ -43,8 +43,8 @@ def learn(
 ) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files (.gz
-    too) below it, where memories that `memories export` wrote wait in quarantine. What each task of a file taught is
+    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files
+    below it, where memories that `memories export` wrote wait in quarantine. What each task of a file taught is
     shown; of folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the
     same task changes nothing.
 
@@ -56,7 +56,7 @@ def learn(
     Examples:
       swarm-memory learn
       swarm-memory learn session.jsonl --dry-run
-      swarm-memory learn runs/*.jsonl.gz --json > learned.jsonl
+      swarm-memory learn runs/*.jsonl --json > learned.jsonl
       swarm-memory learn --verdict failure 4f2c9a-17:3 --reason "the wrong service was tested"
     """
     if verdict is not None:

@@ -30,9 +30,6 @@ HELD_EVERY = 10
 CONVERSATIONS = ("locomo", "locomo-sessions")
 """Of these a whole group is held by its hash or not: its questions are about one conversation."""
 
-FOREIGN = "foreign"
-"""The category of questions that have nothing to do with the items."""
-
 NAMED = 5
 """So many of those that are left out are named; the others are counted."""
 
@@ -191,21 +188,6 @@ def _is_held(name: str, question: BenchmarkQuestion, number: int, split: Split) 
         return number % HELD_EVERY == 0
     hashed = question.group if name in CONVERSATIONS else question.query
     return int(hashlib.sha256(hashed.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) % 2 == 1
-
-
-def with_foreign(dataset: Dataset, queries: Sequence[str] | None) -> Dataset:
-    """Return the dataset with questions that nothing in any of its groups answers, given out to the groups in turn.
-
-    None: its own questions, each put to the group behind its own. Raises `InputError` when that is the same.
-    """
-    groups = list(by_group(dataset))
-    if queries is None and len(groups) < 2:
-        raise InputError(f"option foreign: {dataset.name} has one group: there is no other to put its questions to")
-    given = [(at, query) for at, query in enumerate(queries or ())]
-    if queries is None:
-        given = [(groups.index(each.group) + 1, each.query) for each in dataset.questions]
-    asked = (BenchmarkQuestion(query=query, group=groups[at % len(groups)], category=FOREIGN) for at, query in given)
-    return dataset.model_copy(update={"questions": (*dataset.questions, *asked)})
 
 
 def info_of(dataset: Dataset) -> DatasetInfo:

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -32,7 +30,6 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
     note_of,
     parsed,
     sample,
-    with_foreign,
 )
 from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
 from swarm_memory.tools.benchmark.retrieval.systems import (
@@ -96,17 +93,11 @@ class RetrievalOptions(SuiteOptions):
     )
     retrieve: dict[str, JsonValue] = Field(
         default_factory=dict,
-        description="Settings of `retrieve.` that are other than yours; a list: each system with each value",
-    )
-    pool: Annotated[tuple[Annotated[int, Field(ge=1)] | Literal["5k"], ...], BeforeValidator(comma_list)] = Field(
-        default=(), description="Candidates of each leg; 5k: max(5 k, 50); several: each system at each depth"
+        description="Settings of `retrieve.` that are other than yours",
     )
     rerank_pool: int = Field(default=20, ge=1, le=MAX_K, description="hybrid+rerank: so many of the first")
     split: Split = Field(default="all", description="tune to choose on, held (every tenth) to report; or by hash")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
-    foreign: str | None = Field(
-        default=None, description="Queries nothing fits, one a line: a file, shipped, or others: those of other groups"
-    )
 
     @field_validator("systems")
     @classmethod
@@ -115,22 +106,6 @@ class RetrievalOptions(SuiteOptions):
             if name not in cls.SYSTEMS:
                 raise ValueError(f"there is no system {name!r}; the systems are {', '.join(cls.SYSTEMS)}")
         return systems
-
-    def retrieve_settings(self, settings: RetrieveSettings) -> dict[str, RetrieveSettings]:
-        """Return the settings of retrieval as these options change them, by what tells those of a sweep apart.
-
-        Raises `InputError`.
-        """
-        swept = {name: values for name, values in self.retrieve.items() if isinstance(values, list) and values}
-        if self.pool:
-            swept["pool"] = [max(5 * max(*self.k, DEPTH), 50) if each == "5k" else each for each in self.pool]
-        found: dict[str, RetrieveSettings] = {}
-        for values in product(*swept.values()):
-            own = dict(zip(swept, values, strict=True))
-            label = "".join(f", {name} {value}" for name, value in own.items() if len(swept[name]) > 1)
-            changed = {**settings.model_dump(), **self.retrieve, **own}
-            found[label] = checked_options(RetrieveSettings, changed, "retrieve.")
-        return found
 
 
 Others: TypeAlias = "Callable[[AsyncExitStack], Sequence[MemorySystem]]"
@@ -182,28 +157,29 @@ class RetrievalRun:
     async def _systems(self) -> list[MemorySystem]:
         """Return what is measured, in order. Raises `InputError` for what cannot be."""
         found: list[MemorySystem] = []
-        depths = self.options.retrieve_settings(self.context.toolbox.settings.retrieve)
+        changed = {**self.context.toolbox.settings.retrieve.model_dump(), **self.options.retrieve}
+        settings = checked_options(RetrieveSettings, changed, "retrieve.")
         for name in dict.fromkeys(self.options.systems):
             if name == "bm25-okapi":
                 found.append(OkapiSystem())
             elif name == "hybrid+context":
                 found.append(ContextSystem(name, await self._new_store()))
             else:
-                found += [await self._of_bank(name, label, settings) for label, settings in depths.items()]
+                found.append(await self._of_bank(name, settings))
         return found
 
-    async def _of_bank(self, name: str, label: str, settings: RetrieveSettings) -> MemorySystem:
-        bank, named = await self._bank(dated=name == "hybrid+temporal"), f"{name}{label}"
+    async def _of_bank(self, name: str, settings: RetrieveSettings) -> MemorySystem:
+        bank = await self._bank(dated=name == "hybrid+temporal")
         match name:
             case "vector" | "keyword":
                 # without a floor or diversity
                 alone = {"min_cosine": 0.0, "delta": 0.0, "vector_weight": float(name == "vector")}
-                return BankSystem(named, bank, settings.model_copy(update=alone), name)
+                return BankSystem(name, bank, settings.model_copy(update=alone), name)
             case "hybrid+rerank":
-                base = BankSystem(named, bank, settings)
-                return RerankSystem(named, base, self._reranker(), self.options.rerank_pool)
+                base = BankSystem(name, bank, settings)
+                return RerankSystem(name, base, self._reranker(), self.options.rerank_pool)
             case _:
-                return BankSystem(named, bank, settings, gated=name == "hybrid-gated")
+                return BankSystem(name, bank, settings, gated=name == "hybrid-gated")
 
     def _reranker(self) -> Reranker:
         toolbox = self.context.toolbox
@@ -267,8 +243,6 @@ async def measure(context: SuiteContext, options: RetrievalOptions, others: Othe
     path = None if options.path is None else context.named(options.path)
     whole = await anyio.to_thread.run_sync(load, options.dataset, path, skipped)
     dataset = cut(whole, split=options.split, limit=options.limit)
-    if options.foreign is not None:
-        dataset = with_foreign(dataset, await anyio.to_thread.run_sync(_foreign, context, options.foreign))
     async with AsyncExitStack() as stack:
         run = RetrievalRun(context, options, dataset, stack, notes=note_of(skipped))
         try:
@@ -278,16 +252,6 @@ async def measure(context: SuiteContext, options: RetrievalOptions, others: Othe
         else:
             return run.results()
     raise failed
-
-
-def _foreign(context: SuiteContext, named: str) -> Sequence[str] | None:
-    if named == "others":
-        return None
-    if named == "shipped":
-        shipped = files("swarm_memory.tools.benchmark").joinpath("data", "foreign_queries.txt")
-        return shipped.read_text(encoding="utf-8").splitlines()
-    lines = read_text(context.named(named)).splitlines()
-    return [line for line in lines if line.strip()]
 
 
 def load(name: DatasetName, path: Path | None, skipped: list[str]) -> Dataset:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from swarm_memory.schema.benchmark import BenchmarkQuestion, DatasetInfo, Figure, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkQuestion, DatasetInfo, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import (
     DEPTH,
     Column,
@@ -21,10 +21,6 @@ from swarm_memory.tools.credit.intervals import Interval
 
 REFERENCES = ("bm25-okapi", "hybrid")
 """With each all others are compared, question by question: what everybody can run, and what an agent that asks gets."""
-
-GATED = "hybrid-gated"
-KEPT = "kept"
-"""Of the questions whose answer is among the first K when somebody asks, the share that the gate does not silence."""
 
 MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
 
@@ -63,14 +59,9 @@ class Summary:
         """By subject, part and measure."""
         self._counts: dict[tuple[str, str], int] = {}
         """Questions of a subject and part."""
-        self._bases = [found for name in REFERENCES if (found := self._first(name))]
+        self._bases = [each for name in REFERENCES for each in self._complete if each.system == name]
         self._add_all()
-        self._kept = [found for each in self._complete for found in self._kept_by(each)]
         self._shown = {f"R@{k}": f"recall_any@{k}" for k in self._ks} | {"MRR": MRR, "nDCG": NDCG}
-
-    def _first(self, name: str) -> Asked | None:
-        """Return the first of the systems of a name that were asked everything: a sweep has several."""
-        return next((each for each in self._complete if each.system.partition(",")[0] == name), None)
 
     def _add_all(self) -> None:
         for each in self._asked:
@@ -87,16 +78,6 @@ class Summary:
 
     def _others(self, base: Asked) -> list[Asked]:
         return [each for each in self._complete if each is not base]
-
-    def _kept_by(self, gated: Asked) -> Iterator[Figure]:
-        """Yield for each K what the gate leaves: a relevant item is among the first ten of what fits."""
-        if (base := self._first(REFERENCES[1])) is None or not gated.system.startswith(GATED):
-            return
-        for k in self._ks:
-            pairs = zip(gated.values, base.values, strict=True)
-            kept = [float(own[MRR] > 0) for own, its in pairs if its[f"recall_any@{k}"]]
-            for found in Resampling(len(kept), self._seed).intervals([kept]) if kept else ():
-                yield figure(gated.system, KEPT, found, part=f"of first {k}", n=len(kept))
 
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
         values = columns(rows)
@@ -121,7 +102,6 @@ class Summary:
             dataset=self._info,
             figures=(
                 *measured,
-                *self._kept,
                 *(found for each in self._asked for found in figures(each.system, _COSTS, each)),
             ),
             tables=tuple(self._tables()),
@@ -155,9 +135,6 @@ class Summary:
             ]
             if others := self._others(base):
                 yield table(f"Less {base.system}", (system, *less), others, note)
-        if self._kept:
-            note = "% of the questions whose answer stood among the first K of hybrid: it is among what fits"
-            yield table("What the gate keeps", _KEPT, self._kept, note)
         categories = sorted({part for _, part in self._counts if part})
         if categories:
             counts = Counter(each.category for each in self._asked[0].questions)
@@ -193,14 +170,6 @@ _COSTS: tuple[Column[Asked], ...] = (
         measure="empty_when_unanswerable", n=lambda each: each.unanswerable, better="higher",
     ),
 )  # fmt: skip
-
-
-_KEPT: tuple[Column[Figure], ...] = (
-    Column("system", lambda each: each.subject),
-    Column("found", lambda each: each.part),
-    Column("questions", lambda each: each.n),
-    Column("kept", lambda each: percent(Interval(each.value, each.low or 0.0, each.high or 0.0)), ".1f"),
-)
 
 
 def _less(system: Asked, base: Asked) -> str:

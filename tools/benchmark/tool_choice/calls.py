@@ -79,7 +79,7 @@ class Calls:
         return SuiteResults(
             dataset=info,
             figures=tuple(self._figures()),
-            tables=(self._comparison(), self._improvement_table(), self._levels()),
+            tables=(self._comparison(), self._improvement_table()),
             notes=tuple(notes),
             details=details,
         )
@@ -92,11 +92,11 @@ class Calls:
             if each.scenario == scenario and epoch in (None, each.epoch) and level in (None, each.level)
         ]
 
-    def improvement(self, scenario: Scenario, measure: str, epoch: int | None = None) -> Interval | None:
+    def improvement(self, scenario: Scenario, measure: str) -> Interval | None:
         """Return how much more than without memory, as a share of that; resampled by question, both arms together."""
-        epochs = {each.epoch for each in self.of(scenario, epoch)}
-        ours = _by_question(self.of(scenario, epoch), measure)
-        theirs = _by_question([each for each in self.of(BASELINE, epoch) if each.epoch in epochs], measure)
+        epochs = {each.epoch for each in self.of(scenario)}
+        ours = _by_question(self.of(scenario), measure)
+        theirs = _by_question([each for each in self.of(BASELINE) if each.epoch in epochs], measure)
         if not ours or ours.keys() != theirs.keys() or not sum(theirs.values()):
             return None
         ratio = Resampling(len(ours), self._seed).ratio([ours[key] for key in theirs], list(theirs.values()))
@@ -110,10 +110,8 @@ class Calls:
                 if cut.calls:
                     yield from figures(scenario, _RATES, cut, cut.part)
         for scenario in _WITH_MEMORY:
-            for part, epoch in {"": None, **self._epochs}.items():
-                got = self.improvement(scenario, "score", epoch)
-                if got is not None:
-                    yield figure(f"{scenario} against without", "improvement_percent", percent(got), part=part)
+            if (got := self.improvement(scenario, "score")) is not None:
+                yield figure(f"{scenario} against without", "improvement_percent", percent(got))
 
     def _comparison(self) -> Table:
         parts = {**self._epochs, "all epochs": None}.items()
@@ -135,28 +133,12 @@ class Calls:
     def _improvement_table(self) -> Table:
         rows: list[tuple[str, ...]] = []
         for scenario in _WITH_MEMORY:
-            for part, epoch in {**self._epochs, "all epochs": None}.items():
-                found = [self.improvement(scenario, measure, epoch) for measure in MEASURES]
-                if any(found):
-                    rows.append((scenario, part, *map(change, found)))
+            found = [self.improvement(scenario, measure) for measure in MEASURES]
+            if any(found):
+                rows.append((scenario, *map(change, found)))
         note = "against the test without memory, with 95 % intervals: paired bootstrap over the questions"
         title = "Improvement with tool memory, %"
-        return Table(title=title, headings=("scenario", "of", *_TITLES), rows=tuple(rows), note=note)
-
-    def _levels(self) -> Table:
-        rows = [
-            (
-                scenario,
-                level,
-                *(f"{fmean(each.tool == tool for each in calls):.0%}" for tool in TOOLS),
-                best_tool(level),
-            )
-            for scenario in SCENARIOS
-            for level in LEVELS
-            if (calls := self.of(scenario, level=level))
-        ]
-        headings = ("scenario", "level", *TOOLS, "best by the table")
-        return Table(title="Which tool was chosen", headings=headings, rows=tuple(rows))
+        return Table(title=title, headings=("scenario", *_TITLES), rows=tuple(rows), note=note)
 
 
 def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:

@@ -54,9 +54,6 @@ class ToolSuiteOptions(SuiteOptions):
         default="auto",
         description="model: the chat model; reader: a reader of the guidance's text; auto: the model if there is one",
     )
-    delay_s: float | None = Field(
-        default=None, ge=0, le=60, description="Between two submissions; default: 1 with a remote model, else 0"
-    )
 
 
 WORKERS, TIMEOUT_S = 4, 120.0
@@ -222,8 +219,7 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
     if options.chooser == "reader":
         bank = replace(bank, chat=None)  # so that none evaluates either
     chooser = ChatChooser(bank.chat, TIMEOUT_S) if bank.chat is not None else GuidanceReader()
-    delay_s = interval_of(bank.chat) if options.delay_s is None else options.delay_s
-    run = _Run(bench, options, questions, chooser, delay_s)
+    run = _Run(bench, options, questions, chooser, interval_of(bank.chat))
     run.notes.append(
         f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"
     )
