@@ -107,6 +107,8 @@ def resolve_settings(
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
     unknown = {key: merged.pop(key)[1] for key in [*merged] if key not in KEYS}
+    if merged.get("embedding.provider", ("",))[0] == "fastembed":  # of earlier versions; its banks open all the same
+        unknown["embedding.provider=fastembed"] = merged.pop("embedding.provider")[1]
     if PROVIDERS in merged and PROVIDERS not in (overrides or {}):
         unknown |= _taken_from_providers(merged)
     settings = _validated(merged)

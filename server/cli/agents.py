@@ -10,6 +10,7 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
+from swarm_memory.server.hosts.files.promoted import with_former_blocks
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
@@ -94,6 +95,14 @@ def examined(root: Path) -> Iterator[Finding]:
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+    yield from former_blocks(root)
+
+
+def former_blocks(root: Path) -> Iterator[Finding]:
+    """Yield the project's files that hold a block of an earlier version, which stays there whatever is forgotten."""
+    for name in with_former_blocks(root):
+        advice = "take it out by hand, from its first mark to its last"
+        yield Finding(name, "warn", "holds a block of an earlier version, which nothing writes again", advice)
 
 
 def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path) -> Iterator[Finding]:

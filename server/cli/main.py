@@ -48,7 +48,7 @@ COMMANDS = {
     "retrieve": ("Memories", "memories", "Find the memories that fit a task"),
     "remember": ("Memories", "memories", "Keep what you say: it goes before what was learned"),
     "memories": ("Memories", "memories", "List, get, edit, quarantine, restore, forget or export memories"),
-    "promote": ("Memories", "memories", "Write memories into skills, AGENTS.md or CLAUDE.md, and take them out again"),
+    "promote": ("Memories", "memories", "Write memories into skills, and take them out again"),
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "import": ("Memories", "learn", "Read what export wrote; --all: what all agents did here"),
     "consolidate": ("Memories", "bank", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),

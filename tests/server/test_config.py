@@ -107,6 +107,15 @@ def test_what_is_no_setting_is_ignored_and_named_with_its_place(project: Write, 
     assert "RETRIEVE_K) is ignored: there is no such setting; did you mean retrieve.k?" in in_variable
 
 
+def test_an_embedder_of_earlier_versions_is_ignored_and_named(own: Write, tmp_path: Path) -> None:
+    own("embedding: {provider: fastembed}")
+    resolved = resolve_settings(tmp_path, environ={})
+    assert resolved.settings.embedding.provider == "auto"
+    (notice,) = resolved.notices
+    assert notice.startswith("embedding.provider=fastembed (")
+    assert notice.endswith("is ignored: there is no such setting; did you mean embedding.provider?")
+
+
 def test_what_is_no_setting_of_a_chat_model_is_ignored_and_named_and_its_value_is_not_repeated(
     own: Write, tmp_path: Path
 ) -> None:

@@ -10,6 +10,8 @@ from swarm_memory.tools.promote.marks import PREFIX, ids_in
 
 SKILLS = ".claude/skills"
 SKILL = "SKILL.md"
+RULES = ("AGENTS.md", "CLAUDE.md")
+"""Files in which earlier versions wrote blocks."""
 
 MAX_FOLDERS = 200
 MAX_BYTES = 500_000
@@ -33,8 +35,16 @@ def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
     except OSError:
         folders = []
     for name in (f"{SKILLS}/{folder}/{SKILL}" for folder in folders[:MAX_FOLDERS]):
-        path, text = root / name, ""
-        with suppress(OSError):  # nobody may read it, or it went just now
-            if path.is_file() and path.stat().st_size <= MAX_BYTES:
-                text = path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
-        yield name, text
+        yield name, _text_of(root / name)
+
+
+def with_former_blocks(root: Path) -> list[str]:
+    """Return the files of a project that hold a block of an earlier version."""
+    return [name for name in RULES if "<!-- swarm-memory" in _text_of(root / name)]
+
+
+def _text_of(path: Path) -> str:
+    with suppress(OSError):  # nobody may read it, or it went just now
+        if path.is_file() and path.stat().st_size <= MAX_BYTES:
+            return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
+    return ""
