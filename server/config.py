@@ -68,11 +68,8 @@ class ResolvedSettings(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """Return a line for a file that is left out, and for each key that is ignored."""
-        unknown = (
-            f"{key} ({origin}) is ignored: there is no such setting; {_near(key)}"
-            for key, origin in self.unknown.items()
-        )
-        return [*self.left_out, *unknown]
+        is_ignored = "is ignored: there is no such setting;"
+        return [*self.left_out, *(f"{key} ({at}) {is_ignored} {_near(key)}" for key, at in self.unknown.items())]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""

@@ -10,7 +10,7 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.files.promoted import with_former_blocks
+from swarm_memory.server.hosts.files.promoted import text_of
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
@@ -88,7 +88,12 @@ def examined(root: Path) -> Iterator[Finding]:
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _in_scopes(agent, scopes, root)
+        for scope in scopes:
+            if agent.plan_install(scope, root):
+                advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
+                yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+            else:
+                yield Finding(title, "ok", f"server and hooks are installed ({scope})")
         if len(scopes) > 1:
             advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
@@ -100,18 +105,9 @@ def examined(root: Path) -> Iterator[Finding]:
 
 def former_blocks(root: Path) -> Iterator[Finding]:
     """Yield the project's files that hold a block of an earlier version, which stays there whatever is forgotten."""
-    for name in with_former_blocks(root):
-        advice = "take it out by hand, from its first mark to its last"
-        yield Finding(name, "warn", "holds a block of an earlier version, which nothing writes again", advice)
-
-
-def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path) -> Iterator[Finding]:
-    for scope in scopes:
-        if agent.plan_install(scope, root):
-            advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
-            yield Finding(agent.title, "warn", f"not installed as this version does it ({scope})", advice)
-        else:
-            yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        if "<!-- swarm-memory" in text_of(root / name):
+            yield Finding(name, "warn", "holds a block of an earlier version", "take it out by hand, with its marks")
 
 
 CLIENTS = {

@@ -10,8 +10,6 @@ from swarm_memory.tools.promote.marks import PREFIX, ids_in
 
 SKILLS = ".claude/skills"
 SKILL = "SKILL.md"
-RULES = ("AGENTS.md", "CLAUDE.md")
-"""Files in which earlier versions wrote blocks."""
 
 MAX_FOLDERS = 200
 MAX_BYTES = 500_000
@@ -26,24 +24,17 @@ def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict
 
 
 def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files of a project that can be a skill of ours: the path, and what it holds.
-
-    What is no file, or is too large, holds nothing.
-    """
+    """Yield the files of a project that can be a skill of ours: the path, and what it holds."""
     try:
         folders = sorted(name for name in os.listdir(root / SKILLS) if name.startswith(PREFIX))  # noqa: PTH208
     except OSError:
         folders = []
     for name in (f"{SKILLS}/{folder}/{SKILL}" for folder in folders[:MAX_FOLDERS]):
-        yield name, _text_of(root / name)
+        yield name, text_of(root / name)
 
 
-def with_former_blocks(root: Path) -> list[str]:
-    """Return the files of a project that hold a block of an earlier version."""
-    return [name for name in RULES if "<!-- swarm-memory" in _text_of(root / name)]
-
-
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return what a file holds; nothing where it is none, or is too large."""
     with suppress(OSError):  # nobody may read it, or it went just now
         if path.is_file() and path.stat().st_size <= MAX_BYTES:
             return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
