@@ -114,8 +114,7 @@ CLIENTS = {
     "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
     "other": ("the client's file of MCP servers", "mcpServers", ""),
 }
-"""By the name that `install --print` takes: where its servers are, in words; their key; its own word for the project's
-folder, where it has one."""
+"""By the name that `install --print` takes: where its servers are, their key, its word for the project's folder."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:

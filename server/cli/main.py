@@ -54,7 +54,7 @@ COMMANDS = {
     "consolidate": ("Memories", "bank", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
     "status": ("How it stands", "status", "How the bank stands; --settings: each setting and where it came from"),
     "doctor": ("How it stands", "doctor", "Check the installation and the bank; --repair mends the bank"),
-    "metrics": ("How it stands", "status", "Success, steps, tokens and cost by week, with and without memory"),
+    "metrics": ("How it stands", "status", "Success, steps and tokens by week, with and without memory"),
     "jobs": ("How it stands", "status", "Show queued work, or do it"),
     "propose": ("The team", "team", "Send memories to the team's reviewers, with how often they worked"),
     "team": ("The team", "team", "Review proposals; who may use this bank over HTTP, and what they did"),
