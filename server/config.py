@@ -107,6 +107,8 @@ def resolve_settings(
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
     unknown = _taken_unknown(merged)
+    if merged.get("embedding.provider", ("",))[0] == "fastembed":  # of earlier versions; its banks open all the same
+        unknown["embedding.provider=fastembed"] = merged.pop("embedding.provider")[1]
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown, left_out)
 

@@ -10,6 +10,7 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
+from swarm_memory.server.hosts.files.promoted import text_of
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
@@ -87,30 +88,33 @@ def examined(root: Path) -> Iterator[Finding]:
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _in_scopes(agent, scopes, root)
+        for scope in scopes:
+            if agent.plan_install(scope, root):
+                advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
+                yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+            else:
+                yield Finding(title, "ok", f"server and hooks are installed ({scope})")
         if len(scopes) > 1:
             advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+    yield from former_blocks(root)
 
 
-def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path) -> Iterator[Finding]:
-    for scope in scopes:
-        if agent.plan_install(scope, root):
-            advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
-            yield Finding(agent.title, "warn", f"not installed as this version does it ({scope})", advice)
-        else:
-            yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
+def former_blocks(root: Path) -> Iterator[Finding]:
+    """Yield the project's files that hold a block of an earlier version, which stays there whatever is forgotten."""
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        if "<!-- swarm-memory" in text_of(root / name):
+            yield Finding(name, "warn", "holds a block of an earlier version", "take it out by hand, with its marks")
 
 
 CLIENTS = {
     "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
     "other": ("the client's file of MCP servers", "mcpServers", ""),
 }
-"""By the name that `install --print` takes: where its servers are, in words; their key; its own word for the project's
-folder, where it has one."""
+"""By the name that `install --print` takes: where its servers are, their key, its word for the project's folder."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:

@@ -57,6 +57,18 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert list(codex.glob("*")) == []
 
 
+def test_blocks_of_earlier_versions_are_named_by_doctor_and_uninstall_and_other_files_of_rules_are_not(
+    swarm: Shell, project: Path
+) -> None:
+    begin = "<!-- swarm-memory: from here to the end mark `swarm-memory rules` writes again -->"
+    (project / "AGENTS.md").write_text(f"# Mine\n\n{begin}\nCall it.\n<!-- swarm-memory: end -->\n")
+    (project / "CLAUDE.md").write_text("# Mine, with swarm-memory\n")
+    for command in ("doctor", "uninstall"):
+        told = swarm(command).out
+        assert "AGENTS.md: holds a block of an earlier version" in told
+        assert "CLAUDE.md" not in told
+
+
 def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_what_is_none_of_ours_stays(
     swarm: Shell, project: Path, home: Path
 ) -> None:

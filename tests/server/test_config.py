@@ -90,6 +90,14 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_p
         resolve_settings(tmp_path, environ={})
 
 
+def test_an_embedder_of_earlier_versions_is_ignored_and_named(own: Write, tmp_path: Path) -> None:
+    own("embedding: {provider: fastembed}")
+    resolved = resolve_settings(tmp_path, environ={})
+    assert resolved.settings.embedding.provider == "auto"
+    (notice,) = resolved.notices
+    assert notice.startswith("embedding.provider=fastembed (")
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, former_blocks, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
@@ -108,8 +109,6 @@ def uninstall(
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
     removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
     """
-    from swarm_memory.server.hosts.files.promoted import promoted_for
-
     scope, root = _scope(of_project, of_user), invocation.root
     agents = chosen(names, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
@@ -121,6 +120,7 @@ def uninstall(
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
+    say_findings(former_blocks(root))
 
 
 @command(show=print_answer)

@@ -90,12 +90,7 @@ def report(
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:
-    """Print RUNs (ids or files; default: the last that did not fail) as Markdown.
-
-    \b
-    Examples:
-      swarm-memory benchmark report > results.md
-    """
+    """Print RUNs (ids or files; default: the last that did not fail) as Markdown."""
     from swarm_memory.tools.benchmark.report import markdown
 
     found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)

@@ -24,17 +24,18 @@ def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict
 
 
 def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files of a project that can be a skill of ours: the path, and what it holds.
-
-    What is no file, or is too large, holds nothing.
-    """
+    """Yield the files of a project that can be a skill of ours: the path, and what it holds."""
     try:
         folders = sorted(name for name in os.listdir(root / SKILLS) if name.startswith(PREFIX))  # noqa: PTH208
     except OSError:
         folders = []
     for name in (f"{SKILLS}/{folder}/{SKILL}" for folder in folders[:MAX_FOLDERS]):
-        path, text = root / name, ""
-        with suppress(OSError):  # nobody may read it, or it went just now
-            if path.is_file() and path.stat().st_size <= MAX_BYTES:
-                text = path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
-        yield name, text
+        yield name, text_of(root / name)
+
+
+def text_of(path: Path) -> str:
+    """Return what a file holds; nothing where it is none, or is too large."""
+    with suppress(OSError):  # nobody may read it, or it went just now
+        if path.is_file() and path.stat().st_size <= MAX_BYTES:
+            return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
+    return ""

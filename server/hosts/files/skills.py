@@ -76,11 +76,6 @@ def _change(root: Path, document: Document) -> FileChange | None:
 
 def _refuse_links(root: Path, path: Path) -> None:
     """Raise `ConfigError` where a file of a project, or a folder on the way to it, is a link: it may lead anywhere."""
-    root, path = root.absolute(), path.absolute()
-    if not path.is_relative_to(root):
-        return
-    for each in (path, *path.parents):
-        if each == root:
-            return
+    for each in (path, *path.parents[: path.parents.index(root)]):
         if each.is_symlink():
             raise ConfigError(f"{each} is a symbolic link: nothing is written there; name the file that it leads to")
