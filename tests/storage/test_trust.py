@@ -469,4 +469,7 @@ async def test_a_journal_of_a_process_that_was_killed_while_it_chose_the_log_is_
         connection.execute("ROLLBACK")
     assert left
     database.with_name("memory.db-journal").write_bytes(left)
+    with pytest.raises(StoreUntrusted, match="nothing of it was played back"):
+        connect(database, driver=driver)
+    registry.note(database, 0)  # as a restoring leaves it
     close(connect(database, driver=driver), database)

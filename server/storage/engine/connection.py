@@ -481,11 +481,11 @@ def _complete(
         is_bound = bool(secret) and state == "bank"
         if not secret and (not known or _is_alone(module, connection)):
             secret = os.urandom(32).hex()
-        _use_journal(module, connection, timeout_s)
+        journal = _use_journal(module, connection, timeout_s)
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
             if registry.secret_of(database):  # its rows change: it is bound again
-                registry.sign(database, registry.identity(connection), "")
+                registry.sign(database, registry.identity(connection), "", journal=journal)
         if state != "bank":
             migrate(connection)
         if not is_bound:
@@ -494,7 +494,7 @@ def _complete(
                 with transaction(connection, "IMMEDIATE"):
                     number = binding.bind(connection, secret)
             registry.note(database, number)  # first: a kill leaves no number above that of the secret
-            registry.sign(database, registry.identity(connection), secret)
+            registry.sign(database, registry.identity(connection), secret, journal=journal)
     check_content(connection, database)
 
 
@@ -507,16 +507,15 @@ def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
     return True
 
 
-def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: float) -> None:
-    """Switch to the log; SQLite keeps a rollback journal where it cannot share memory.
+def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: float) -> str:
+    """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
 
     It does not wait here by itself while another process only looks.
     """
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()
-            return
+            return str(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()[0])
         except module.OperationalError:
             if time.monotonic() >= deadline:
                 raise

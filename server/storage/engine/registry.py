@@ -43,6 +43,8 @@ class Record(NamedTuple):
     """The ids that may stand in it: none until the bank is complete."""
     secrets: tuple[str, ...] | list[str] = ()
     """Of each of the files, by which its rows are bound to this user; empty where they are not yet."""
+    journal: str = "wal"
+    """What SQLite keeps beside it: on some file systems a rollback journal."""
 
 
 def find(database: Path) -> Record | None:
@@ -87,10 +89,10 @@ def begin(database: Path, *, is_new: bool = False) -> None:
         _write(Record(_place(database), [file], []))
 
 
-def sign(database: Path, bank: str, secret: str, file: Path | None = None) -> None:
+def sign(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
-    _write(Record(_place(database), [inode], [bank], [secret]))
+    _write(Record(_place(database), [inode], [bank], [secret], journal))
     if not secret:  # an earlier version may write to it, and notes nothing
         _drop_note(database)
 
@@ -226,7 +228,7 @@ def check(database: Path) -> Record | None:
         )
     if not any(record.secrets) and inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
-    _check_journal(database)
+    _check_journal(database, record)
     return record
 
 
@@ -277,12 +279,18 @@ def _noted(database: Path) -> list[str]:
         return []
 
 
-def _check_journal(database: Path) -> None:
-    """No journal of ours names another file, which SQLite would delete; what one changes is seen by the sum."""
+def _check_journal(database: Path, record: Record) -> None:
+    """No journal of ours names another file, which SQLite would delete, and a bank that was written by its log has none.
+
+    One that is bound or restored may be killed while it goes over to its log.
+    """
     journal = Path(f"{database}-journal")
+    if size_of(str(journal)) == 0:
+        return
+    is_foreign = record.journal == "wal" and noted_number(database) > 0
     with suppress(FileNotFoundError), journal.open("rb") as file:  # others delete theirs at any moment
         file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
-        if file.read() == _SUPER_JOURNAL:
+        if is_foreign or file.read() == _SUPER_JOURNAL:
             raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
 
