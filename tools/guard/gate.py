@@ -93,14 +93,14 @@ def _is_prompts(source: Provenance) -> bool:
 
 
 def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
-    """Return all for which an item may be held back; what it quotes (commands, errors) is no copy."""
+    """Return all for which an item may be held back; a title and what is quoted name commands and errors, as read."""
     source = item.provenance
     if _is_prompts(source):
         return by_rules_of_prompts(_text(item))
     found = by_rules(_text(item))
     if source.heard_in == "result":
         found += (Finding("brought as the user's word", "its words are in a tool's result and in no prompt"),)
-    if not source.is_users_word and copies(without_quotations(_text(item)), read):
+    if not source.is_users_word and copies(without_quotations(f"{item.description}\n{item.content}"), read):
         found += (Finding(COPIED, ""),)
     return found
 

@@ -20,7 +20,7 @@ _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
 _OF_ITSELF = {
-    "rm": lazy(r"(?:^| )-(?:\w*[rRf]|-(?:recursive|force))"),
+    "rm": lazy(r"(?:^| )(?:-(?:\w*[rR]|-recursive)|/(?!tmp/)|[~$]|\S*(?:\.\.|[*?]))"),  # a stale lock is one file here
     "git": lazy(
         r"^(?:push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard"
         r"|clean (?:.* )?-\w*f|commit (?:.* )?-n(?: |$))"
