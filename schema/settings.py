@@ -47,10 +47,10 @@ Entries = Annotated[tuple[str, ...], BeforeValidator(_entries)]
 
 
 class Section(Model):
-    """Settings of one kind."""
+    """Settings of one kind; the sentence beneath a setting is its description."""
 
     # A key that was written in the wrong place must not come back in an error's text.
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 class ChatProviderSettings(Section):

@@ -83,13 +83,14 @@ class Kept:
         return await self.store.memory_links((SHOP,), ids)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Return all that is in the plain tables of the file."""
+        """Return all that is in the plain tables of the file, but for the seal of each commit."""
         with _reading(self.database) as connection:
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
             )
             names = [name for (name,) in tables if not name.startswith(("vec_", "pattern_fts", "sqlite_"))]
-            return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+            rows = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+        return rows | {"meta": [row for row in rows["meta"] if row[0] not in ("content", "seal")]}
 
     def runs(self) -> list[str]:
         """Return the runs that changed something, the latest first."""

@@ -88,6 +88,7 @@ def test_every_tool_prompt_and_page_has_its_least_role() -> None:
     assert set(roles.values()) == {"review", "admin"}
     assert {page for page, needed in roles.items() if needed == "admin"} == {
         "GET /people",
+        "GET /settings",
         "GET /memories/{memory_id}/forget",
         "POST /memories/{memory_id}/forget",
         "POST /jobs/{job_id}",
