@@ -280,7 +280,7 @@ def _noted(database: Path) -> list[str]:
 
 
 def _check_journal(database: Path, record: Record) -> None:
-    """No journal of ours names another file, which SQLite would delete, and a bank that was written by its log has none.
+    """No journal of ours names another file, which SQLite would delete; a bank that was written by its log has none.
 
     One that is bound or restored may be killed while it goes over to its log.
     """
