@@ -18,7 +18,7 @@ from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
-from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi
+from swarm_memory.server.sources.openapi import API_SUFFIXES, WANTED, hints_at_api, looks_like_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_BYTES,
     looks_like_tools,
@@ -111,6 +111,9 @@ async def index(
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
         return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+    if done.reason is None and asked.kind == "document" and await anyio.to_thread.run_sync(hints_at_api, path):
+        notice = f"{path.name} looks like a description of an API and was read as a document: {WANTED}"
+        return done.model_copy(update={"notices": (*done.notices, notice)})
     return done
 
 

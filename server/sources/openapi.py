@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Group, read_files, read_format
+from swarm_memory.server.sources.files import Group, read_bytes, read_files, read_format
 from swarm_memory.server.sources.tool_lists import (
     MAX_TOOLS,
     described_parameters,
@@ -30,6 +30,7 @@ API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
+_SIGNS = ("paths", "endpoints", "parameters")
 _FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
 """Of OpenAPI 3.0 they are booleans, which no JSON schema has there, and are left out."""
 _JSON = ("application/json", "*/*", "application/*")
@@ -53,6 +54,17 @@ def looks_like_api(data: bytes) -> bool:
         return True
     with suppress(InputError):
         return b'"parameters"' in data and bool(_endpoints(parse_json(data)))
+    return False
+
+
+def hints_at_api(path: Path) -> bool:
+    """Whether a file, no description of an API that is read, has something of one: paths, or endpoints' parameters."""
+    if not (path.is_file() and path.suffix.lower() in API_SUFFIXES):
+        return False
+    with suppress(InputError):
+        document = mapping_of(_parsed(path.name, read_bytes(path, MAX_BYTES)))
+        objects = (document, *map(mapping_of, document.values()))
+        return any(isinstance(each.get(key), dict | list) for each in objects for key in _SIGNS)
     return False
 
 

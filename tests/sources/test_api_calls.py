@@ -421,3 +421,14 @@ def test_endpoints_in_rapidapis_shape_are_indexed_found_and_called(
     for location in ("shop.json", "again"):
         swarm("sources", "list", "--remove", location)
     assert "has no address that can be asked" in swarm(*call, '{"q": "lamp"}').err
+
+
+def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(swarm: Shell, project: Path) -> None:
+    half = {**ENDPOINTS, "product/details": {"description": "without parameters"}}
+    (project / "half.json").write_text(json.dumps(half))
+    (project / "paths.yaml").write_text("paths:\n  /items:\n    get: {summary: Items}\n")
+    (project / "notes.json").write_text('{"title": "Notes"}')
+    for name, is_named in (("half.json", True), ("paths.yaml", True), ("notes.json", False)):
+        done = swarm("sources", "index", name, "--json").json
+        assert done["kind"] == "document"
+        assert any(f"{name} looks like a description of an API" in notice for notice in done["notices"]) == is_named
