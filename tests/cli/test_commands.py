@@ -1,5 +1,6 @@
 """The commands, each as a person or a program would call it."""
 
+import gzip
 import json
 import os
 import shutil
@@ -525,3 +526,12 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert "2 memories in 2 files that agents read" in swarm("metrics").out
     assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
     assert not (project / ".claude").exists()
+
+
+def test_a_bank_of_the_first_version_that_came_from_elsewhere_is_taken_over(swarm: Shell, project: Path) -> None:
+    (project / ".swarm").mkdir()
+    former = Path(__file__).parents[1] / "faults" / "fixtures" / "bank_v1.db.gz"
+    (project / ".swarm" / "memory.db").write_bytes(gzip.decompress(former.read_bytes()))
+    assert swarm("status").code == 4
+    assert swarm("bank", "trust", "--yes").code == 0
+    assert swarm("status").code == 0

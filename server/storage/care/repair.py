@@ -132,6 +132,8 @@ def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: S
     for table in tables or _plain_tables():
         there = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
         columns = [row[1] for row in target.execute(f"PRAGMA table_info({table})") if row[1] in there]
+        if not columns:
+            continue  # the source is of a version that had no such table
         names = ", ".join(columns)
         insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - our own names
         rows = source.execute(f"SELECT {names} FROM {table} NOT INDEXED")  # noqa: S608
