@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,22 @@ def person(tmp_path: Path, name: str, url: str, token: str) -> HookProject:
         folder.mkdir(parents=True)
     (project.root / ".git" / "config").write_text(REMOTE)
     return project
+
+
+@contextmanager
+def team_of_three(tmp_path: Path, database_url: str | None) -> Generator[list[HookProject]]:
+    """Give a team's server while it serves, and the homes of ann, of rob, who reviews, and of cem."""
+    told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
+    server = HookProject(tmp_path / "hub", tmp_path / "hub-home", told_of_database)
+    server.root.mkdir()
+    server.home.mkdir()
+    tokens = {
+        name: server.cli("team", "add", name, "--role", role).strip()
+        for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
+    }
+    with serving_http(server.root, server.home, variables=told_of_database) as hub:
+        url = hub.url.removesuffix("/mcp")
+        yield [server, *(person(tmp_path, name, url, token) for name, token in tokens.items())]
 
 
 def failure(project: HookProject, error: str, session: str) -> str:
@@ -78,17 +95,7 @@ def shared(server: HookProject, url: str | None) -> list[tuple[object, ...]]:
 def test_a_poison_that_is_marked_at_home_reaches_others_only_with_its_mark(
     tmp_path: Path, database_url: str | None
 ) -> None:
-    told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
-    server = HookProject(tmp_path / "hub", tmp_path / "hub-home", told_of_database)
-    server.root.mkdir()
-    server.home.mkdir()
-    tokens = {
-        name: server.cli("team", "add", name, "--role", role).strip()
-        for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
-    }
-    with serving_http(server.root, server.home, variables=told_of_database) as hub:
-        url = hub.url.removesuffix("/mcp")
-        ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
+    with team_of_three(tmp_path, database_url) as (_, ann, rob, cem):
         own = json.loads(ann.cli("remember", POISON, "--json"))
         shown = ann.cli("propose", own["id"], "--yes")
         assert "suspect: suspect wording" in shown
@@ -110,17 +117,7 @@ def test_a_poison_that_is_marked_at_home_reaches_others_only_with_its_mark(
 def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_same_failure(
     tmp_path: Path, database_url: str | None
 ) -> None:
-    told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
-    server = HookProject(tmp_path / "hub", tmp_path / "hub-home", told_of_database)
-    server.root.mkdir()
-    server.home.mkdir()
-    tokens = {
-        name: server.cli("team", "add", name, "--role", role).strip()
-        for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
-    }
-    with serving_http(server.root, server.home, variables=told_of_database) as hub:
-        url = hub.url.removesuffix("/mcp")
-        ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
+    with team_of_three(tmp_path, database_url) as (server, ann, rob, cem):
         demo = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
         for each in (ann, cem):
             each.transcript.write_bytes(demo.read_bytes())
