@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from operator import mul
 from pathlib import Path
+from typing import Any
 
 import pytest
 from driver_names import POSSIBLE
@@ -33,7 +34,7 @@ from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair, restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.engine import registry, threads
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.tools.ports.memories import SearchQuery
@@ -252,6 +253,28 @@ async def test_a_log_deleted_under_an_open_bank_loses_nothing(database: Path, ca
         assert (await store.inspect()).sound
     assert lost == 0
     assert "opened again" in caplog.text
+
+
+async def test_a_log_that_goes_with_its_last_reader_while_a_bank_is_opened_is_no_loss(
+    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(database) as store:
+        await fill(store, 2)
+    foreign = choose().module.connect(database, check_same_thread=False)
+    foreign.execute("SELECT * FROM meta").fetchall()
+    log = database.with_name("memory.db-wal")
+    assert log.exists()
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        foreign.close()  # the last one: the log goes with it
+        database.with_name("in_its_inode").touch()
+        return connect(*args, **kwargs)
+
+    monkeypatch.setattr(threads, "connect", late)
+    async with opened(database) as store:
+        await fill(store, 2, seed=8)
+        assert len(await store.list_memories([HERE], EVERY)) == 4
+    assert not caplog.text
 
 
 async def test_a_moved_or_replaced_file_takes_no_write_unseen(database: Path, caplog: pytest.LogCaptureFixture) -> None:

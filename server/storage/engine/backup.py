@@ -147,8 +147,7 @@ def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, se
             connection.execute("VACUUM INTO ?", (str(part),))
             with closing(module.connect(f"{part.absolute().as_uri()}?mode=ro", uri=True)) as copy:
                 if (found := copy.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
-                    advice = "the bank is damaged; run `swarm-memory doctor`"
-                    raise StoreDamaged(f"the copy is not sound ({found[0]}): {advice}")
+                    raise StoreDamaged(f"the copy is not sound ({found[0]}), nor the bank: run `swarm-memory doctor`")
             flush(part)  # `VACUUM INTO` does not see to it
             registry.sign(path, registry.identity(connection), secret, file=part)
             part.replace(path)

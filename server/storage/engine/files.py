@@ -11,7 +11,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -78,16 +78,16 @@ Found: TypeAlias = Literal["same", "log lost", "moved"]
 
 
 class OpenedFile:
-    """The files of one connection, by device and inode: the database, its log, the log's index."""
+    """The files of a connection: the database as it was before, its log since: an earlier one may be that of others."""
 
     def __init__(self, database: Path) -> None:
         self._database = str(database)
         self._files: dict[str, tuple[int, int]] = {}
-        self.note()
+        self.note([""])
 
-    def note(self) -> None:
+    def note(self, suffixes: Iterable[str] = _FILES) -> None:
         """Remember files that were not there before; to be called while the connection is known to be right."""
-        for suffix in _FILES:
+        for suffix in suffixes:
             if suffix not in self._files and (found := _identity(self._database + suffix)):
                 self._files[suffix] = found
 

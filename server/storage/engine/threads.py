@@ -124,6 +124,7 @@ class ConnectionThread(aiosqlite.Connection):
         if not self._writes:
             connection.create_function("says", 2, says, deterministic=True)
             connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
+        opened.note()
         self._reached, self.opened = connection, opened
         return connection
 
