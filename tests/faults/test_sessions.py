@@ -115,7 +115,7 @@ async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)
                 samples.append((start, state(server)))
-    # The bank grows with its records, and until then each reader fills the pages that it may keep (`READ_CACHE_KB`).
+    # The bank grows with its records; until then what is remembered of words, texts and pages fills up.
     warm = [(number, state) for number, state in samples if number >= CALLS // 2]
     numbers, kilobytes = zip(*((number, state["resident"]) for number, state in warm), strict=True)
     slope = 1000 * statistics.linear_regression(numbers, kilobytes).slope

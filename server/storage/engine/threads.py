@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READ_CACHE_KB = 16_000
-"""Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages again."""
-
 END_WAIT_S = 2.0
 """How long the thread of a connection that failed to open is waited for."""
 
@@ -123,7 +120,6 @@ class ConnectionThread(aiosqlite.Connection):
         )
         if not self._writes:
             connection.create_function("says", 2, says, deterministic=True)
-            connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
         opened.note()
         self._reached, self.opened = connection, opened
         return connection
