@@ -156,10 +156,6 @@ class SourceSettings(Section):
     allow_mcp_servers: Entries = ()
     """Folders of projects whose `.mcp.json` names servers that may be started to list their tools. Starting what a
     cloned repository names is running its code: none without this."""
-    github_url: str = "https://api.github.com"
-    """The API of GitHub; of GitHub Enterprise https://HOST/api/v3. The token of the environment goes there."""
-    allow_github: Entries = ()
-    """Repositories that may be read over MCP: OWNER/REPO, OWNER/* or *."""
 
 
 class OutputSettings(Section):
