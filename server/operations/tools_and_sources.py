@@ -113,7 +113,7 @@ def of_passage(hit: "FoundPassage") -> Row:
     `before` and `after` are named where their titles differ; `use` says of tools and operations what a call takes.
     """
     passage, before, after = hit.passage, hit.before, hit.after
-    called, is_github = passage.kind in ("tool", "api"), passage.kind == "github"
+    called = passage.kind in ("tool", "api")
     where = passage.path or passage.group
     if passage.line is not None:
         where += f":{passage.line}"
@@ -126,8 +126,7 @@ def of_passage(hit: "FoundPassage") -> Row:
         kind=passage.kind,
         where=where,
         source=hit.location,
-        url=passage.data.get("url") if is_github else None,
-        sha=passage.data.get("sha") if is_github else None,
+        url=passage.data.get("url") if passage.kind == "github" else None,
         fits="unlikely" if hit.is_unlikely else None,
         score=round(hit.score, 4),
         rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
