@@ -33,7 +33,7 @@ class TeamClient:
         `transport` is what requests go through instead of the network.
         """
         if settings.url is None:
-            raise ConfigError("there is no team: set team.url in your own settings")
+            raise ConfigError("there is no team: `swarm-memory team join URL` joins one")
         kept = "" if settings.token is None else settings.token.get_secret_value()
         token = os.environ.get(settings.token_env, "").strip() or kept
         if not token or not token.isascii() or not token.isprintable():
