@@ -156,10 +156,6 @@ class SourceSettings(Section):
     allow_mcp_servers: Entries = ()
     """Folders of projects whose `.mcp.json` names servers that may be started to list their tools. Starting what a
     cloned repository names is running its code: none without this."""
-    github_url: str = "https://api.github.com"
-    """The API of GitHub; of GitHub Enterprise https://HOST/api/v3. The token of the environment goes there."""
-    allow_github: Entries = ()
-    """Repositories that may be read over MCP: OWNER/REPO, OWNER/* or *."""
 
 
 class OutputSettings(Section):
@@ -344,9 +340,11 @@ class TeamSettings(Section):
     url: str | None = Field(default=None, max_length=500)
     """Where it is, such as `https://memory.acme.example`; none: nothing is sent anywhere."""
     project: str | None = Field(default=None, min_length=1, max_length=400)
-    """The team's name of the project; host and path of the git remote `origin` when not set, else the folder's name."""
+    """The team's name of every project; when not set what was agreed at joining, else host and path of `origin`."""
+    token: SecretStr | None = None
+    """Your token, as `swarm-memory team join` writes it."""
     token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
-    """Name of the environment variable that holds your token, never the token."""
+    """Name of the environment variable that holds your token; it goes before `token`."""
     every_minutes: float = Field(default=15.0, ge=1, le=10_080)
     """How often it is asked what is new while a server runs; at the end of a session too."""
 
@@ -354,7 +352,7 @@ class TeamSettings(Section):
     @classmethod
     def _server(cls, value: str | None) -> str | None:
         """Its token goes there: over https, or to this machine."""
-        return _plain_url(value, "name the token's variable in token_env", elsewhere=("https",))
+        return _plain_url(value, "the token has its own setting", elsewhere=("https",))
 
 
 class RetentionSettings(Section):

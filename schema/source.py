@@ -6,7 +6,10 @@ from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 
-SourceKind: TypeAlias = Literal["tool", "document", "code", "api", "github"]
+ReadKind: TypeAlias = Literal["tool", "document", "code", "api"]
+SourceKind: TypeAlias = Literal[ReadKind, "github"]
+"""What a bank may hold: repositories of GitHub were read by an earlier version."""
+
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 

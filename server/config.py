@@ -189,7 +189,7 @@ def _mapping(value: object, what: str, origin: str) -> dict[str, object]:
 
 
 def with_setting(text: str, key: str, value: str, origin: str) -> str:
-    """Return the text of a settings file with one key set to a plain word; all else in it stays as it is.
+    """Return the text of a settings file with one key set to a word, plain or in quotes; all else in it stays as it is.
 
     Its former value is replaced, or a line is put first into its section, or a section behind all others. Raises
     `ConfigError` where the file cannot be read, or none of these gives it this value and nothing else.
@@ -201,6 +201,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
     ways = [
         re.sub(rf"\b{name}:[ \t]*[^\s,#}}]+", entry, text, count=1),
         re.sub(rf"(?m)^( *{section}:[ \t]*\n)( +)", rf"\g<1>\g<2>{entry}\n\g<2>", text, count=1),
+        re.sub(rf"(?m)^( *{section}:[ \t]*\{{)", rf"\g<1>{entry}, ", text, count=1),
     ]
     if not re.search(rf"(?m)^ *{section}:", text):  # else it would stand there twice
         ways.append("".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}")))
@@ -208,7 +209,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
         with suppress(ConfigError):  # a way that does not fit the file's form may leave no YAML
             if _parsed(after, origin) == wanted:
                 return after
-    raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} to {value} in it yourself")
+    raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} in it yourself")
 
 
 def _from_environment(environ: Mapping[str, str]) -> Values:
@@ -287,7 +288,7 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
         if first["type"] == "extra_forbidden":
             return _unknown(place, origin)
         return ConfigError(f"{place} in {origin}: {first['msg']}")
-    is_secret = "api_key" in key or key.endswith("url") or key == PROVIDERS
+    is_secret = "api_key" in key or key == "team.token" or key.endswith("url") or key == PROVIDERS
     is_shown = isinstance(value, str | int | float) and not is_secret
     given = f" (it is {str(value)[:80]!r})" if is_shown else ""
     forms = (each["msg"] for each in errors if each["loc"][:1] == first["loc"][:1])

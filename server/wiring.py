@@ -67,7 +67,8 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         from swarm_memory.schema.team.sharing import team_scopes
         from swarm_memory.server.team.project import team_project
 
-        team = team_scopes(settings.storage.tenant_id, team_project(place.root, settings))
+        named = team_project(place.root, settings.team, await store.team_cache.caches(scope))
+        team = team_scopes(settings.storage.tenant_id, named)
     return Toolbox(
         store=store,
         embedder=embedder,

@@ -51,7 +51,7 @@ class Evidence(Model):
     def says(self) -> str:
         """In words: `worked 9 of 11 times for 4 people`."""
         if not self.tried:
-            return f"shown {counted(self.shown, 'time')}, and not yet seen to be used"
+            return f"shown {counted(self.shown, 'time')}, not yet used" if self.shown else "not yet used"
         people = "1 person" if self.people == 1 else f"{self.people:,} people"
         return f"worked {self.worked} of {counted(self.tried, 'time')} for {people}"
 

@@ -22,6 +22,9 @@ SYNC = "team_sync"
 LIMIT_S = 120.0
 """So long one exchange may take."""
 
+FIRST_PULL_S = 5.0
+"""So long somebody waits who asks for memories before the team's were ever pulled."""
+
 MOST_PAUSE = timedelta(hours=6)
 """A server that does not answer is asked again after twice as long each time, and at least so often."""
 
@@ -46,6 +49,21 @@ async def queue_sync(toolbox: Toolbox) -> None:
     await toolbox.queue(SYNC, SYNC, {"project": project})
 
 
+async def first_pull(toolbox: Toolbox) -> str | None:
+    """Pull now where the team was never asked; return why that failed: it is not tried again but in the background.
+
+    It takes at most `FIRST_PULL_S`. Raises `StorageError`.
+    """
+    url, store = toolbox.settings.team.url, toolbox.store.team_cache
+    caches = await store.caches(toolbox.scope)
+    if url is None or not toolbox.team or any(each.checked_at or each.failures for each in caches if each.url == url):
+        return None
+    project = toolbox.team[0].project.removeprefix(TEAM)
+    await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))
+    done, failures = await _exchange(toolbox, project, FIRST_PULL_S, TeamClient)
+    return f"nothing was pulled from the team yet: {done['fault']}" if failures else None
+
+
 async def sync_team(
     toolbox: Toolbox, job: Job, report: Report, *, connect: Callable[[TeamSettings], Team] = TeamClient
 ) -> Mapping[str, JsonValue]:
@@ -53,18 +71,23 @@ async def sync_team(
     settings, project = toolbox.settings.team, str(job.payload.get("project"))
     if settings.url is None:
         return {"fault": "there is no team any more"}
+    done, failures = await _exchange(toolbox, project, LIMIT_S, connect)
     pause = timedelta(minutes=settings.every_minutes)
-    result: dict[str, JsonValue]
+    pause = min(MOST_PAUSE, pause * 2 ** min(failures, 16)) if failures else pause
+    await toolbox.queue(SYNC, SYNC, {"project": project}, after=pause)
+    return done
+
+
+async def _exchange(
+    toolbox: Toolbox, project: str, limit_s: float, connect: Callable[[TeamSettings], Team]
+) -> tuple[dict[str, JsonValue], int]:
+    """Return what an exchange did, or its fault, and how often the server has failed since it answered."""
+    settings = toolbox.settings.team
     try:
-        with anyio.fail_after(LIMIT_S):
-            done = await sync(toolbox, connect(settings), settings.url, project)
-        result = asdict(done)
+        with anyio.fail_after(limit_s):
+            return asdict(await sync(toolbox, connect(settings), str(settings.url), project)), 0
     except StorageError:
         raise
     except (SwarmMemoryError, TimeoutError) as error:
-        fault = str(error) or f"no end after {LIMIT_S:g} s"
-        failures = await toolbox.store.team_cache.note_check(toolbox.scope, toolbox.clock.now(), fault)
-        pause = min(MOST_PAUSE, pause * 2 ** min(failures, 16))
-        result = {"fault": fault}
-    await toolbox.queue(SYNC, SYNC, {"project": project}, after=pause)
-    return result
+        fault = str(error) or f"no end after {limit_s:g} s"
+        return {"fault": fault}, await toolbox.store.team_cache.note_check(toolbox.scope, toolbox.clock.now(), fault)

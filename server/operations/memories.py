@@ -84,13 +84,19 @@ async def retrieve_memories(
     from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
-    toolbox = (await site.for_reading()).in_project(project)
+    toolbox, unpulled = await site.for_reading(), None
+    if site.is_users and toolbox.settings.team.url is not None and toolbox.team:  # a server's worker does it by itself
+        from swarm_memory.server.jobs.team import first_pull
+
+        toolbox = await site.toolbox()
+        unpulled = await first_pull(toolbox)
+    toolbox = toolbox.in_project(project)
     session = None if task_id else await site.session()
     only = SearchFilter(domain, tuple(tags or ()))
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
     shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
     same = found.model_dump(include={"preamble", "reason", "legs", "embedder", "retrieval_id"})
-    return RetrieveAnswer(memories=shown, notices=list(found.notices) or None, **same)
+    return RetrieveAnswer(memories=shown, notices=[*filter(None, (unpulled, *found.notices))] or None, **same)
 
 
 def _of_found(found: ScoredMemory, project: str) -> Row:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from swarm_memory.schema.source import SourceKind
+from swarm_memory.schema.source import ReadKind, SourceKind
 from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
 from swarm_memory.tools.text.cleaning import one_line
 
@@ -64,18 +64,18 @@ async def retrieve_tool_memory(
 
 async def index_sources(
     site: Site,
-    kind: Annotated[SourceKind, Field(description="What to read there")],
-    path: Annotated[str | None, Field(description="The project by default; of github OWNER/REPO[@REF]")] = None,
+    kind: Annotated[ReadKind, Field(description="What to read there")],
+    path: Annotated[str | None, Field(description="The project by default")] = None,
     start_servers: Annotated[
         bool, "Start the MCP servers that the file names, to list their tools.", Only.USER
     ] = False,
 ) -> Row:
-    """Make documents, code, APIs, MCP tools or a GitHub repository searchable, or read again what changed."""
+    """Make documents, code, APIs or MCP tools searchable, or read again what changed."""
     from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, Leave, check, index
 
     toolbox, asked = await site.toolbox(), IndexRequest(kind=kind, path=path)
     if site.is_users:
-        leave = Leave(any_folder=True, start_servers=start_servers, any_repository=True)
+        leave = Leave(any_folder=True, start_servers=start_servers)
         return (await index(toolbox, asked, site.root, leave, site.report)).model_dump(mode="json")
     await check(toolbox, asked, site.root)
     return await site.work(INDEX_SOURCES, asked.model_dump(mode="json"))
@@ -113,7 +113,7 @@ def of_passage(hit: "FoundPassage") -> Row:
     `before` and `after` are named where their titles differ; `use` says of tools and operations what a call takes.
     """
     passage, before, after = hit.passage, hit.before, hit.after
-    called, is_github = passage.kind in ("tool", "api"), passage.kind == "github"
+    called = passage.kind in ("tool", "api")
     where = passage.path or passage.group
     if passage.line is not None:
         where += f":{passage.line}"
@@ -126,8 +126,7 @@ def of_passage(hit: "FoundPassage") -> Row:
         kind=passage.kind,
         where=where,
         source=hit.location,
-        url=passage.data.get("url") if is_github else None,
-        sha=passage.data.get("sha") if is_github else None,
+        url=passage.data.get("url") if passage.kind == "github" else None,
         fits="unlikely" if hit.is_unlikely else None,
         score=round(hit.score, 4),
         rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),

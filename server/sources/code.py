@@ -306,13 +306,8 @@ def _group(name: str, file: Path, named: bool) -> Group | None:
         return None
     if without := missing(language):
         raise InputError(without)
-    return code_group(name, read_bytes(file, MAX_BYTES), named=named)
-
-
-def code_group(name: str, data: bytes, *, named: bool = False) -> Group | None:
-    """Return the group of a file; None for what is no source file, or generated and not named."""
-    language = language_of(name)
-    if language is None or is_binary(data):
+    data = read_bytes(file, MAX_BYTES)
+    if is_binary(data):
         return None
     has_long_line = any(len(line) > _MAX_LINE_CHARS for line in data.split(b"\n"))
     is_minified = has_long_line and data.count(b"\n") < len(data) / 200

@@ -194,20 +194,16 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
     if not (named or is_document(name, suffix)):
         return None
     if suffix != PDF_SUFFIX:
-        return text_group(name, read_bytes(file, MAX_TEXT_BYTES), suffix)
+        data = read_bytes(file, MAX_TEXT_BYTES)
+        if is_binary(data):
+            return faulty(name, "is binary: it is no text")
+        return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))
     if not pdf.is_available():
         if named:
             raise ConfigError(pdf.MISSING)
         raise InputError(f"was left out: {pdf.MISSING}")
     hashed = content_hash(READER, name, read_bytes(file, MAX_PDF_BYTES))
     return Group(name, hashed, partial(_pdf_passages, name, file))
-
-
-def text_group(name: str, data: bytes, suffix: str) -> Group:
-    """Return the group of a text or HTML file."""
-    if is_binary(data):
-        return faulty(name, "is binary: it is no text")
-    return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))
 
 
 def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:

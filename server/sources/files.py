@@ -200,11 +200,6 @@ def _defaults(at: str) -> "GitIgnoreSpec":
     return _rules_of(Path(__file__).with_name("ignored.txt").read_text(encoding="utf-8").splitlines(), at)
 
 
-def is_ignored_by_default(path: str) -> bool:
-    """Tell whether a path is left out where no .gitignore says otherwise, as vendored and built files are."""
-    return _defaults("").match_file(path)
-
-
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Of byte order."""
 

@@ -6,15 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import anyio
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from swarm_memory.schema.errors import ConfigError, InputError, SourceUnavailable
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.settings import SourceSettings
-from swarm_memory.schema.source import IndexedSource, SourceKind
+from swarm_memory.schema.source import IndexedSource, ReadKind
 from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
@@ -28,7 +29,7 @@ from swarm_memory.server.sources.tool_lists import (
 )
 from swarm_memory.server.sources.workers import prepare
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -38,13 +39,13 @@ INDEX_SOURCES, REFRESH = "index_sources", "refresh_sources"
 REFRESH_S = 120.0
 """So long the sources of a project are looked at again as a server starts."""
 
-_KINDS: Mapping[SourceKind, tuple[Callable[..., Iterator[Group]], str]] = {
+_KINDS: Mapping[ReadKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
     "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
     "code": (read_code, "the source files of known languages"),
     "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints as RapidAPI's in .json"),
 }
-"""How a kind of local source is read, and what is read, for whoever named something else."""
+"""How a kind of source is read, and what is read, for whoever named something else."""
 
 
 class IndexRequest(BaseModel):
@@ -52,11 +53,9 @@ class IndexRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    kind: SourceKind
+    kind: ReadKind
     path: str | None = None
-    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else.
-
-    Of GitHub the repository: OWNER/REPO[@REF]."""
+    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ class Leave:
 
     any_folder: bool = False
     start_servers: bool = False
-    any_repository: bool = False
     written_before: datetime | None = None
     """Of what is looked at again by itself: a path that leads elsewhere by now is not read, and a .mcp.json that was
     written to after it starts no server. What a pull brought is neither shown nor run."""
@@ -83,17 +81,6 @@ async def index(
     that may not be started.
     """
     path = await check(toolbox, asked, root, leave)
-    if asked.kind == "github":
-        from swarm_memory.server.sources.github import GitHub, Repository, RepositoryReader
-
-        which = Repository.of(asked.path or "")
-        known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
-        async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
-            reader = RepositoryReader(github, which, known)
-            done = await index_source(
-                toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=prepare
-            )
-        return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
     database = await _database(toolbox)
 
     def allows(name: str) -> bool:
@@ -124,44 +111,32 @@ async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> 
     the next time goes on. Nothing but what was indexed before is read, by the leave that the settings give an agent;
     what may not be read, is gone or fails stays as it was indexed, with the reason.
     """
-    sources = await toolbox.store.sources.list_sources(toolbox.scope)
-    left: dict[str, JsonValue] = {f"{each.kind} {each.location}": "there was no time" for each in sources}
+    listed = await toolbox.store.sources.list_sources(toolbox.scope)
+    sources = [
+        (IndexRequest(kind=each.kind, path=each.location), each.indexed_at) for each in listed if each.kind != "github"
+    ]
+    left: dict[str, JsonValue] = {f"{asked.kind} {asked.path}": "there was no time" for asked, _ in sources}
     changed: dict[str, JsonValue] = {}
     with anyio.move_on_after(REFRESH_S) as whole:
-        for source in sorted(sources, key=lambda each: each.indexed_at):
+        for asked, indexed_at in sorted(sources, key=itemgetter(1)):
             await toolbox.give_way()
-            name, asked = f"{source.kind} {source.location}", IndexRequest(kind=source.kind, path=source.location)
+            name = f"{asked.kind} {asked.path}"
             share_s = (whole.deadline - anyio.current_time()) / 4
             left[name] = f"it was not done within its {share_s:.0f} s"
             try:
                 with anyio.move_on_after(share_s):
-                    done = await index(toolbox, asked, root, Leave(written_before=source.indexed_at), report)
+                    done = await index(toolbox, asked, root, Leave(written_before=indexed_at), report)
                     del left[name]
                     if done.passages or done.removed:
                         changed[name] = done.passages
-            except (InputError, ConfigError, SourceUnavailable, OSError) as error:
+            except (InputError, ConfigError, OSError) as error:
                 left[name] = str(error)
     return {"looked_at": len(sources) - len(left), "changed": changed, "left": left}
 
 
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
-    """Return the real path of what is asked, before anything is read of it. Raises as `index`.
-
-    Of a repository of GitHub it is that of the project.
-    """
+    """Return the real path of what is asked, before anything is read of it. Raises as `index`."""
     settings = toolbox.settings.sources
-    if asked.kind == "github":
-        from swarm_memory.server.sources.github import Repository
-
-        which = Repository.of(asked.path or "")
-        allowed = {entry.lower() for entry in settings.allow_github}
-        if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
-            raise ConfigError(
-                f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
-                f"{which.full_name}` yourself, or add {which.full_name} to the list sources.allow_github in your own "
-                "settings"
-            )
-        return root
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
@@ -213,8 +188,8 @@ def _folders(entries: Sequence[str]) -> list[Path]:
     return [Path(entry).expanduser().resolve() for entry in entries]
 
 
-def kinds_of(root: Path) -> list[SourceKind]:
-    """Return the kinds that a folder may hold, all but GitHub, or that of a file: a text where it is nothing else.
+def kinds_of(root: Path) -> list[ReadKind]:
+    """Return the kinds that a folder may hold, or that of a file: a text where it is nothing else.
 
     Raises `InputError` when there is no such file or folder.
     """

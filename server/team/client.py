@@ -33,10 +33,14 @@ class TeamClient:
         `transport` is what requests go through instead of the network.
         """
         if settings.url is None:
-            raise ConfigError("there is no team: set team.url in your own settings")
-        token = os.environ.get(settings.token_env, "").strip()
+            raise ConfigError("there is no team: `swarm-memory team join URL` joins one")
+        kept = "" if settings.token is None else settings.token.get_secret_value()
+        token = os.environ.get(settings.token_env, "").strip() or kept
         if not token or not token.isascii() or not token.isprintable():
-            raise ConfigError(f"your token for the team is missing: put it into the variable {settings.token_env}")
+            raise ConfigError(
+                f"your token for the team is missing: run `swarm-memory team join {settings.url}`, or put it into the "
+                f"variable {settings.token_env}"
+            )
         self._url = settings.url
         self._host = urlsplit(settings.url).hostname
         self._token = token

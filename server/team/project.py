@@ -1,11 +1,16 @@
-"""Under which name a team has a project: host and path of its git remote, which are the same in everybody's clone."""
+"""Under which name a team has a project: what was agreed at joining, else host and path of its git remote, which are
+the same in everybody's clone.
+"""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.sharing import MAX_TEAM_PROJECT_CHARS
+from swarm_memory.tools.ports.team import Cache
 from swarm_memory.tools.text.cleaning import clean
 
 MAX_CONFIG_BYTES = 200_000
@@ -14,14 +19,14 @@ _URL = re.compile(r"^\s*url\s*=\s*(?P<url>\S+)\s*$", re.MULTILINE)
 _SCP = re.compile(r"(?:[^@/:]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>.+)")
 
 
-def team_project(root: Path, settings: Settings) -> str | None:
-    """Return the team's name of the project in a folder; None without a team.
+def team_project(root: Path, settings: TeamSettings, caches: Sequence[Cache]) -> str | None:
+    """Return the team's name of the project in a folder; None where nobody has named it.
 
-    The setting, else `github.com/acme/shop` of the remote `origin` (never a user or password in it), else the folder's.
+    The setting, else the name that the bank reads that team's under, else `github.com/acme/shop` of the remote `origin`
+    (never a user or password in it).
     """
-    if settings.team.url is None:
-        return None
-    return settings.team.project or remote_name(root) or clean(root.name)[:MAX_TEAM_PROJECT_CHARS] or "root"
+    agreed = (each.project for each in caches if each.url == settings.url and each.project != GLOBAL_PROJECT)
+    return settings.project or next(agreed, None) or remote_name(root)
 
 
 def remote_name(root: Path) -> str | None:

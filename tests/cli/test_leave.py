@@ -144,6 +144,7 @@ FILES = [
     ("# c\nretrieve: {k: 5}\n", "# c\nretrieve: {k: 5}\nchat: {learn_with: claude}\n"),
     ("chat: {learn_with: rules} # no\n", "chat: {learn_with: claude} # no\n"),
     ("chat:\n    # two\n    retries: 1\n", "chat:\n    learn_with: claude\n    # two\n    retries: 1\n"),
+    ("chat: {retries: 1}\n", "chat: {learn_with: claude, retries: 1}\n"),
     ("reasoningbank:\n  chat:\n    retries: 1\n", "reasoningbank:\n  chat:\n    learn_with: claude\n    retries: 1\n"),
 ]
 
@@ -153,7 +154,7 @@ def test_a_settings_file_keeps_all_else_that_stands_in_it(before: str, after: st
     assert with_setting(before, "chat.learn_with", "claude", "the file") == after
 
 
-@pytest.mark.parametrize("text", ["chat: [1]", "chat: {", "chat: {retries: 1}\n", "{retrieve: {k: 5}}"])
+@pytest.mark.parametrize("text", ["chat: [1]", "chat: {", "{retrieve: {k: 5}}"])
 def test_a_settings_file_that_cannot_be_edited_is_left_alone(text: str) -> None:
     with pytest.raises(ConfigError, match="the file"):
         with_setting(text, "chat.learn_with", "claude", "the file")

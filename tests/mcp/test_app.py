@@ -300,7 +300,7 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("record_outcome", {"task_id": "t"}, "outcome: Field required"),
         ("judge_trajectory", {"confidence": 2}, "confidence: Input should be less than or equal to 1"),
         ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0: Input should be a valid string"),
-        ("index_sources", {"kind": "docs"}, "kind: Input should be 'tool', 'document', 'code', 'api' or 'github'"),
+        ("index_sources", {"kind": "docs"}, "kind: Input should be 'tool', 'document', 'code' or 'api'"),
         ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps: Field required"),
         ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title: Field required"),
         ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel: Extra inputs are not permitted"),

@@ -90,12 +90,20 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_p
         resolve_settings(tmp_path, environ={})
 
 
-def test_an_embedder_of_earlier_versions_is_ignored_and_named(own: Write, tmp_path: Path) -> None:
-    own("embedding: {provider: fastembed}")
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("embedding: {provider: fastembed}", "embedding.provider=fastembed"),
+        ("sources: {allow_github: [acme/*]}", "sources.allow_github"),
+        ("sources: {github_url: 'https://git.acme.example/api/v3'}", "sources.github_url"),
+    ],
+)
+def test_a_setting_of_earlier_versions_is_ignored_and_named(own: Write, tmp_path: Path, text: str, named: str) -> None:
+    own(text)
     resolved = resolve_settings(tmp_path, environ={})
-    assert resolved.settings.embedding.provider == "auto"
+    assert resolved.settings == Settings()
     (notice,) = resolved.notices
-    assert notice.startswith("embedding.provider=fastembed (")
+    assert notice.startswith(f"{named} (")
 
 
 @pytest.mark.parametrize(
@@ -275,43 +283,43 @@ def test_a_wrong_address_is_named_and_what_it_holds_is_not_repeated(tmp_path: Pa
 @pytest.mark.parametrize(
     "given",
     [
-        '["acme/*", "me/notes"]',
-        "\n    - acme/*\n    - me/notes",
-        '"acme/*;; me/notes"',
-        "|\n    acme/*\n\n    me/notes",
+        '["~/docs", "/srv/notes"]',
+        "\n    - ~/docs\n    - /srv/notes",
+        '"~/docs;; /srv/notes"',
+        "|\n    ~/docs\n\n    /srv/notes",
     ],
 )
 def test_a_list_is_a_list_and_a_text_its_lines(given: str, own: Write, tmp_path: Path) -> None:
-    own(f"sources:\n  allow_github: {given}\n")
-    assert resolve_settings(tmp_path, environ={}).settings.sources.allow_github == ("acme/*", "me/notes")
+    own(f"sources:\n  allowed_folders: {given}\n")
+    assert resolve_settings(tmp_path, environ={}).settings.sources.allowed_folders == ("~/docs", "/srv/notes")
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ('["acme/*", "me/notes"]', ("acme/*", "me/notes")),
-        (' ["acme/*;;x"]\n', ("acme/*;;x",)),
+        ('["~/docs", "/srv/notes"]', ("~/docs", "/srv/notes")),
+        (' ["~/docs;;x"]\n', ("~/docs;;x",)),
         ("[]", ()),
-        ("acme/*;;me/notes", ("acme/*", "me/notes")),
+        ("~/docs;;/srv/notes", ("~/docs", "/srv/notes")),
     ],
 )
 def test_a_list_may_be_json_in_a_variable(given: str, expected: tuple[str, ...], tmp_path: Path) -> None:
-    environ = {"SWARM_MEMORY_SOURCES__ALLOW_GITHUB": given}
-    assert resolve_settings(tmp_path, environ=environ).settings.sources.allow_github == expected
+    environ = {"SWARM_MEMORY_SOURCES__ALLOWED_FOLDERS": given}
+    assert resolve_settings(tmp_path, environ=environ).settings.sources.allowed_folders == expected
 
 
-@pytest.mark.parametrize("given", ["[acme/*]", '["acme/*"', "[1]", "[[]]", "[" * 10_000])
+@pytest.mark.parametrize("given", ["[~/docs]", '["~/docs"', "[1]", "[[]]", "[" * 10_000])
 def test_a_variable_that_begins_as_json_and_is_no_list_of_texts_is_refused(given: str, tmp_path: Path) -> None:
-    wanted = r'allow_github in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
+    wanted = r'allowed_folders in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
     with pytest.raises(ConfigError, match=wanted):
-        resolve_settings(tmp_path, environ={"SWARM_MEMORY_SOURCES__ALLOW_GITHUB": given})
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_SOURCES__ALLOWED_FOLDERS": given})
 
 
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("sources: {allow_github: {acme: shop}}", r"sources\.allow_github in .* must be a list of texts"),
-        ("sources: {allow_github: [acme/*, 3]}", r"sources\.allow_github in .* must be a list of texts"),
+        ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of texts"),
+        ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of texts"),
         (
             "matts: {allowed_commands: 3}",
             r"must be a list of texts, such as \[\"one\", \"two\"\], or .*one;;two \(it is '3'\)",

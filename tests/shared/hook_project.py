@@ -110,8 +110,8 @@ class HookProject:
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 
-    def cli(self, *arguments: str) -> str:
-        done = run([*CLI, *arguments], **self._in_project)
+    def cli(self, *arguments: str, given: str | None = None) -> str:
+        done = run([*CLI, *arguments], input=given, **self._in_project)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

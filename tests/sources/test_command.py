@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from shell import Ran, Shell, project, swarm
 
-from tests.sources.github_api import GitHubApi, blob_sha
-
 __all__ = ["project", "swarm"]
 
 Sources = Callable[..., Ran]
@@ -105,21 +103,6 @@ def test_a_file_of_another_kind_is_refused_and_leaves_no_source(sources: Sources
     assert done.code == 1
     assert "reason: nothing of guide.md is indexed: 1 found, none could be read" in done.out
     assert sources("list", "--json").json == []
-
-
-@pytest.mark.enable_socket
-def test_a_repository_of_github_is_indexed_found_and_removed(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
-    till = b'def close_day(till):\n    """Count the cash."""\n    return sum(till)\n'
-    with GitHubApi({"till.py": till}) as api:
-        monkeypatch.setenv("SWARM_MEMORY_SOURCES__GITHUB_URL", api.url)
-        monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
-        done = sources("index", "--kind", "github", "acme/shop", "--json")
-        assert (done.code, done.json["location"], done.json["added"]) == (0, "github:acme/shop", 3), done.err
-        shown = sources("search", "count the cash", "--kind", "github").out
-        link = f"https://github.com/acme/shop/blob/{api.commit}/till.py"
-        assert f"url: {link}#L1-L3\n  sha: {blob_sha(till)}" in shown
-    assert sources("index", "--kind", "github", "shop").code == 2
-    assert "passages: " in sources("list", "--remove", "github:acme/shop").out
 
 
 def base_installation(folder: Path, *extra: str) -> Path:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +18,15 @@ from shell import Shell, project, swarm
 from stdio_server import serving
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.source import IndexedSource, SourceKind
+from swarm_memory.schema.source import IndexedSource, ReadKind, SourceKind
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
-from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.ports.sources import SourceKey
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 __all__ = ["project", "swarm"]
@@ -56,7 +58,7 @@ def settings_of(**sources: Any) -> Settings:
     return Settings.model_validate({"sources": sources, "embedding": BY_TABLE})
 
 
-async def indexed(place: Location, kind: SourceKind, path: str) -> None:
+async def indexed(place: Location, kind: ReadKind, path: str) -> None:
     """Index as the user does from the command line."""
     async with opened_toolbox(place, settings_of()) as toolbox:
         mine = Leave(any_folder=True, start_servers=True)
@@ -233,6 +235,21 @@ async def test_all_kinds_are_looked_at_as_far_as_there_is_time(
         "changed": {},
         "left": dict.fromkeys(("document docs", "code ."), "there was no time"),
     }
+
+
+async def test_what_an_earlier_version_read_from_github_is_found_and_removed_and_not_read_again(
+    place: Location, made: Callable[[SourceKind], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = made("github")
+    former.groups["till.py"] = [("close_day", "Count the cash.", "def close_day(till): ...")]
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        await index_source(toolbox, "github", "github:acme/shop", former.read())
+    await indexed(place, "document", "docs")
+    result = await started(place, monkeypatch)
+    assert (result["looked_at"], result["left"]) == (1, {})
+    assert await titles(place, "count the cash", "github") == ["close_day"]
+    async with opened_toolbox(place, settings_of()) as toolbox:
+        assert await toolbox.store.sources.remove(SourceKey(toolbox.scope, "github", "github:acme/shop")) == 1
 
 
 async def test_the_worker_of_a_hook_leaves_it_to_a_server(place: Location) -> None:

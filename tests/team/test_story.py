@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,45 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         assert "decided by: rob\ndecision: seen it too" in ann.cli("team", "review", "--mine")
         assert "proposed: 1 accepted" in ann.cli("status")
     assert "(the team's" in failure(cem, error, "c2"), "without the server it goes on"
+
+
+@BOTH_ENGINES
+def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_holds_nobody_up(
+    tmp_path: Path, database_url: str | None
+) -> None:
+    with team_of_three(tmp_path, database_url) as (_, _, rob, cem):
+        own = json.loads(rob.cli("remember", "Run `make seed` before the tests of the shop", "--json"))
+        (card,) = json.loads(rob.cli("propose", own["id"], "--yes", "--json"))
+        assert card["id"].startswith("proposal_")
+        assert "\nevidence: not yet used\n" in rob.cli("team", "review", card["id"], "accept")
+        url, token = cem.extra["SWARM_MEMORY_TEAM__URL"], cem.extra["ACME_TOKEN"]
+        dia = HookProject(tmp_path / "dia" / "plain", tmp_path / "dia" / "home")
+        for folder in (dia.root, dia.home):
+            folder.mkdir(parents=True)
+        for word, given, complaint in (
+            ("github.com/acme/shop", "x" * 20, "does not know your token"),
+            ("", token, "--project NAME"),
+        ):
+            with pytest.raises(AssertionError, match=complaint):
+                dia.cli("team", "join", url, "--project", word, given=given)
+        kept = dia.home / ".config" / "swarm-memory" / "config.yaml"
+        assert not kept.exists()
+        kept.parent.mkdir(parents=True)
+        kept.write_text("retrieve: {k: 2}\n")
+        joined = dia.cli("team", "join", f"{url}/mcp", "--project", "github.com/acme/shop", given=f"{token}\n")
+        assert joined == f"team: {url}\nyou: cem\nrole: write\nproject: github.com/acme/shop\npulled: 1\n"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert token in kept.read_text("utf-8")
+        assert token not in dia.cli("status", "--settings")
+        assert "make seed" in dia.cli("retrieve", "the tests of the shop fail")
+        clones = [replace(dia, root=tmp_path / "dia" / name) for name in ("clone", "late")]
+        for each in clones:
+            (each.root / ".git").mkdir(parents=True)
+            (each.root / ".git" / "config").write_text(REMOTE)
+        assert "make seed" in clones[0].cli("pre-task", "--task-id", "T-1", "--query", "the tests of the shop fail")
+    away = "nothing was pulled from the team yet: 127.0.0.1 was not reached"
+    assert away in clones[1].cli("retrieve", "the tests of the shop fail")
+    assert away not in clones[1].cli("retrieve", "the tests of the shop fail"), "it is asked once"
+    nameless = replace(dia, root=tmp_path / "dia" / "nameless")
+    nameless.root.mkdir()
+    assert "has no name for this project" in nameless.cli("status")

@@ -149,14 +149,15 @@ def kept(query: str, good: bool, number: int) -> KeptCall:
 
 async def test_free_text_of_an_argument_is_never_shown(toolbox: Toolbox) -> None:
     def described(text: str, mode: str, number: int, ok: bool) -> dict[str, Any]:
-        given = {"path": "services/app/main", "mode": mode, "description": text}
+        given = {"path": "services/app/main", "mode": mode, "description": text, "steps": [{"content": text}]}
         made = call if ok else failed
         return made(tool="deploy", input=given, session_id=f"s{number}", create_time=at(10 * number + ok))
 
-    calls = [described("Ship", "fast", n, ok=False) for n in range(6)]
-    calls += [described("Try it again with other settings", "safe", n, ok=True) for n in range(6)]
+    calls = [described("Ship it", "fast", n, ok=False) for n in range(6)]
+    calls += [described("Ship again", "safe", n, ok=True) for n in range(6)]
     (error,) = (await guidelines_of(toolbox, *calls)).errors
     assert "description" not in error
+    assert "steps" not in error
     assert error.endswith('6 of 6 times the call with `mode` = "safe" instead of "fast" went through')
 
 

@@ -15,7 +15,7 @@ from swarm_memory.schema.team.sharing import (
     SentProposal,
 )
 
-PROPOSAL = "pr"
+PROPOSAL = "proposal"
 
 
 class Team(Protocol):

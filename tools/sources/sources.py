@@ -54,14 +54,14 @@ _DIVIDER = "\n\x02\n"
 Prepared: TypeAlias = StoredGroup | Fault
 """A group without vectors, or why it has no passages."""
 
-NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1, "github": 1}
+NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1}
 """So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
 
 _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
 _SATURATION_OF_OTHERS = 1.5, 0.75
 """`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
 
-_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.6, "github": 1.0}
+_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.6}
 _VECTOR_FACTOR_OF_OTHERS = 1.3
 """Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
 

@@ -287,6 +287,8 @@ async def how_it_stands(toolbox: Toolbox) -> list[str]:
     url = toolbox.settings.team.url
     if url is None:
         return []
+    if not toolbox.team:
+        return [f"the team at {url} has no name for this project: `swarm-memory team join {url} --project NAME`"]
     lines = [f"the team: {says(await toolbox.store.team_cache.caches(toolbox.scope), toolbox.clock.now())}"]
     sent = list((await toolbox.store.team_cache.sent(toolbox.scope, url)).values())
     if sent:

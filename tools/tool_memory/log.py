@@ -340,8 +340,8 @@ def show_value(name: str, value: JsonValue) -> str:
 
 
 def is_prose(name: str, value: JsonValue) -> bool:
-    """Return whether an argument holds free text, of which no other call can learn: three words or more, no command."""
-    return isinstance(value, str) and name.lower() not in COMMANDS and len(value.split()) > 2
+    """Return whether an argument holds free text, of which no other call can learn: two words or more, no command."""
+    return name.lower() not in COMMANDS and any(len(each.split()) > 1 for each in _strings(value))
 
 
 def difference(before: str, after: str, without: Collection[str] = ()) -> str:

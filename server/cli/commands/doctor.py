@@ -26,7 +26,7 @@ from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_min
 from swarm_memory.tools.guard.names import check_detector
 from swarm_memory.tools.memories.status import memory_status
 
-UNSEEN = "whether a chat model, a reranker or GitHub answers, whether backups can be restored, other projects' banks"
+UNSEEN = "whether a chat model or a reranker answers, whether backups can be restored, other projects' banks"
 REPAIR = "run `swarm-memory doctor --repair`"
 
 

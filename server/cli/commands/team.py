@@ -1,18 +1,24 @@
 """`propose` and `team`: what leaves this machine for a team, who may come in over HTTP, and what they did."""
 
+import json
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import anyio
 import click
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Word
+from swarm_memory.server.operations.operation import Row, Word
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.team import Team
@@ -32,14 +38,15 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
     return TeamClient(toolbox.settings.team)
 
 
-PROPOSAL = {"id", "status", "held", "suspect", "evidence", "project", "word", "person", "decided_by", "decision"}
+PROPOSAL = {"id", "status", "held", "suspect", "project", "word", "person", "decided_by", "decision"}
 """What people see of a proposal, beside its words; `--json` has all."""
 
 
 def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
     """Print what is, or was, sent to the team: the words, how often they worked, for whom, and what came of it."""
     listed = [found] if isinstance(found, Proposal) else found
-    print_answer([each.draft.model_dump() | each.model_dump(mode="json", include=PROPOSAL) for each in listed])
+    rows = [each.draft.model_dump() | each.model_dump(mode="json", include=PROPOSAL) for each in listed]
+    print_answer([row | {"evidence": each.evidence.says} for row, each in zip(rows, listed, strict=True)])
 
 
 @command(show=_show_proposals)
@@ -65,6 +72,8 @@ def propose(
 
     async def look(toolbox: "Toolbox") -> list[Proposed]:
         _team(toolbox, needs_server=True)
+        if not (everywhere or toolbox.team):
+            raise ConfigError("the team has no name for this project: `swarm-memory team join URL --project NAME`")
         project = GLOBAL_PROJECT if everywhere else toolbox.team[0].project.removeprefix(TEAM)
         return await outgoing(toolbox, ids, project, word)
 
@@ -86,6 +95,50 @@ team = click.Group(
 )
 
 
+@command(of=team, show=print_answer)
+def join(
+    invocation: Invocation,
+    url: Annotated[str, Word("URL")],
+    project: Annotated[str | None, "How the team calls this project; its remote `origin` by default."] = None,
+) -> Row:
+    """Join a team: keep its server's address and your token in your own settings, and pull what it shares.
+
+    The token is asked for and not shown, or read from standard input; so is the project's name, once for each project.
+
+    \b
+    Examples:
+      swarm-memory team join https://memory.acme.example
+      swarm-memory team join https://memory.acme.example --project acme/shop < ada.token
+    """
+    from swarm_memory.server.config import with_setting
+    from swarm_memory.server.location import user_file, write_private
+    from swarm_memory.server.team.client import TeamClient
+    from swarm_memory.server.team.project import remote_name
+    from swarm_memory.tools.team.cache import sync
+    from swarm_memory.tools.text.cleaning import faults
+
+    set_before, asks = invocation.settings().settings.team.project, sys.stdin.isatty()
+    if set_before not in (None, project or set_before):
+        raise ConfigError(f"team.project of your settings calls every project {set_before}: take it out first")
+    token = click.prompt("Your token", hide_input=True, err=True) if asks else sys.stdin.readline().strip()
+    named = project or set_before or remote_name(invocation.root)
+    if asks and project is None:
+        named = click.prompt("The team's name of this project", default=named, err=True)
+    if not named:
+        raise InputError("this project has no remote `origin`: say with --project NAME how the team calls it")
+    try:
+        given = TeamSettings.model_validate({"url": url.removesuffix("/mcp"), "token": token, "project": named})
+    except ValidationError as error:
+        raise InputError(faults(error)) from error
+    member, path = anyio.run(TeamClient(given).me), user_file(os.environ).resolve()
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for key, value in (("team.url", str(given.url)), ("team.token", token)):
+        text = with_setting(text, key, json.dumps(value, ensure_ascii=False), str(path))
+    write_private(path, text)
+    done = invocation.run(lambda toolbox: sync(toolbox, TeamClient(given), str(given.url), named))
+    return {"team": given.url, "you": member.name, "role": member.role, "project": named, "pulled": done.pulled}
+
+
 @command(of=team, show=_show_proposals)
 async def review(
     site: Invocation,
@@ -104,8 +157,8 @@ async def review(
     \b
     Examples:
       swarm-memory team review --mine
-      swarm-memory team review pr_01JXYZ… accept
-      swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
+      swarm-memory team review proposal_01JXYZ… accept
+      swarm-memory team review proposal_01JXYZ… decline --word "only true before the move"
     """
     if proposal_id is not None and act is None:
         raise click.UsageError("say what is decided: accept, decline or undo")

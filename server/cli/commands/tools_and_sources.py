@@ -4,12 +4,12 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias, cast
+from typing import Annotated, Any, BinaryIO, cast
 
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
-from swarm_memory.schema.source import SourceKind
+from swarm_memory.schema.source import ReadKind, SourceKind
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -66,8 +66,6 @@ async def list_tools(
     return {**summarized, "tools": rows, "not_evaluated": counts.not_evaluated}
 
 
-Kind: TypeAlias = Annotated[SourceKind | None, "Only this; by default all that are there."]
-
 sources = click.Group("sources", help="Find the right tool, passage or function: index what there is, then search it.")
 
 
@@ -75,7 +73,7 @@ sources = click.Group("sources", help="Find the right tool, passage or function:
 def index(
     invocation: Invocation,
     path: Annotated[str | None, Word("[PATH]")] = None,
-    kind: Kind = None,
+    kind: Annotated[ReadKind | None, "Only this; by default all that are there."] = None,
     start_servers: Annotated[bool, "Start the MCP servers that the file names, to list their tools."] = False,
     as_json: bool = False,
 ) -> None:
@@ -85,21 +83,17 @@ def index(
     several; --kind chooses one. Tools also come from a .mcp.json, for --kind tool that of the project. Starting a
     server that a cloned repository names is running its code: without --start-servers none is started.
 
-    With --kind github PATH is OWNER/REPO or OWNER/REPO@REF, read from GitHub's API with the token in GH_TOKEN or
-    GITHUB_TOKEN where there is one.
-
     \b
     Examples:
       swarm-memory sources index
       swarm-memory sources index openapi.yaml
       swarm-memory sources index --kind tool --start-servers
-      swarm-memory sources index --kind github OWNER/REPO@v2
     """
     from swarm_memory.server.sources.indexing import kinds_of
 
     # What a person names is relative to where they stand, what is left out to the project.
-    where = path if path is None or kind == "github" else str(Path.cwd() / path)
-    kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
+    where = path if path is None else str(Path.cwd() / path)
+    kinds: Sequence[ReadKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     place, has_failed, is_known = "." if kind is None and where is None else where, False, False
     for each in kinds:
         try:
@@ -165,7 +159,7 @@ async def list_sources(
     remove: Annotated[
         str | None, "Delete what was indexed from there, with every trace of it.", "--remove LOCATION"
     ] = None,
-    kind: Kind = None,
+    kind: Annotated[SourceKind | None, "Only this; by default all that are there."] = None,
 ) -> "list[Row] | Row":
     """List what is indexed in this project, or remove what was indexed from a location that it shows."""
     from swarm_memory.tools.ports.sources import SourceKey
