@@ -23,8 +23,8 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from tests.attacks.attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
 
-STORES = 100_000 if FULL else 300
-QUOTA = LearnSettings().max_new_per_day if FULL else 60
+STORES = 100_000 if FULL else 120
+QUOTA = LearnSettings().max_new_per_day if FULL else 40
 
 _TEXT = (
     "retry migrate database schema token cache lock queue timeout parse branch deploy vector socket thread build lint "

@@ -47,8 +47,8 @@ def carrying(payload: str, number: int) -> Trajectory:
     return run.shell(f"npm test {what}", "Tests  21 passed (21)").say("The tests pass.").done()
 
 
-SPARED = 1 if FULL else 3
-"""`make faults` takes every payload, `make test` a third of them."""
+SPARED = 1 if FULL else 5
+"""`make faults` takes every payload, `make test` a fifth of them."""
 
 
 def payloads() -> list[str]:
@@ -109,7 +109,7 @@ async def trusted_of(tools: Toolbox, attacked: Sequence[str]) -> int:
 async def test_what_an_agent_repeats_of_an_attack_is_not_trusted_and_is_without_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attacked = payloads()[:: 1 if FULL else 5]
+    attacked = payloads()[:: 1 if FULL else 10]
     (tmp_path / "off").mkdir()
     async with opened(tmp_path) as tools:
         trusted = await trusted_of(tools, attacked)
@@ -185,12 +185,12 @@ async def test_praise_in_outputs_moves_no_tool(tmp_path: Path) -> None:
     assert ranks[0] == ranks[1] == ["page_reader"]
 
 
-async def test_fifty_copies_from_one_session_raise_no_trust(tmp_path: Path) -> None:
+async def test_many_copies_from_one_session_raise_no_trust(tmp_path: Path) -> None:
     draft = MemoryDraft(title="Clear the price cache first", content="1. Clear the price cache\n2. Run the tests again")
     async with opened(tmp_path) as tools:
         found = list[MemoryItem]()
         for session in ("one", "two"):
-            for number in range(50):
+            for number in range(50 if FULL else 10):
                 run = Script(f"release part {number}", f"{session}:{number}", session)
                 run.shell("npm test", f"{number} passed")
                 await learn(tools, run.done(), agent_drafts=[draft])

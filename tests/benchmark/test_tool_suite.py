@@ -195,7 +195,7 @@ async def test_a_file_of_questions_in_another_form_is_refused(
 async def test_what_was_trained_makes_the_choice_for_a_question_better(
     toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    values = await _run(toolbox, root, reports, epochs=4)
+    values = await _run(toolbox, root, reports, epochs=2)
     better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
     assert better > base + 0.1
     assert values["test, memory for the question", "score"] > values["test, no memory", "score"]

@@ -144,7 +144,7 @@ async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:
     assert (done.related, done.asked) == ((), 0)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(st.integers(0, 2**20))
 def test_unrelated_memories_are_never_called_contradictions(seed: int) -> None:
     draw = random.Random(seed)
