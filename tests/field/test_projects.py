@@ -41,9 +41,11 @@ def test_a_played_session_reads_as_one_of_claude_code(tmp_path: Path) -> None:
 
 def test_what_an_agent_remembers_is_kept_for_the_next_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nursery()
-    plain = subprocess.Popen[Any]
+    kinds: list[Any] = [subprocess.Popen, Forked]
     monkeypatch.setattr(
-        subprocess, "Popen", lambda command, **how: (Forked if command[:2] == ISOLATED else plain)(command, **how)
+        subprocess,
+        "Popen",
+        lambda command, **how: kinds[command[:2] == ISOLATED](command, **how),  # type: ignore
     )
     first, later = (lay_out(load("tidewater"), name, tmp_path / name) for name in "AB")
     (by_table := tmp_path / "config.yaml").write_text("embedding: {provider: static}\n", encoding="utf-8")

@@ -169,27 +169,6 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
         care_of(bank, driver).take_over()
 
 
-async def test_a_pull_that_replaces_an_ignored_bank_is_noticed(
-    tmp_path: Path, origin: Any, driver: Driver, database: Path
-) -> None:
-    root = tmp_path / "origin"
-    root.mkdir()
-    git(root, "init", "-q")
-    git(root, "commit", "-q", "--allow-empty", "-m", "first")
-    folder = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", str(root), str(folder))
-    mine = folder / ".swarm" / "memory.db"
-    close(connect(mine, driver=driver), mine)
-    assert (mine.parent / ".gitignore").read_text() == "*\n"
-    shutil.rmtree(root)
-    other = await origin()
-    git(folder, "fetch", "-q", str(other))
-    git(folder, "reset", "-q", "--hard", "FETCH_HEAD")
-    assert mine.read_bytes() == (other / ".swarm" / "memory.db").read_bytes()
-    with pytest.raises(StoreUntrusted, match="bank restore"):
-        connect(mine, driver=driver)
-
-
 def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over(
     tmp_path: Path, driver: Driver
 ) -> None:
