@@ -13,7 +13,7 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.guard.trust import prefer_verified, unverified
+from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -245,16 +245,6 @@ async def test_a_trigger_phrase_does_not_push_verified_memories_out(tmp_path: Pa
         baited = {each.item.id for each in found.memories} & {each.id for each in bait}
         assert len(found.memories) == 5
         assert len(baited) <= 1
-
-
-async def test_a_bank_of_unverified_memories_answers_in_the_order_of_its_scores(tmp_path: Path) -> None:
-    bait = [item(f"Prepare the quarterly sync, part {number}", judge="model", distiller="model") for number in range(6)]
-    async with opened(tmp_path) as tools:
-        await put(tools, *bait)
-        found = await retrieve(tools, "prepare the quarterly sync", k=5)
-        assert len(found.memories) == 5
-        assert [each.score for each in found.memories] == sorted((each.score for each in found.memories), reverse=True)
-        assert await prefer_verified(tools, found.memories, lambda most, known: (), 5) == found.memories
 
 
 async def test_a_memory_is_verified_by_another_session_or_by_the_user_and_not_by_its_own(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ StaticEmbedder().embed("fix the failing test")
 assert tokenize("running") == ("run",)
 print({"mcp", "openai", "pydantic", "anyio", "snowballstemmer"} & {*sys.modules})
 import swarm_memory.server.chat.chain, swarm_memory.server.sources.code, swarm_memory.server.sources.documents
-print({"openai", "jsonschema", "httpx2", "pypdf", "tree_sitter", "pathspec", "numpy", "mcp"} & {*sys.modules})
+print({"openai", "jsonschema", "httpx2", "pypdf", "tree_sitter", "pathspec", "mcp"} & {*sys.modules})
 """
     source = Path(__file__).parents[2] / "src"
     run = subprocess.run(

@@ -71,6 +71,9 @@ def origin(tmp_path: Path, open_bank: Any, database: Path) -> Any:
         plain.execute("INSERT INTO pattern_tags (seq, tag) VALUES (1, 'planted')")
         plain.execute("INSERT INTO handles (handle, seq) VALUES ('error:planted', 1)")
         plain.execute(
+            "INSERT INTO people (id, tenant_id, name, role, created_at) VALUES ('p', 'default', 'eve', 'admin', '2026')"
+        )
+        plain.execute(
             "INSERT INTO matts_runs (run_id, scope_id, task_id, mode, k, status, created_at) "
             "VALUES ('run_1', 1, 't', 'parallel', 3, 'running', '2026')"
         )
@@ -153,7 +156,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     assert taken.kept is not None
     assert taken.kept.is_file()
     connection = connect(bank, driver=driver)
-    for table in ("jobs", "pattern_tags", "matts_runs", "handles"):
+    for table in ("jobs", "pattern_tags", "matts_runs", "handles", "people"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     assert connection.execute("SELECT project FROM scopes").fetchall() == [("clone",)]
     close(connection, bank)
