@@ -298,16 +298,19 @@ async def test_a_fault_does_not_end_the_worker(toolbox: Toolbox, fault: Exceptio
 
 
 async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
+    jobs = toolbox.settings.jobs.model_copy(update={"timeout_s": 0.1})
+    hasty = replace(toolbox, settings=toolbox.settings.model_copy(update={"jobs": jobs}))
+
     async def endless(_: Job) -> Result:
         await anyio.sleep_forever()
         return {}
 
     await toolbox.store.enqueue(job_of(toolbox))
     with anyio.fail_after(HANG_S):
-        await Worker(toolbox, doing(endless)).work_off_due()
+        await Worker(hasty, doing(endless)).work_off_due()
     job = await only_job(toolbox)
     assert job.status == "failed"
-    assert "longer than 2 s" in (job.error or "")
+    assert "longer than 0.1 s" in (job.error or "")
 
 
 async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:

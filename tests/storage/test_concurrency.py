@@ -28,8 +28,9 @@ AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
-    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture
+    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine, "CLOSE_LIMIT_S", 0.2)
     async with open_bank(busy_timeout_s=0.05) as store:
         await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
         with writer_lock(database, 1):
