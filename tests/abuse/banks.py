@@ -94,7 +94,7 @@ def settings_of(tenant: str = "default") -> Settings:
     """Return settings for a tenant, on the driver of SQLite that the environment forces, or the database it names."""
     driver_name, url = os.environ.get("SWARM_MEMORY_SQLITE") or "auto", os.environ.get("SWARM_MEMORY_STORAGE__URL")
     storage = StorageSettings.model_validate({"sqlite": driver_name, "tenant_id": tenant, "url": url})
-    jobs = JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0)
+    jobs = JobSettings(lease_s=5, max_attempts=1, timeout_s=HANG_S, retry_s=0)
     return Settings(embedding=BY_TABLE, storage=storage, jobs=jobs)
 
 

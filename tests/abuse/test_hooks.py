@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from forked import CLI, ISOLATED, run
+from forked import CLI, run
 from hook_project import HookProject
 from patience import FULL, HANG_S, STATIC, UNHURRIED, is_in_time
 from pydantic import BaseModel
@@ -42,6 +41,11 @@ STRANGE = ("not ours", "a link")
 EVENTS = ("UserPromptSubmit", "PreToolUse")
 TASK = "Make the tests of the shop pass"
 VERBS = ("session-start", "prompt", "stop", "session-end")
+HURRIED = "import sys; from swarm_memory.server.hooks.main import main; main(sys.argv[1:])"
+SOON = {} if FULL else {"SWARM_MEMORY_STORAGE__BUSY_TIMEOUT_S": "0.2"}
+NO_ROOM = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+"""Lets a process write nothing any more, as on a full disk."""
+
 START_S = 1.0
 """An interpreter takes so long to start, at most; the rest is the verb's own limit."""
 
@@ -68,7 +72,7 @@ def broken(folder: Path, condition: str) -> Generator[dict[str, str]]:
                 database.symlink_to(folder / "elsewhere.db")
             case _:
                 pass
-        yield {"OPENAI_API_KEY": "sk-none"} if condition == "no key" else {}
+        yield {"no key": {"OPENAI_API_KEY": "sk-none"}, "locked": SOON}.get(condition, {})
 
 
 def made(folder: Path, home: Path) -> None:
@@ -85,11 +89,6 @@ def copied(made_one: Path, folder: Path) -> Path:
     return folder
 
 
-def _fill_the_disk() -> None:
-    """Let the process write nothing any more, as on a full disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
 def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: Path, home: Path) -> None:
     made(tmp_path / "made", home)
     conditions = CONDITIONS if FULL else QUICK
@@ -100,17 +99,10 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: 
             project.transcript.parent.mkdir(parents=True)
             project.transcript.write_text("{}\n", encoding="utf-8")
             for verb in VERBS:
-                way = ("-m", "swarm_memory.server.hooks") if FULL else ("-c", UNHURRIED)
                 began = time.monotonic()
-                done = subprocess.run(
-                    [*ISOLATED, *way, verb],
-                    cwd=folder,
-                    env=project.environment,
-                    input=project.event(hook_event_name="UserPromptSubmit", prompt=TASK),
-                    capture_output=True,
-                    text=True,
-                    timeout=HANG_S,
-                    preexec_fn=_fill_the_disk if condition == "full" else None,
+                event = project.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+                done = project.run(
+                    "-c", NO_ROOM * (condition == "full") + (HURRIED if FULL else UNHURRIED), verb, given=event
                 )
                 took = time.monotonic() - began
                 assert is_in_time(took, OF_VERBS[verb][1] + START_S), (condition, verb)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_lines import prompt, says, write
 from forked import CLI, run
 from hook_project import HookProject
 
@@ -114,17 +115,20 @@ def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]"
 
 
 def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:
-    outside = shop.parent / "outside"
-    (shop / "s1.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")
-    agents = shop / "s1" / "subagents"
+    outside, agents = shop.parent / "outside", shop / "s1" / "subagents"
+    side = {"isSidechain": True, "agentId": "a77"}
+    session = write(shop / "s1.jsonl", [prompt("Mend the orders of the shop"), says({"type": "text", "text": "Done."})])
+    agent = write(outside / "agent-a77.jsonl", [prompt("Find all users of login()", **side), says(**side)])
     agents.mkdir(parents=True)
-    (agents / "agent-a.jsonl").symlink_to(outside / "secret.jsonl")
+    (agents / agent.name).write_bytes(agent.read_bytes())
+    assert len(list(read_trajectories(session))) == 2, "what lies there itself is read"
+    (agents / agent.name).unlink()
+    (agents / agent.name).symlink_to(agent)
     os.mkfifo(agents / "agent-b.jsonl")
-    assert [each.task for each in read_trajectories(shop / "s1.jsonl")] == ["Mend orders"]
+    assert len(list(read_trajectories(session))) == 1
     agents.rename(shop / "former")
-    (outside / "agent-c.jsonl").write_text(RECORD, encoding="utf-8")
     agents.symlink_to(outside)
-    assert [each.task for each in read_trajectories(shop / "s1.jsonl")] == ["Mend orders"]
+    assert len(list(read_trajectories(session))) == 1
 
 
 @pytest.mark.parametrize("verb", ["stop", "session-end"])

@@ -201,6 +201,8 @@ async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Loca
             assert (await browser.client.get("/ui")).status_code == 401
         entered = await browser.client.post("/ui/enter", content=f"token={tokens['review']}", headers=form)
         assert entered.status_code == 200
+        (cookie,) = [each.headers["set-cookie"] for each in (*entered.history, entered) if "set-cookie" in each.headers]
+        assert {"httponly", "samesite=strict", "path=/ui"} <= {part.strip().lower() for part in cookie.split(";")}
         desk = await browser.client.get("/ui/desk")
         assert (desk.status_code, "/ui/settings" in desk.text) == (200, False)
         forget = f"/ui/memories/rm_{'0' * 26}/forget"

@@ -11,20 +11,23 @@ from made_items import put
 from patience import FULL
 from scripted_runs import Script
 
-from swarm_memory.schema.errors import QuotaReached
+from swarm_memory.schema.base import MEMORY, new_id
+from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
+from swarm_memory.schema.team.sharing import Evidence, Proposed
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.team import bank
 from swarm_memory.tools.toolbox import Toolbox
 from tests.attacks.attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
 
-STORES = 100_000 if FULL else 300
-QUOTA = LearnSettings().max_new_per_day if FULL else 60
+STORES = 100_000 if FULL else 120
+QUOTA = LearnSettings().max_new_per_day if FULL else 40
 
 _TEXT = (
     "retry migrate database schema token cache lock queue timeout parse branch deploy vector socket thread build lint "
@@ -75,6 +78,22 @@ async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path) -> None:
         assert 0.8 * QUOTA <= in_bank <= stored == QUOTA
         assert refused == STORES - QUOTA
         assert found.memories[0].item.title == "Check the quota of region 7 first"
+
+
+async def test_nobody_fills_the_desk_of_a_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bank.MAX_WAITING == 200
+    monkeypatch.setattr(bank, "MAX_WAITING", 2)
+    titles = ("Retry the upload of a parcel", "Migrate the schema first", "Quote the shell's words")
+    given = [
+        Proposed(
+            draft=MemoryDraft(title=title, content=f"1. {title}"), confidence=0.6, distiller="agent",
+            evidence=Evidence(), origin_id=new_id(MEMORY), project="github.com/acme/shop",
+        ) for title in titles
+    ]  # fmt: skip
+    async with opened(tmp_path) as tools:
+        with pytest.raises(InputError, match="wait"):
+            await bank.TeamBank(tools).propose("bank", given)
+        assert len(await bank.TeamBank(tools).proposals("waiting")) == 2
 
 
 async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.guard.trust import prefer_verified, unverified
+from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -47,8 +47,8 @@ def carrying(payload: str, number: int) -> Trajectory:
     return run.shell(f"npm test {what}", "Tests  21 passed (21)").say("The tests pass.").done()
 
 
-SPARED = 1 if FULL else 3
-"""`make faults` takes every payload, `make test` a third of them."""
+SPARED = 1 if FULL else 5
+"""`make faults` takes every payload, `make test` a fifth of them."""
 
 
 def payloads() -> list[str]:
@@ -109,7 +109,7 @@ async def trusted_of(tools: Toolbox, attacked: Sequence[str]) -> int:
 async def test_what_an_agent_repeats_of_an_attack_is_not_trusted_and_is_without_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attacked = payloads()[:: 1 if FULL else 5]
+    attacked = payloads()[:: 1 if FULL else 10]
     (tmp_path / "off").mkdir()
     async with opened(tmp_path) as tools:
         trusted = await trusted_of(tools, attacked)
@@ -185,12 +185,12 @@ async def test_praise_in_outputs_moves_no_tool(tmp_path: Path) -> None:
     assert ranks[0] == ranks[1] == ["page_reader"]
 
 
-async def test_fifty_copies_from_one_session_raise_no_trust(tmp_path: Path) -> None:
+async def test_many_copies_from_one_session_raise_no_trust(tmp_path: Path) -> None:
     draft = MemoryDraft(title="Clear the price cache first", content="1. Clear the price cache\n2. Run the tests again")
     async with opened(tmp_path) as tools:
         found = list[MemoryItem]()
         for session in ("one", "two"):
-            for number in range(50):
+            for number in range(50 if FULL else 10):
                 run = Script(f"release part {number}", f"{session}:{number}", session)
                 run.shell("npm test", f"{number} passed")
                 await learn(tools, run.done(), agent_drafts=[draft])
@@ -245,16 +245,6 @@ async def test_a_trigger_phrase_does_not_push_verified_memories_out(tmp_path: Pa
         baited = {each.item.id for each in found.memories} & {each.id for each in bait}
         assert len(found.memories) == 5
         assert len(baited) <= 1
-
-
-async def test_a_bank_of_unverified_memories_answers_in_the_order_of_its_scores(tmp_path: Path) -> None:
-    bait = [item(f"Prepare the quarterly sync, part {number}", judge="model", distiller="model") for number in range(6)]
-    async with opened(tmp_path) as tools:
-        await put(tools, *bait)
-        found = await retrieve(tools, "prepare the quarterly sync", k=5)
-        assert len(found.memories) == 5
-        assert [each.score for each in found.memories] == sorted((each.score for each in found.memories), reverse=True)
-        assert await prefer_verified(tools, found.memories, lambda most, known: (), 5) == found.memories
 
 
 async def test_a_memory_is_verified_by_another_session_or_by_the_user_and_not_by_its_own(tmp_path: Path) -> None:

@@ -14,21 +14,17 @@ from made_items import put
 from scripted_chat import ScriptedChatModel
 from scripted_runs import Script
 
-from swarm_memory.schema.base import MEMORY, new_id
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Note, Provenance
 from swarm_memory.schema.rollout import MattsRequest
-from swarm_memory.schema.team.sharing import Evidence, Proposed
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, set_memory_status
+from swarm_memory.tools.memories.decide import MemoryChange, edit, keep
 from swarm_memory.tools.memories.remember import Attribution, Session, remember, remember_notes
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.preamble import moments_of
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
-from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.hazards import is_hazardous
 from tests.attacks.attacked_bank import item, items_of, opened
@@ -161,24 +157,6 @@ async def test_what_a_prompt_says_too_is_no_copy(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         await as_a_note(tools, run, PAGE)
         assert [each.title for each in await items_of(tools)] == [TITLE]
-
-
-async def test_an_agent_does_not_release_what_was_copied(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        await as_a_note(tools, read_by(PAGE), PAGE)
-        (held,) = await items_of(tools, "quarantined")
-        with pytest.raises(InputError, match="only the user may restore"):
-            await set_memory_status(tools, [held.id], "active", by_hand=False)
-
-
-async def test_what_is_proposed_to_a_team_goes_the_same_way(tmp_path: Path) -> None:
-    given = Proposed(
-        draft=MemoryDraft(title=TITLE, content=DISGUISES["entities"](ORDER)), confidence=0.6, distiller="agent",
-        evidence=Evidence(), origin_id=new_id(MEMORY), project="github.com/acme/shop",
-    )  # fmt: skip
-    async with opened(tmp_path) as tools:
-        (proposal,) = await TeamBank(tools).propose("bank", [given])
-        assert "override" in str(proposal.held)
 
 
 async def test_what_an_agent_edits_is_borne_out_by_nothing_that_was_before(tmp_path: Path) -> None:

@@ -60,24 +60,3 @@ async def test_an_outside_system_that_does_not_work_is_named(
         await _run(toolbox, root, reports, systems="bm25-okapi", outside=[_outside(**changes)])
     assert said in str(refused.value)
     assert str(refused.value).startswith("echo:")
-
-
-async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, reports: Reports) -> None:
-    item = {"title": "{content}", "content": "{content}"}
-    steps = [{"role": "assistant", "content": "done"}]
-    store = {
-        "tool": "distill_memories",
-        "arguments": {"task": "note {id}", "task_id": "{id}", "steps": steps, "verdict": "Success", "items": [item]},
-        "results": "stored.0",
-    }
-    search = {
-        "tool": "retrieve_memories",
-        "arguments": {"query": "{query}", "k": "{k}"},
-        "results": "memories",
-        "id": "id",
-    }
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
-    config = {"name": "ourselves", "command": command, "store": store, "search": search}
-    run = await _run(toolbox, root, reports, systems="hybrid", outside=[config])
-    values = _first(run, "recall_any@5")
-    assert values["ourselves"] == values["hybrid"] == 1.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import HANG_S
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
@@ -267,7 +268,7 @@ def test_commands_in_texts_are_judged_by_their_results(tmp_path: Path) -> None:
     ]
     (tmp_path / "known.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     command = [sys.executable, str(SCRIPT), "--data", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "known.jsonl: n=8 {'Failure': 2, 'Success': 4, 'Undecided': 2}" in done.stdout
 
 
@@ -278,7 +279,7 @@ RATING = Path(__file__).resolve().parents[2] / "benchmarks" / "rating.py"
 def run() -> Callable[..., str]:
     def call(*arguments: object) -> str:
         command = [sys.executable, str(RATING), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
         return done.stdout if done.returncode == 0 else f"{done.returncode}: {done.stderr}"
 
     return call

@@ -1,7 +1,5 @@
 """From settings to a chat model: order, keys, the guard against calling oneself; and what settings refuse."""
 
-import subprocess
-import sys
 from collections.abc import Mapping
 
 import pytest
@@ -82,10 +80,3 @@ def test_anthropics_own_endpoint_is_asked_for_chat_completions(base_url: str | N
 def test_another_endpoint_for_messages_is_refused_with_what_to_write() -> None:
     with pytest.raises(ValidationError, match="provider `openai` with its base_url and api_key_env"):
         settings({"provider": "anthropic", "model": "m", "base_url": "http://127.0.0.1:8080"})
-
-
-def test_building_imports_no_client() -> None:
-    late = {"openai", "jsonschema", "httpx2"}
-    code = f"import sys, swarm_memory.server.chat.chain; print({late} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -14,6 +14,7 @@ from typing import Any
 from clock import SetClock
 from laid_bank import DRIVER, laid
 from made_items import made_item, put
+from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
@@ -120,7 +121,7 @@ async def opened(
 ) -> AsyncGenerator[Kept]:
     """Open the bank of a folder."""
     database = folder / ".swarm" / "memory.db"
-    async with await open_store(laid(database), sqlite=DRIVER, embedder=EMBEDDER, busy_timeout_s=4.0) as store:
+    async with await open_store(laid(database), sqlite=DRIVER, embedder=EMBEDDER, busy_timeout_s=HANG_S) as store:
         yield Kept(store, database, clock or SetClock(), settings or Settings())
 
 

@@ -61,11 +61,6 @@ def test_two_steps_fade_as_much_as_one(confidence: float, age: float, first: flo
     assert faded(once, halfway, halfway) == once.confidence
 
 
-@given(st.floats(0, 1), st.floats(0, 700), st.floats(0, 3000))
-def test_a_clock_that_goes_backwards_does_nothing(confidence: float, age: float, back: float) -> None:
-    assert faded(_item(confidence, age), NOW, NOW - back * DAY) == confidence
-
-
 def test_less_than_a_day_without_use_does_not_count() -> None:
     assert faded(_item(0.8, 0.9), None, NOW) == 0.8
     assert faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8

@@ -12,6 +12,7 @@ import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import FULL
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
@@ -57,7 +58,7 @@ def _on_a_bank(seed: int, check: Callable[[Kept], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.integers(0, 2**20), st.booleans())
 def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_more(seed: int, full: bool) -> None:
     async def check(kept: Kept) -> None:
@@ -75,7 +76,7 @@ def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_mor
     _on_a_bank(seed, check)
 
 
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(st.integers(0, 2**20), st.integers(1, 2))
 def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, runs: int) -> None:
     async def check(kept: Kept) -> None:
@@ -209,7 +210,7 @@ async def _check_whole(kept: Kept) -> None:
 
 async def test_a_run_that_is_cancelled_at_any_of_its_calls_can_be_continued_and_undone() -> None:
     whole: str | None = None
-    for at in range(1, 40):
+    for at in range(1, 40, 1 if FULL else 3):
         with own_folder() as folder:
             async with opened(folder) as kept:
                 await _fill(kept, random.Random(8))
@@ -249,7 +250,7 @@ async def test_an_undo_that_is_cancelled_at_any_of_its_calls_can_be_repeated() -
                 assert await kept.shown(QUERY) == initial
 
 
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(st.integers(0, 2**20))
 def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) -> None:
     async def check(kept: Kept) -> None:

@@ -64,13 +64,6 @@ def test_metrics_of_an_empty_bank_say_so(swarm: Shell) -> None:
     assert (shown["weeks"], shown["effect"]) == ([], None)
 
 
-def test_a_held_out_task_prints_nothing_before_it_starts(
-    swarm: Shell, memory: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "1")
-    assert swarm("pre-task", "--task-id", "T-2", "--query", QUERY) == (0, "", "")
-
-
 def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Shell, memory: str, home: Path) -> None:
     file = home / ".config" / "swarm-memory" / "config.yaml"
     assert "one task in ten works without any notes" in swarm("metrics", "--measure", "on").out

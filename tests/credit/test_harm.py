@@ -243,14 +243,6 @@ async def test_a_held_out_prompt_gets_no_notes_and_its_outcome_says_so(shop: Sho
     assert await shop.confidence(memory) == [0.5]
 
 
-async def test_without_a_hold_out_the_same_prompt_gets_its_notes(shop: Shop) -> None:
-    memory = await shop.add()
-    answer = await hooked(shop.toolbox, PROMPT)
-    assert memory in str(answer)
-    record = await shop.outcome("Success", done(said("ok"), task_id=f"{SESSION}:1"), task_id=f"{SESSION}:1")
-    assert (record.arm, record.randomised) == ("memory", False)
-
-
 async def test_a_held_out_task_for_which_nothing_fits_is_not_compared(shop: Shop) -> None:
     held = shop.set(holdout_rate=1.0)
     await retrieve(held.toolbox, QUERY, task_id="t1")

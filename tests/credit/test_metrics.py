@@ -179,9 +179,6 @@ async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_
     assert week["matts_lift"] == pytest.approx((2 / 3 + 1) / 2)
 
 
-SEED_OF_SAMPLES = 7
-
-
 @pytest.mark.parametrize(
     ("successes", "n", "low", "high"),
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],

@@ -19,7 +19,7 @@ from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.storage.stores.trajectories import outcome_in
-from swarm_memory.tools.credit.outcome import change_for, credited, figures_of, record_outcome
+from swarm_memory.tools.credit.outcome import change_for, figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.trajectory.reading import read
@@ -79,16 +79,6 @@ async def test_a_call_made_before_the_memory_was_retrieved_is_no_use_of_it(shop:
     command = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
     record = await shop.outcome("Success", done(ran(command, minute=1)))
     assert [credit.method for credit in record.credits] == ["none"]
-
-
-async def test_the_same_outcome_twice_changes_nothing(shop: Shop) -> None:
-    memory = await shop.add()
-    await shop.inject(memory)
-    first = await shop.outcome("Success", done(FOLLOWED))
-    second = await shop.outcome("Success", done(FOLLOWED))
-    assert second == first.model_copy(update={"status": "already_credited"})
-    assert await shop.confidence(memory) == pytest.approx([0.55])
-    assert len(await shop.history(memory)) == 1
 
 
 async def test_many_at_once_credit_once(shop: Shop, tmp_path: Path) -> None:
@@ -260,12 +250,3 @@ def test_use_counts_more_than_injection_and_success_more_than_failure(
     label: Label, method: UseMethod, change: float
 ) -> None:
     assert change_for(label, method) == pytest.approx(change)
-
-
-@given(st.floats(0, 1), st.lists(st.tuples(LABELS, METHODS), max_size=60))
-def test_confidence_stays_between_nothing_and_certainty(
-    confidence: float, outcomes: list[tuple[Label, UseMethod]]
-) -> None:
-    for label, method in outcomes:
-        confidence = credited(confidence, change_for(label, method))
-        assert 0 <= confidence <= 1

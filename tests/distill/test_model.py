@@ -123,13 +123,6 @@ async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
     assert success.reason == "the model found nothing that would help another task"
 
 
-async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
-    model = ScriptedChatModel([items()])
-    await by_model(model, repaired(f"TOKEN={TOKEN}"), verdict("Success", f"s7: {TOKEN} worked"), SETTINGS)
-    assert "TOKEN=" in model.requests[0].user
-    assert TOKEN not in model.requests[0].user
-
-
 @pytest.mark.parametrize("hostile", HOSTILE)
 async def test_task_reasons_and_steps_stay_inside_the_fence(hostile: str) -> None:
     model = ScriptedChatModel([items()])

@@ -18,7 +18,7 @@ from tests.faults.power_survey import BANK, OLD_BANK, Recording, changes_of_name
 from tests.faults.rig import built, environment
 
 HERE = Path(__file__).parent
-CUTS = 300 if FULL else 25
+CUTS = 300 if FULL else 12
 
 pytestmark = [
     pytest.mark.fault,
@@ -51,7 +51,7 @@ async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(
     processes, each = (4, 120) if FULL else (2, 24)
     recording = await asyncio.to_thread(recorded, tmp_path, "writers", processes, each, "own")
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=1), seed=1)
-    few = cuts(recording.steps, CUTS // 6, seed=2)
+    few = cuts(recording.steps, CUTS // 4, seed=2)
     lied = await survey(recording, tmp_path / "lying", few, seed=2, lies=True)
     assert not found.faults, found.faults[:5]
     assert found.acknowledged > processes * each // 2

@@ -1,9 +1,12 @@
 """The field trial's projects, played by their written solutions, and its recorder with our hooks and server."""
 
+import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forked import ISOLATED, Forked, nursery
 from trial.host import Session
 from trial.projects import lay_out, load, names
 from trial.rehearsal import rehearse
@@ -36,16 +39,24 @@ def test_a_played_session_reads_as_one_of_claude_code(tmp_path: Path) -> None:
     assert figures_of(session.transcript.path)[:2] == (2, 1)
 
 
-def test_what_an_agent_remembers_is_kept_for_the_next_session(tmp_path: Path) -> None:
+def test_what_an_agent_remembers_is_kept_for_the_next_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nursery()
+    kinds: list[Any] = [subprocess.Popen, Forked]
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **how: kinds[command[:2] == ISOLATED](command, **how),  # type: ignore
+    )
     first, later = (lay_out(load("tidewater"), name, tmp_path / name) for name in "AB")
+    (by_table := tmp_path / "config.yaml").write_text("embedding: {provider: static}\n", encoding="utf-8")
     session = Session(first, load("tidewater"), "A", "agent")
-    session.install()
+    session.install(by_table)
     assert "mcp__swarm-memory__remember" in session.open()
     note = {"title": "tidecsv gives feet", "when": "Whenever `tidecsv` is run.", "note": "Use `tidecsv --si IN OUT`."}
     session.remember({"notes": [note], "outcome": "Success"})
     session.say("Done.")
     assert "tidecsv gives feet" in session.end()
     session = Session(later, load("tidewater"), "B", "rules")
-    session.install(before=first)
+    session.install(by_table, before=first)
     session.open()
     assert "tidecsv gives feet" in session.end()

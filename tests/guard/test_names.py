@@ -4,18 +4,15 @@ The stand-in has the interface of presidio-analyzer 2.2: the same names, paramet
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import ISOLATED, run
 from shell import Shell, project, swarm
 
 __all__ = ["project", "swarm"]
-
-SOURCE = Path(__file__).parents[2] / "src"
 
 ANALYZER = """
 import re
@@ -72,26 +69,19 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def run(installed: Path, *words: str) -> str:
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (installed, SOURCE)))}
-    done = subprocess.run([sys.executable, *words], env=variables, capture_output=True, check=False, text=True)
+def run_with(installed: Path, text: str, *words: str) -> str:
+    done = run([*ISOLATED, "-c", f"import sys; sys.path.insert(0, {str(installed)!r})\n{text}", *words], text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_what_is_remembered_and_indexed_has_no_name_of_a_person_or_place(project: Path, installed: Path) -> None:
     (project / "people.md").write_text("# Who knows\n\nGrace Hopper of 12 Elm Street wrote the Norwegian compiler.\n")
-    by_names = (
-        "-m",
-        "swarm_memory.server.cli",
-        "--set",
-        "distill.redact_pii=names",
-        "--set",
-        "embedding.provider=static",
-    )
+    program = "from swarm_memory.server.cli.main import main; main()"
+    by_names = (program, "--set", "distill.redact_pii=names", "--set", "embedding.provider=static")
 
     def command(*words: str) -> Any:
-        return json.loads(run(installed, *by_names, *words, "--json"))
+        return json.loads(run_with(installed, *by_names, *words, "--json"))
 
     kept = command("remember", "Ask Ada Lovelace in Oslo (ada@acme.org) before a release.")
     assert "[person] in [place] ([email])" in kept["title"] + kept.get("content", "")
@@ -115,7 +105,7 @@ named = "password: Ada Lovelace, pass=Oslo"
 assert redact(redact(named, pii="names").text, pii="names").text == redact(named, pii="names").text
 print(json.dumps([both.text, both.counts, redact("", pii="names").text]))
 """
-    found = json.loads(run(installed, "-c", script))
+    found = json.loads(run_with(installed, script))
     assert found == ["mail [email], [person]", {"[email]": 1, "[person]": 1}, ""]
 
 

@@ -61,7 +61,7 @@ def lines_of(made: Iterable[str]) -> str:
     return "\n".join(f"export X={secret}" for secret in made)
 
 
-def parts(made: Mapping[str, str], size: int = 12) -> Iterator[str]:
+def parts(made: Mapping[str, str], size: int = 24) -> Iterator[str]:
     ordered = [made[kind] for kind in sorted(made)]
     for start in range(0, len(ordered), size):
         yield lines_of(ordered[start : start + size])

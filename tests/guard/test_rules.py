@@ -116,8 +116,8 @@ def test_every_pattern_compiles_and_no_rule_fires_on_nothing() -> None:
     assert not [rule.name for rule in RULES if compiled(rule).search("")]
 
 
-SMALL, LARGE = 4_000, 16_000
-FAST_S = 0.02
+SMALL, LARGE = 2_000, 8_000
+FAST_S = 0.01
 """What takes less for the large text is not looked at more closely: a quadratic search takes ten times that."""
 
 

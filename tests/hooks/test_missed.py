@@ -196,16 +196,6 @@ def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tm
         checked_transcript(str(path), all_folders())
 
 
-def test_a_path_out_through_a_parent_folder_or_a_link_is_refused(transcript: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.jsonl").touch()
-    link = transcript.with_name("link.jsonl")
-    link.symlink_to(tmp_path / "other.jsonl")
-    sneaky = f"{transcript.parent}/{'../' * 20}{tmp_path.relative_to('/')}/other.jsonl"
-    for path in (sneaky, str(link)):
-        with pytest.raises(InputError, match="must lie in"):
-            checked_transcript(path, all_folders())
-
-
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hook_project import NOTE, HookProject
+from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
@@ -211,7 +212,7 @@ def test_the_plugin_of_opencode_puts_what_our_hooks_answer_where_it_belongs(tmp_
     (tmp_path / "plugin.mjs").write_text(plugin_text([sys.executable, "-I", "-c", _HOOK]))
     (tmp_path / "drive.mjs").write_text(_DRIVE)
     command = ["node", "drive.mjs", str(tmp_path / "plugin.mjs")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert json.loads(done.stdout) == [
         [["session-start s1\n\nprompt s1", True]],
         [["prompt s1", True]],

@@ -200,25 +200,6 @@ def test_a_line_that_is_too_long_is_skipped_without_being_held(tmp_path: Path) -
     assert peak < 4 * MAX_LINE_CHARS
 
 
-def test_a_transcript_of_60_mb_takes_less_than_its_size(tmp_path: Path) -> None:
-    output = "a line of output 😀\n" * 1500
-    path = tmp_path / "s.jsonl"
-    with path.open("w", encoding="utf-8") as stream:
-        stream.write(json.dumps(prompt("Build the whole shop from the plan")) + "\n")
-        for number in range(700):
-            stream.write(json.dumps(says(call(f"t{number}", "make"))) + "\n")
-            stream.write(json.dumps(result(f"t{number}", output)) + "\n")
-    tracemalloc.start()
-    try:
-        (trajectory,) = read_trajectories(path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert path.stat().st_size > 60_000_000
-    assert trajectory.dropped_steps > 0
-    assert peak < 58_000_000
-
-
 def test_a_step_whose_kind_is_no_text_is_read_as_a_message() -> None:
     given = {**STEPS, "steps": [{**each, "kind": ["message"]} for each in STEPS["steps"]]}
     (trajectory,) = read_trajectories(io.StringIO(json.dumps(given)))

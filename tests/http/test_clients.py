@@ -1,22 +1,22 @@
 """Clients of one server over HTTP: each gets its own answers, the bank is opened once, and nothing of them stays."""
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
+from hook_project import wait_until
 from mcp.client import Client
 from mcp.types import CallToolResult
-from patience import FULL, HANG_S
+from patience import FULL
 
 from tests.http.http_server import INITIALIZE, HttpServer
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
-CALLS = 1260 if FULL else 30
+CALLS = 1260 if FULL else 12
 
 
 async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(serve: Callable[..., HttpServer]) -> None:
@@ -58,22 +58,24 @@ async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves
     server = serve()
     async with server.client() as first:
         await first.call_tool("remember", {"text": "Migrate the shop's database before its tests."})
-        opened = _handles(server, tmp_path)
         async with server.client() as second:
             await second.call_tool("memory_status", {})
-            assert _handles(server, tmp_path) == opened
+            wait_until(lambda: len(_handles(server, tmp_path)) == CONNECTIONS)
         assert not (await first.call_tool("memory_status", {})).is_error
-        assert _handles(server, tmp_path) == opened
-    assert opened
+        wait_until(lambda: len(_handles(server, tmp_path)) == CONNECTIONS)
+
+
+CONNECTIONS = 3
+"""Of an open bank: one that writes, two that read. That of the day's copy comes and goes."""
 
 
 def _handles(server: HttpServer, folder: Path) -> list[str]:
-    """Return the databases of the project that the process holds open (Linux); other files come and go."""
+    """Return the databases of the project that the process holds open (Linux)."""
     links = list[str]()
     for link in Path(f"/proc/{server.process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):
             links.append(str(link.readlink()))
-    return sorted(link for link in links if link.startswith(str(folder)) and link.endswith(".db"))
+    return [link for link in links if link.startswith(str(folder)) and link.endswith(".db")]
 
 
 SESSIONS = 20 if FULL else 3
@@ -97,9 +99,4 @@ async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server:
     before = held(server)
     for _ in range(SESSIONS):
         await session()
-    deadline = time.monotonic() + HANG_S
-    while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
-        await anyio.sleep(0.02)
-    files, threads = (now - then for now, then in zip(held(server), before, strict=True))
-    assert files <= 0
-    assert threads <= 0
+    wait_until(lambda: all(now <= then for now, then in zip(held(server), before, strict=True)))

@@ -45,6 +45,7 @@ def test_a_body_without_a_length_is_refused_where_it_becomes_too_large(server: H
 
 
 def test_more_connections_than_allowed_are_refused_until_others_end(server: HttpServer) -> None:
+    assert MAX_CONNECTIONS == 256
     with contextlib.ExitStack() as held:
         for _ in range(MAX_CONNECTIONS + 2):
             held.enter_context(server.connect())
@@ -106,6 +107,7 @@ def test_a_body_that_would_unfold_to_a_gigabyte_is_not_unfolded(server: HttpServ
 def malformed() -> Iterator[bytes]:
     yield from (b"", b"{", b"[]", b"null", b'"x"', b"NaN", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000)
     yield b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001
+    yield b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"," * 500_001 + b'"}}'
     yield b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}'
 
 

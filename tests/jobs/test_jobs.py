@@ -225,24 +225,6 @@ async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:
-    async def fine(_: Job) -> Result:
-        return {"by": "the second"}
-
-    await toolbox.store.enqueue(job_of(toolbox))
-    assert await toolbox.store.claim("the dead one", datetime.now(UTC), toolbox.settings.jobs.lease_s, ("learn",))
-    worker = Worker(toolbox, doing(fine))
-    assert await worker.work_off_due() == 0
-    with anyio.fail_after(HANG_S):
-        async with anyio.create_task_group() as group:
-            group.start_soon(worker.run)
-            while (await only_job(toolbox)).status != "completed":
-                await anyio.lowlevel.checkpoint()
-            group.cancel_scope.cancel()
-    job = await only_job(toolbox)
-    assert (job.attempts, job.result) == (2, {"by": "the second"})
-
-
 async def test_a_long_job_keeps_its_lease(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
     lease_s = toolbox.settings.jobs.lease_s
     beat, beats, enough = toolbox.store.heartbeat, list[datetime](), anyio.Event()
@@ -316,16 +298,19 @@ async def test_a_fault_does_not_end_the_worker(toolbox: Toolbox, fault: Exceptio
 
 
 async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
+    jobs = toolbox.settings.jobs.model_copy(update={"timeout_s": 0.1})
+    hasty = replace(toolbox, settings=toolbox.settings.model_copy(update={"jobs": jobs}))
+
     async def endless(_: Job) -> Result:
         await anyio.sleep_forever()
         return {}
 
     await toolbox.store.enqueue(job_of(toolbox))
     with anyio.fail_after(HANG_S):
-        await Worker(toolbox, doing(endless)).work_off_due()
+        await Worker(hasty, doing(endless)).work_off_due()
     job = await only_job(toolbox)
     assert job.status == "failed"
-    assert "longer than 2 s" in (job.error or "")
+    assert "longer than 0.1 s" in (job.error or "")
 
 
 async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:
@@ -352,15 +337,6 @@ async def test_a_task_of_a_transcript_is_learned_from_and_nothing_twice(
     results = {job.key: job.result or {} for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
     assert results["one"]["tasks"] == {"fix-1": "learned: Success"}
     assert results["all"] == {"tasks": {"fix-1": "already_learned: Success"}, "stored": [], "calls": 0}
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "/no/such/session.jsonl", "relative.jsonl", ""])
-async def test_a_job_cannot_name_a_file_outside_the_hosts_folder(toolbox: Toolbox, place: Location, path: str) -> None:
-    await toolbox.store.enqueue(job_of(toolbox, transcript_path=path))
-    await make_worker(toolbox, place).work_off_due()
-    job = await only_job(toolbox)
-    assert (job.status, job.attempts) == ("failed", 1)
-    assert "transcript_path" in (job.error or "")
 
 
 async def test_a_running_server_learns_from_what_hooks_queue_and_wake_it_for(

@@ -3,12 +3,9 @@
 import json
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import ModelUnavailable, StorageError
@@ -236,25 +233,6 @@ async def test_items_of_an_undecided_trajectory_start_with_an_assumed_confidence
         result = await learn(tools, script.done())
     assert result.verdict.label == "Undecided"
     assert result.stored[0].confidence == pytest.approx(ASSUMED_CONFIDENCE * 0.7)
-
-
-SECRETS = st.sampled_from([TOKEN, "AKIA" + "IOSFODNN7EXAMPLQ", "sk-ant-api03-" + "x1Y2z3A4b5C6d7E8" * 5 + "AA"])
-
-
-@given(secret=SECRETS, places=st.sets(st.integers(0, 7), min_size=1))
-@settings(max_examples=5)
-async def test_no_secret_of_the_trajectory_is_in_any_byte_of_the_bank(secret: str, places: set[int]) -> None:
-    def at(place: int) -> str:
-        return f" {secret} " if place in places else " x "
-
-    script = Script("deploy it" + at(0)).shell(f"TOKEN={at(1).strip()} make deploy", "Error: not logged in" + at(2), 2)
-    script.edit("/r/a.py", "a" + at(3), "b" + at(4)).user("no, use the other key" + at(5))
-    script.shell("make deploy" + at(6), "ok").say("Done" + at(7))
-    with TemporaryDirectory() as folder:
-        async with opened(Path(folder), EMBEDDER) as (tools, bank):
-            await learn(tools, script.done())
-        assert bank.holds("deploy")
-        assert not bank.holds(secret)
 
 
 def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

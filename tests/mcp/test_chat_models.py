@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from forked import CLI, run
-from patience import STATIC
+from patience import HANG_S, STATIC
 from scripted_server import ScriptedServer, Turn, completion, error
 from served import fixed_task
 
@@ -31,7 +31,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
 
-REQUEST = ChatRequest(purpose="distill", system="s", user="u", max_tokens=50, timeout_s=4)
+REQUEST = ChatRequest(purpose="distill", system="s", user="u", max_tokens=50, timeout_s=HANG_S)
 TOKENS = 18
 """What each scripted answer counts."""
 

@@ -3,32 +3,23 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from laid_bank import laid, opened_bank
+from laid_bank import opened_bank
 from still_bank import Add
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
-from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, memory_history
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, embed_backlog, prepare
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, embed_backlog
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
@@ -174,50 +165,6 @@ def memory_line(**fields: Any) -> str:
         "created_at": "2026-05-01T12:00:00Z",
     }
     return json.dumps(values | fields)
-
-
-WORDS = st.text(st.characters(categories=["L", "Nd", "Zs"]), min_size=3, max_size=60).map(
-    lambda text: f"Use {clean(text).strip()}"
-)
-MOMENTS = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
-ITEMS = st.builds(
-    MemoryItem,
-    id=st.builds(new_id, st.just(MEMORY)),
-    scope=st.sampled_from([Scope(project="shop"), Scope(project="*")]),
-    title=WORDS,
-    description=st.just("") | WORDS,
-    content=WORDS,
-    tags=st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(tuple),
-    domain=st.none() | st.just("web"),
-    outcome=st.sampled_from(["Success", "Failure"]),
-    confidence=st.floats(0, 1),
-    usage_count=st.integers(0, 1000),
-    created_at=MOMENTS,
-    last_used=st.none() | MOMENTS,
-    status=st.sampled_from(["active", "quarantined", "archived"]),
-    status_reason=st.none() | st.just("by hand"),
-    provenance=st.builds(Provenance, task_id=st.none() | st.just("t1"), judge=st.just("evidence")),
-)
-
-
-@settings(max_examples=15)
-@given(st.lists(ITEMS, max_size=6, unique_by=(lambda item: item.id, lambda item: item.title.casefold())))
-async def test_export_and_import_give_the_same_bank(items: list[MemoryItem]) -> None:
-    with TemporaryDirectory() as folder:
-        banks: list[Toolbox] = []
-        for name in ("first", "second"):
-            store = await open_store(laid(Path(folder) / name / "memory.db"), embedder=EMBEDDER)
-            banks.append(Toolbox(store, EMBEDDER, SystemClock(), Settings(), Scope(project="shop")))
-        first, second = banks
-        await first.store.add_memories(await prepare(first, items), EMBEDDER.name)
-        exported = await lines_of(first)
-        result = await import_memories(second, exported)
-        assert (result.added, result.known, result.faulty) == (len(items), 0, 0), result.faults
-        assert sorted(await lines_of(second)) == sorted(exported)
-        again = await import_memories(second, exported)
-        assert (again.added, again.known) == (0, len(items))
-        for bank in banks:
-            await bank.store.close()
 
 
 async def test_faulty_lines_are_described_and_the_rest_is_kept(toolbox: Toolbox) -> None:

@@ -41,7 +41,9 @@ def settings(request: pytest.FixtureRequest) -> Settings:
     url = request.getfixturevalue("database_url") if "database_url" in request.fixturenames else None
     storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto", "url": url})
     return Settings(
-        embedding=BY_TABLE, storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0)
+        embedding=BY_TABLE,
+        storage=storage,
+        jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=HANG_S),
     )
 
 

@@ -12,7 +12,7 @@ from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("server/", "tools/", "schema/", "benchmarks/", "scripts/")
+FOLDERS = ("server/", "tools/")
 
 QUESTIONS = {
     "where is a duplicate memory decided?": {"find_duplicates", "is_same"},

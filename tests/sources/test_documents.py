@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -281,10 +280,3 @@ def test_without_the_extra_a_pdf_says_what_to_install(tmp_path: Path, monkeypatc
     (group,) = read_documents(tmp_path)
     with pytest.raises(InputError, match=r"swarm-memory\[pdf\]"):
         group.parse()
-
-
-def test_importing_the_readers_loads_no_heavy_library() -> None:
-    readers = "swarm_memory.server.sources.documents, swarm_memory.server.sources.code"
-    code = f"import sys, {readers}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"pypdf", "tree_sitter", "pathspec", "numpy", "mcp"} & {*loaded}

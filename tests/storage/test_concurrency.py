@@ -12,8 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from indexed_items import NUMBERS, stored
-from made_items import HERE, made_item
+from made_items import HERE
 from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
@@ -23,28 +22,15 @@ from swarm_memory.server.storage.engine import engine, files
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
 from swarm_memory.server.storage.engine.files import writer_lock
-from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-async def test_a_reader_does_not_wait_for_a_writer(open_bank: Any, database: Path) -> None:
-    async with open_bank() as store:
-        await store.add_memories([stored(made_item("Retry once"), NUMBERS)], NUMBERS.name)
-        with writer_lock(database, 1):
-            writing = asyncio.ensure_future(store.add_event(HERE, Event("x", AT, "x")))
-            await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
-            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("retri",), 5)
-            assert len((await store.search(query)).candidates) == 1
-            assert not writing.done()
-        await writing
-        assert len(await store.memory_history([HERE], "x")) == 1
-
-
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
-    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture
+    open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine, "CLOSE_LIMIT_S", 0.2)
     async with open_bank(busy_timeout_s=0.05) as store:
         await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
         with writer_lock(database, 1):

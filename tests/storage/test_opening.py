@@ -119,15 +119,6 @@ def test_a_bank_with_anything_else_in_it_is_refused_and_left_to_the_byte(
     assert digest(database.parent) == before
 
 
-@pytest.mark.parametrize("content", [b"no database at all, but long enough to have a header " * 40, b"short"])
-def test_a_file_that_is_no_database_is_refused(database: Path, driver: Driver, content: bytes) -> None:
-    database.parent.mkdir()
-    database.write_bytes(content)
-    with pytest.raises(StoreUntrusted, match="not an SQLite database"):
-        connect(database, driver=driver)
-    assert database.read_bytes() == content
-
-
 def test_an_empty_file_becomes_a_bank_unless_its_log_says_that_it_was_one(database: Path, driver: Driver) -> None:
     database.parent.mkdir()
     database.touch()

@@ -49,20 +49,6 @@ def best(cosines: dict[str, float], k: int) -> set[str]:
     return set(sorted(cosines, key=lambda memory_id: -cosines[memory_id])[:k])
 
 
-async def test_the_nearest_are_those_of_brute_force_with_their_cosines(open_bank: Any) -> None:
-    memories = [stored(each, NUMBERS) for each in many(200)]
-    query = NUMBERS.vector("anything")
-    expected = exact(memories, query)
-    async with open_bank() as store:
-        await store.add_memories(memories, NUMBERS.name)
-        found = await store.nearest([HERE], NUMBERS.name, query, 10)
-        assert {memory_id for memory_id, _ in found} == best(expected, 10)
-        assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
-        for memory_id, cosine in found:
-            assert cosine == pytest.approx(expected[memory_id], abs=1e-4)
-        assert len(await store.nearest([HERE], NUMBERS.name, query, 100_000)) == 200
-
-
 async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_it(open_bank: Any) -> None:
     memories = [stored(each, NUMBERS) for each in many(60)]
     query = NUMBERS.vector("anything")

@@ -71,6 +71,9 @@ def origin(tmp_path: Path, open_bank: Any, database: Path) -> Any:
         plain.execute("INSERT INTO pattern_tags (seq, tag) VALUES (1, 'planted')")
         plain.execute("INSERT INTO handles (handle, seq) VALUES ('error:planted', 1)")
         plain.execute(
+            "INSERT INTO people (id, tenant_id, name, role, created_at) VALUES ('p', 'default', 'eve', 'admin', '2026')"
+        )
+        plain.execute(
             "INSERT INTO matts_runs (run_id, scope_id, task_id, mode, k, status, created_at) "
             "VALUES ('run_1', 1, 't', 'parallel', 3, 'running', '2026')"
         )
@@ -153,7 +156,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     assert taken.kept is not None
     assert taken.kept.is_file()
     connection = connect(bank, driver=driver)
-    for table in ("jobs", "pattern_tags", "matts_runs", "handles"):
+    for table in ("jobs", "pattern_tags", "matts_runs", "handles", "people"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     assert connection.execute("SELECT project FROM scopes").fetchall() == [("clone",)]
     close(connection, bank)
@@ -167,27 +170,6 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     await store.close()
     with pytest.raises(InputError, match="needs no more trust"):
         care_of(bank, driver).take_over()
-
-
-async def test_a_pull_that_replaces_an_ignored_bank_is_noticed(
-    tmp_path: Path, origin: Any, driver: Driver, database: Path
-) -> None:
-    root = tmp_path / "origin"
-    root.mkdir()
-    git(root, "init", "-q")
-    git(root, "commit", "-q", "--allow-empty", "-m", "first")
-    folder = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", str(root), str(folder))
-    mine = folder / ".swarm" / "memory.db"
-    close(connect(mine, driver=driver), mine)
-    assert (mine.parent / ".gitignore").read_text() == "*\n"
-    shutil.rmtree(root)
-    other = await origin()
-    git(folder, "fetch", "-q", str(other))
-    git(folder, "reset", "-q", "--hard", "FETCH_HEAD")
-    assert mine.read_bytes() == (other / ".swarm" / "memory.db").read_bytes()
-    with pytest.raises(StoreUntrusted, match="bank restore"):
-        connect(mine, driver=driver)
 
 
 def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over(

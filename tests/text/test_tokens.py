@@ -1,8 +1,5 @@
 """Texts: tokens, what is named exactly, cleaning before it is stored, and whose words are in a prompt."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,15 +90,6 @@ def test_surrogates_and_loose_marks_never_raise(text: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     small, large = unit * (20_000 // len(unit)), unit * (160_000 // len(unit))
     assert grows_by(lambda text: (tokenize(text), count_tokens(text)), small, large, at_most=20) <= 20
-
-
-def test_the_english_stemmer_alone_is_loaded() -> None:
-    code = (
-        "import sys; from swarm_memory.tools.text.tokens import tokenize; assert tokenize('running') == ('run',);"
-        "print([name for name in sys.modules if 'stemmer' in name and not name.startswith('swarm_memory')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
