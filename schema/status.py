@@ -28,7 +28,9 @@ class BankStatistics(Model):
 
     scope: Scope
     memories: dict[str, int]
-    """By status: active, quarantined, archived."""
+    """By status: active, quarantined, archived, candidate."""
+    projects: dict[str, int]
+    """Active memories by the tenant's projects; the global one and the team's are among them."""
     trajectories: int
     verdicts: dict[str, int]
     retrievals: int
@@ -52,11 +54,16 @@ class ChatDay(Model):
     """Input and output."""
     cost_usd: float | None
     """Of the calls whose cost is known."""
+    answers: int = 0
+    unusable: int = 0
+    """Of the answers: not in the form that was asked for."""
 
 
 class MemoryStatus(Model):
     """The answer of `memory_status`."""
 
+    sentence: str
+    """What notes did this week."""
     version: str
     storage: StorageHealth
     statistics: BankStatistics

@@ -35,7 +35,7 @@ def all_agents() -> Iterator[InstalledHost]:
 
 
 def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
-    """Return the agents that are meant: those named, or those that the user says.
+    """Return the agents that are meant: those named, or those that the user says, and said before.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
@@ -50,10 +50,11 @@ def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHos
     here = [agent for agent in agents.values() if agent.is_there()]
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
+    if answered := [agent for agent in here if agent.installed_scopes(root)]:
+        return answered
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
     for agent in here:
-        scopes = ", ".join(agent.installed_scopes(root))
-        say(f"  {agent.name:9} {agent.title}{f' (installed: {scopes})' if scopes else ''}")
+        say(f"  {agent.name:9} {agent.title}")
 
     def named(text: str) -> list[InstalledHost]:
         try:

@@ -13,11 +13,13 @@ from swarm_memory.schema.settings import SMALL_CLAUDE, Settings
 from swarm_memory.server.cli.console import print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import with_setting
-from swarm_memory.server.hosts.settings_files import FileChange, apply
+from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.server.location import user_file
 
 KEY = "chat.learn_with"
 WAYS = ("agent", "rules", "claude", "endpoint")
+TASK_TOKENS = 20_000
+"""What a model takes for a task, about: it is shown twice, in `judge.max_trajectory_tokens` each."""
 
 
 def carry_out(
@@ -58,6 +60,22 @@ def planned_setting(key: str, value: str) -> FileChange | None:
     before = path.read_text(encoding="utf-8") if path.exists() else None
     after = with_setting(before or "", key, value, str(path))
     return None if after == before else FileChange(path, before, after)
+
+
+def planned_exclude(private: Path, *, is_in: bool) -> FileChange | None:
+    """Return what keeps a private file of the project's out of Git, or no longer; None where there is no repository.
+
+    `private` stands in a folder of the project's own. Raises `ConfigError`.
+    """
+    git, line = private.parent.parent / ".git", f"/{private.parent.name}/{private.name}"
+
+    def edited(text: str) -> str:
+        if is_in and line in text.splitlines():
+            return text
+        others = "".join(each for each in text.splitlines(keepends=True) if each.strip() != line)
+        return others + ("\n" * bool(others and not others.endswith("\n")) + f"{line}\n") * is_in
+
+    return planned_text(git / "info" / "exclude", edited, 0o644) if git.is_dir() else None
 
 
 def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:
@@ -120,10 +138,12 @@ def _asked(settings: Settings, agent_asks: bool) -> str:
     say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:
         say(f"  {way:9} {meanings[way]}")
+    if "claude" not in possible:
+        say(f"  claude    not possible here: {_lack('claude', settings)}")
     say(
         "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
         "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
-        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about 20,000 tokens a task, "
-        f"{budget} a day and project."
+        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about {TASK_TOKENS:,} tokens a "
+        f"task, {budget} a day and project."
     )
     return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

@@ -1,4 +1,4 @@
-"""What the outcomes of tasks add up to: the effect of memory, and figures for each week. It records nothing itself."""
+"""What the outcomes of tasks add up to: a sentence, the effect of memory, figures for each week. It records nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -10,6 +10,8 @@ from typing import Any
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun
+from swarm_memory.schema.sqlite.events import FILE, INJECTED
+from swarm_memory.schema.status import BankStatistics
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -17,6 +19,8 @@ MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
 
 MAX_RUNS = 100_000
+
+WEEK = timedelta(days=7)
 
 KNOWN_TO = 0.2
 """How narrow the interval of success must be on each side to say something."""
@@ -31,6 +35,44 @@ COUNTED = ("steps", "failed_calls", "tokens")
 async def memory_effect(toolbox: Toolbox) -> Effect | None:
     """Return what memories did for the tasks of the toolbox's scope; None while no task was credited."""
     return effect_of(await toolbox.store.list_outcomes(toolbox.scope))
+
+
+async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
+    """Return in one sentence what notes did for agents in the last seven days; with nothing to say, what would help.
+
+    Shown is what a task was given, used what its agent named or took from a note, and an error ended by a fix is one
+    that the task met, did the fix it was shown, and met no more. Only the part of that which was judged is known.
+    """
+    since = toolbox.clock.now() - WEEK
+    active = sum(statistics.projects.get(each.project, 0) for each in toolbox.readable)
+    events = await toolbox.store.events_of_kind(toolbox.scope, INJECTED, MAX_RUNS, since)
+    shown = {event.subject_id: event.data["ids"] for event in events if event.data.get("via") != FILE}
+    every = await toolbox.store.list_outcomes(toolbox.scope)
+    used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
+    lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
+    if not (active or shown or lately):
+        if held := sum(statistics.memories.get(each, 0) for each in ("quarantined", "candidate")):
+            return f"No memory is in use yet: {counted(held, 'memory')} held back until another session or you confirm."
+        return "No memories yet: agents teach as they work, and `swarm-memory learn --all` reads what they did before."
+    if not (shown or lately):
+        why = "a note is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
+        return f"No note was shown to an agent this week, of {active:,}: {why}."
+    if notes := len({credit.memory_id for _, credit in lately}):
+        parts = [f"{counted(notes, 'note')} {_was(notes)} used in {counted(len({task for task, _ in lately}), 'task')}"]
+    else:
+        notes = len({str(each) for ids in shown.values() if isinstance(ids, list) for each in ids})
+        tasks = counted(len(shown), "task")
+        parts = [f"{counted(notes, 'note')} {_was(notes)} shown in {tasks}, and none was seen to be used"]
+    if ended := sum(credit.worked is True for _, credit in lately):
+        parts.append(f"{counted(ended, 'known error')} {_was(ended)} ended by a fix that was shown")
+    known = await toolbox.store.get_memories(toolbox.readable, list({credit.memory_id for _, credit in used}))
+    if unused := active - sum(item.status == "active" for item in known):
+        parts.append(f"{counted(unused, 'note')} {_was(unused)} never used")
+    return f"This week {'; '.join(parts)}."
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:

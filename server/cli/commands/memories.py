@@ -73,7 +73,7 @@ remember = command_of(
 
 memories = click.Group(
     "memories",
-    help="""List, get, edit, quarantine, restore, forget or export memories.
+    help="""List, show, edit, quarantine, restore, forget or export memories.
 
     \b
     Examples:
@@ -128,12 +128,24 @@ command_of(
 )
 
 
-@command(of=memories, show=print_answer, json=_memories)
-async def get(
+def _show_memories(answer: Row) -> None:
+    print_answer(answer.get("events") or answer["memories"])
+    for each in answer.get("memories", ()) if answer["ui"] else ():
+        say(f"{answer['ui']}/memories/{each['id']}")
+
+
+@command(of=memories, name="show", show=_show_memories, json=_memories)
+async def show_command(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
-    """Show memories with their steps and where they came from."""
-    return await operations.manage_memories(site, "history" if history else "get", list(ids))
+    """Show memories with their steps and where they came from; while `swarm-memory ui` runs, the links to their pages.
+
+    `swarm-memory show ID` does the same.
+    """
+    from swarm_memory.server.cli.commands.serve import ui_address
+
+    answer = await operations.manage_memories(site, "history" if history else "get", list(ids))
+    return answer | {"ui": ui_address(site.root)}
 
 
 @command(of=memories, show=print_answer)

@@ -1,5 +1,6 @@
 """`install`, `uninstall`, `pause` and `demo`: our entries in agents' files, the switch, and a first look."""
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -9,11 +10,12 @@ import click
 
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, former_blocks, scope_of
-from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
+from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_exclude, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.location import FOLDER, state_folder, user_file
 from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
@@ -81,14 +83,15 @@ def install(
         installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
+    private = next((each.path for each in changes if each.path.name == "settings.local.json"), None)
+    if private and (exclude := planned_exclude(private, is_in=True)):
+        changes.append(exclude)
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
     carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
-        say("settings.local.json names this machine's Python: keep it out of git.")
     say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.after_install)
@@ -107,11 +110,14 @@ def uninstall(
     """Take our server and hooks out of the files of Claude Code, or of the agents that --agent names.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
-    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
+    removed. What a project's shared files hold is taken out with --project. The memories stay; it says where.
     """
     scope, root = _scope(of_project, of_user), invocation.root
     agents = chosen(names, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
+    private = next((each.path for each in changes if each.path.name == "settings.local.json"), None)
+    if private and (exclude := planned_exclude(private, is_in=False)):
+        changes.append(exclude)
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
@@ -121,6 +127,12 @@ def uninstall(
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
     say_findings(former_blocks(root))
+    folder, database = invocation.place.folder, invocation.place.database
+    if database.exists():
+        bank = folder if folder.name == FOLDER else database
+        say(f"The memories stay in {bank}: delete it, and they are gone for good.")
+    if others := [str(each) for each in (user_file(os.environ).parent, state_folder()) if each.exists()]:
+        say(f"{' and '.join(others)} stay too: all your projects share them.")
 
 
 @command(show=print_answer)
