@@ -41,7 +41,6 @@ class BankStatistics(Model):
     not_embedded: int
     """Active memories without a vector of the current embedder; only keywords find them."""
     new_since_consolidation: int
-    consolidation_due: bool
 
 
 class ChatDay(Model):
@@ -60,10 +59,9 @@ class ChatDay(Model):
 
 
 class MemoryStatus(Model):
-    """The answer of `memory_status`."""
+    """The answer of `memory_status`; each text is a line."""
 
     sentence: str
-    """What notes did this week."""
     version: str
     storage: StorageHealth
     statistics: BankStatistics
@@ -71,13 +69,10 @@ class MemoryStatus(Model):
     judge: str
     """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
     learning: str = "by rules"
-    """Who learns from finished tasks in the background, in one line."""
     chat: str | None = None
     """The chat models in one line: what they cost, and how far they agree with the evidence. None: none is set."""
     tools: str = "no calls logged"
-    """The tool memory in one line."""
     sources: str = "none indexed"
-    """Documents, code, APIs and tools of the project in one line."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
     consolidation: str

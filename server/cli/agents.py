@@ -10,7 +10,6 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.files.promoted import text_of
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
@@ -101,14 +100,6 @@ def examined(root: Path) -> Iterator[Finding]:
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
-    yield from former_blocks(root)
-
-
-def former_blocks(root: Path) -> Iterator[Finding]:
-    """Yield the project's files that hold a block of an earlier version, which stays there whatever is forgotten."""
-    for name in ("AGENTS.md", "CLAUDE.md"):
-        if "<!-- swarm-memory" in text_of(root / name):
-            yield Finding(name, "warn", "holds a block of an earlier version", "take it out by hand, with its marks")
 
 
 CLIENTS = {

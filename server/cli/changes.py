@@ -13,7 +13,7 @@ from swarm_memory.schema.settings import SMALL_CLAUDE, Settings
 from swarm_memory.server.cli.console import print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import with_setting
-from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
+from swarm_memory.server.hosts.settings_files import FileChange, apply
 from swarm_memory.server.location import user_file
 
 KEY = "chat.learn_with"
@@ -60,22 +60,6 @@ def planned_setting(key: str, value: str) -> FileChange | None:
     before = path.read_text(encoding="utf-8") if path.exists() else None
     after = with_setting(before or "", key, value, str(path))
     return None if after == before else FileChange(path, before, after)
-
-
-def planned_exclude(private: Path, *, is_in: bool) -> FileChange | None:
-    """Return what keeps a private file of the project's out of Git, or no longer; None where there is no repository.
-
-    `private` stands in a folder of the project's own. Raises `ConfigError`.
-    """
-    git, line = private.parent.parent / ".git", f"/{private.parent.name}/{private.name}"
-
-    def edited(text: str) -> str:
-        if is_in and line in text.splitlines():
-            return text
-        others = "".join(each for each in text.splitlines(keepends=True) if each.strip() != line)
-        return others + ("\n" * bool(others and not others.endswith("\n")) + f"{line}\n") * is_in
-
-    return planned_text(git / "info" / "exclude", edited, 0o644) if git.is_dir() else None
 
 
 def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:

@@ -69,16 +69,9 @@ COMMANDS = {
 """In the order of the help: the section, the module and the summary of each."""
 
 HINTS = {
-    "import --all": "learn --all",
-    "memories get": "show",
-    "get": "show",
-    "list": "memories list",
-    "export": "memories export",
-    "search": "retrieve",
-    "add": "remember",
-    "config": "status --settings",
-    "sync": "jobs work --until-idle",
-}
+    "import --all": "learn --all", "memories get": "show", "get": "show", "list": "memories list", "search": "retrieve",
+    "export": "memories export", "add": "remember", "config": "status --settings", "sync": "jobs work --until-idle",
+}  # fmt: skip
 """What is meant by words that other programs have, or that earlier versions had."""
 
 log = logging.getLogger("swarm_memory")

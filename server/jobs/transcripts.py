@@ -139,12 +139,10 @@ class Tally:
     known: int = 0
     calls: int = 0
     """Tool calls that were not logged before."""
-    failed_calls: int = 0
-    """Tool calls that failed."""
-    without_failed_calls: int = 0
-    """Transcripts without any."""
+    without_failed_call: int = 0
+    """Tasks."""
     worth_a_model: int = 0
-    """Tasks that a model would be asked about, and none was."""
+    """Tasks; no model was asked about them."""
     faults: dict[str, str] = field(default_factory=dict[str, str])
     exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
 
@@ -192,7 +190,6 @@ async def import_files(
 
     tally = Tally()
     for number, file in enumerate(files):
-        failed = tally.failed_calls
         await report(Progress(done=number, total=len(files), message=file.name))
         contained = Contained()
         try:
@@ -208,7 +205,6 @@ async def import_files(
                 if result is not None and on_learned is not None:
                     on_learned(result)
             tally.files += 1
-            tally.without_failed_calls += tally.failed_calls == failed
             if contained.notice is not None:
                 tally.faults[str(file)] = contained.notice
         except (InputError, QuotaReached, OSError) as error:
@@ -218,22 +214,19 @@ async def import_files(
 
 
 async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> LearnResult | None:
-    """Learn from a task and count what came of it; None where the host's connection broke it off.
-
-    What rules could not decide before, a model that is asked now judges again.
-    """
+    """Learn from a task and count what came of it; None where the host's connection broke it off."""
     reading = read(trajectory)
     worth = await asyncio.to_thread(is_worth_a_model, reading)
     asked = worth and toolbox.chat is not None
     result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
     if result.status == "broken_off":
         return None
-    undecided = result.verdict.label == "Undecided" and result.verdict.judge == "evidence"
-    if asked and undecided and result.status == "already_learned":
+    before = (result.status, result.verdict.label, result.verdict.judge)
+    if asked and before == ("already_learned", "Undecided", "evidence"):  # rules alone saw it
         again = await judge_again(toolbox, result.task_id)
         stored = tuple(await toolbox.store.get_memories((toolbox.scope,), again.stored))
         result = result.model_copy(update={"status": "learned", "verdict": again.verdict, "stored": stored})
-    tally.failed_calls += sum(call.failed for call in reading.calls)
+    tally.without_failed_call += not any(call.failed for call in reading.calls)
     tally.worth_a_model += worth and not asked
     tally.tasks += 1
     tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1

@@ -85,12 +85,12 @@ async def retrieve_memories(
     from swarm_memory.tools.retrieve.retrieve import retrieve, stages_of
 
     toolbox = (await site.for_reading()).in_project(project)
-    only = SearchFilter(domain, tuple(tags or ()))
-    if site.is_users and task_id is None:  # a person looks: no agent was shown anything
+    session = None if task_id else await site.session()
+    only, of_task = SearchFilter(domain, tuple(tags or ())), task_id or (session and session.task_id)
+    if site.is_users and of_task is None:  # a person looks: no agent was shown anything
         found = (await stages_of(toolbox, query, k, only)).found
     else:
-        session = None if task_id else await site.session()
-        found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
+        found = await retrieve(toolbox, query, k=k, only=only, task_id=of_task)
     shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
     same = found.model_dump(include={"preamble", "reason", "legs", "embedder", "retrieval_id"})
     return RetrieveAnswer(memories=shown, notices=list(found.notices) or None, **same)

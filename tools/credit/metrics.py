@@ -40,39 +40,30 @@ async def memory_effect(toolbox: Toolbox) -> Effect | None:
 async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     """Return in one sentence what notes did for agents in the last seven days; with nothing to say, what would help.
 
-    Shown is what a task was given, used what its agent named or took from a note, and an error ended by a fix is one
-    that the task met, did the fix it was shown, and met no more. Only the part of that which was judged is known.
+    Shown is what a task was given; used what its agent named or took from a note, as far as its end was judged; an
+    error ended by a fix is one that the task met, and no more once it did what the fix says.
     """
     since = toolbox.clock.now() - WEEK
     active = sum(statistics.projects.get(each.project, 0) for each in toolbox.readable)
     events = await toolbox.store.events_of_kind(toolbox.scope, INJECTED, MAX_RUNS, since)
-    shown = {event.subject_id: event.data["ids"] for event in events if event.data.get("via") != FILE}
+    shown = {event.subject_id for event in events if event.data.get("via") != FILE}
     every = await toolbox.store.list_outcomes(toolbox.scope)
     used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
     lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
-    if not (active or shown or lately):
-        if held := sum(statistics.memories.get(each, 0) for each in ("quarantined", "candidate")):
-            return f"No memory is in use yet: {counted(held, 'memory')} held back until another session or you confirm."
-        return "No memories yet: agents teach as they work, and `swarm-memory learn --all` reads what they did before."
+    if not (shown or lately or active):
+        return "No memories yet: agents teach as they work; `swarm-memory learn --all` reads what they did before."
     if not (shown or lately):
-        why = "a note is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
-        return f"No note was shown to an agent this week, of {active:,}: {why}."
-    if notes := len({credit.memory_id for _, credit in lately}):
-        parts = [f"{counted(notes, 'note')} {_was(notes)} used in {counted(len({task for task, _ in lately}), 'task')}"]
-    else:
-        notes = len({str(each) for ids in shown.values() if isinstance(ids, list) for each in ids})
-        tasks = counted(len(shown), "task")
-        parts = [f"{counted(notes, 'note')} {_was(notes)} shown in {tasks}, and none was seen to be used"]
-    if ended := sum(credit.worked is True for _, credit in lately):
-        parts.append(f"{counted(ended, 'known error')} {_was(ended)} ended by a fix that was shown")
+        why = "one is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
+        return f"No note of {active:,} was shown to an agent this week: {why}."
+    notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
+    ended = sum(credit.worked is True for _, credit in lately)
     known = await toolbox.store.get_memories(toolbox.readable, list({credit.memory_id for _, credit in used}))
-    if unused := active - sum(item.status == "active" for item in known):
-        parts.append(f"{counted(unused, 'note')} {_was(unused)} never used")
-    return f"This week {'; '.join(parts)}."
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
+    unused = active - sum(item.status == "active" for item in known)
+    said = [f"{counted(notes, 'note')} used in {counted(tasks, 'task')}"]
+    said = said if notes else [f"notes shown in {counted(len(shown), 'task')}, none seen to be used"]
+    said += [f"{counted(ended, 'known error')} ended by a fix that was shown"] if ended else []
+    said += [f"{counted(unused, 'note')} never used"] if unused else []
+    return f"This week: {'; '.join(said)}."
 
 
 async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:
@@ -119,7 +110,6 @@ def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **compared,
-        tasks_wanted=wanted,
         says=f"{counted(len(treated), 'task')} with memory, {len(control)} without ({how}): {said}{until}",
     )
 

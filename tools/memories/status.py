@@ -58,14 +58,6 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     )
 
 
-async def promotions(toolbox: Toolbox) -> list[str]:
-    """Return in lines how many memories are in skills and files of rules, and which no longer pay there."""
-    where = toolbox.promoted(None)
-    files = counted(len(set(where.values())), "file")
-    line = f"{counted(len(where), 'memory')} in {files} that agents read by themselves (`promote`)"
-    return [line, *await demotable(toolbox)] if where else []
-
-
 async def demotable(toolbox: Toolbox) -> list[str]:
     """Return a line for each memory that no longer earns its place in a skill or a file of rules."""
     where = toolbox.promoted(None)

@@ -34,12 +34,14 @@ REPAIR = "run `swarm-memory doctor --repair`"
 
 def _show(findings: list[Finding]) -> None:
     """Print what is not well or could be better, and how many others there are."""
-    is_whole = click.get_current_context().params["verbose"]
-    *checks, _ = findings  # the last one is what was not looked at
-    shown = findings if is_whole else [each for each in checks if each.state != "ok" or each.advice]
-    say_findings(shown)
-    if (well := len(checks) - len(shown)) > 0:
-        say(f"All {'else ' if shown else ''}is well ({counted(well, 'check')}; -v lists them)", fg="green")
+    *checks, unseen = findings
+    odd = [each for each in checks if each.state != "ok" or each.advice]
+    if click.get_current_context().params["verbose"] or any(each.state == "fail" for each in odd):
+        say_findings(findings if click.get_current_context().params["verbose"] else [*odd, unseen])
+    else:
+        say_findings(odd)
+        well = counted(len(checks) - len(odd), "check")
+        say(f"All {'else ' if odd else ''}is well ({well}; -v lists them)", fg="green")
 
 
 @command(show=_show, failed=lambda findings: any(finding.state == "fail" for finding in findings))

@@ -1,6 +1,6 @@
 """`learn`, `post-task` and `import`: what transcripts teach and what came of a task, and memories from a file."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,13 +13,13 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.cli.changes import TASK_TOKENS
-from swarm_memory.server.cli.command import EXISTING, command
+from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, printable, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
+from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
 from swarm_memory.server.operations import learning as operations
 from swarm_memory.server.operations.operation import Row, Word, row
 
@@ -29,9 +29,6 @@ FORMATS = (
 )
 
 LOOKED_BACK = timedelta(days=183)
-
-NAMED = 3
-"""So many files that are no transcripts are named; of more how many they are."""
 
 
 @command(epilog=FORMATS)
@@ -75,13 +72,8 @@ def learn(
             raise click.UsageError("--verdict takes the id of one task, and no --dry-run or --all")
         _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
-    if everything or everywhere or not paths:
-        if paths or task_id is not None or dry_run:
-            raise InputError("--all reads what agents did here: it takes no PATH, and no --task-id or --dry-run")
-        answer = invocation.call(lambda site: _learn_all(site, everywhere))
-        print_json(answer) if as_json else _show_page(answer)
-        _say_faults(answer["faults"])
-        raise click.exceptions.Exit(1 if answer["faults"] else 0)
+    if (everything or everywhere or not paths) and (paths or task_id is not None or dry_run):
+        raise InputError("--all reads what agents did here: it takes no PATH, and no --task-id or --dry-run")
     for path in paths:
         if not path:
             raise InputError("a path is empty: name a file or a folder")
@@ -89,13 +81,17 @@ def learn(
             raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
     faults: dict[str, str] = {}
     answered = 0
-    for path in paths:
+    for path in paths or ("",):
         try:
             answer = invocation.call(
-                lambda site, path=path: operations.learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
+                lambda site, path=path: (
+                    operations.learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
+                    if path
+                    else _learn_all(site, everywhere)
+                )
             )
         except InputError as error:
-            faults[path] = str(error)
+            faults |= {path or "--all": str(error)}
             continue
         answered += 1
         for each in answer.get("tasks", [answer]):
@@ -110,95 +106,57 @@ def learn(
 def _say_faults(faults: Mapping[str, str]) -> None:
     """Say on stderr why files could not be read, once for all that are no transcripts."""
     odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
-    lines = [f"{name}: {why}" for name, why in faults.items() if name not in odd[1:]]
-    if odd[1:]:
-        lines = [each for each in lines if not each.endswith(ACCEPTED)]
-        named = ", ".join(odd[:NAMED]) + (", …" if odd[NAMED:] else "")
-        lines.append(f"{len(odd)} files are no transcripts ({named}); {ACCEPTED}")
-    for line in lines:
-        click.echo(f"swarm-memory: {printable(line)}", err=True)
+    if len(odd) > 1:
+        others = {name: why for name, why in faults.items() if name not in odd}
+        faults = others | {f"{len(odd)} files, such as {odd[0]}": f"no transcripts that are known; {ACCEPTED}"}
+    for name, why in faults.items():
+        click.echo(f"swarm-memory: {printable(name)}: {why}", err=True)
 
 
 def _print(answer: Row, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    if len(skipped := answer.get("skipped", ())) > NAMED:
-        answer = answer | {"skipped": f"{len(skipped):,} files that are no transcripts"}
+    if (skipped := len(answer.get("skipped", ()))) > 1:
+        answer |= {"skipped": f"{skipped:,} files that are no transcripts"}
+    if "learned" in answer:
+        surest = sorted(answer["learned"], key=lambda each: (each["status"] != "active", -each["confidence"]))
+        lines = [f"{each['confidence']:.2f}  {each['title']}  {each['id']}, {each['status']}" for each in surest]
+        answer |= {"learned": lines[:SHOWN] or "nothing new"}
     print_answer(answer)
     say()
-
-
-def _show_page(answer: Row) -> None:
-    """Print what each agent's sessions brought, the surest of what they taught, and what would give more."""
-    surest = sorted(answer["learned"], key=lambda each: -each["confidence"])
-    lines = {
-        each["id"]: f"{each['confidence']:.2f}  {each['title']}" + f"  {each['id']}" * (each["status"] != "active")
-        for each in surest
-    }
-    active, held = (
-        [lines[each["id"]] for each in surest if (each["status"] == "active") is wanted] for wanted in (True, False)
-    )
-    agents = {name: each for name, each in answer["agents"].items() if each["sessions"]}
-    print_answer(row(agents=agents, learned=active[:SHOWN] or "nothing new", more=answer.get("more")))
-    if len(active) > SHOWN:
-        say(f"… and {len(active) - SHOWN:,} more: `swarm-memory memories list`")
-    if held:
-        say("held back until another session shows the same, or until you say `swarm-memory memories restore ID`:")
-        print_answer(held[:SHOWN], "  ")
 
 
 async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     """Learn from the sessions of every agent, with the model that may learn from tasks, if any."""
     from swarm_memory.server.wiring import learning_model
 
-    since = datetime.now(UTC) - LOOKED_BACK
-    found = {
-        host.name: sorted(
-            path
-            for path in host.transcripts.find(None if everywhere else site.root)
-            if path.is_file() and path.stat().st_mtime >= since.timestamp()
-        )
+    since, root = datetime.now(UTC) - LOOKED_BACK, None if everywhere else site.root
+    agents = {
+        host.name: [path for path in host.transcripts.find(root) if path.stat().st_mtime >= since.timestamp()]
         for host in hosts()
     }
-    if not any(found.values()):
+    if not (files := sorted(file for held in agents.values() for file in held)):
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
         raise InputError(f"no sessions of {site.root} of the last six months in {looked}; name files or folders")
-    toolbox = await site.toolbox()
+    toolbox, learned = await site.toolbox(), list[str]()
     asked = replace(toolbox, chat=learning_model(toolbox, lambda: toolbox.settings)())
-    learned: dict[str, None] = {}
-    tallies: dict[str, Tally] = {}
 
     def keep(result: LearnResult) -> None:
-        learned.update(dict.fromkeys(item.id for item in result.stored))
+        learned.extend(item.id for item in result.stored)
 
-    for name, files in found.items():
-        tallies[name] = await import_files(asked, files, False, site.report, since=since, on_learned=keep)
-    agents: Row = {}
-    for name, tally in tallies.items():
-        counts = {each: getattr(tally, each) for each in ("tasks", "known", "verdicts", "stored", "calls")}
-        agents[name] = {"sessions": tally.files, **counts}
-    items = await toolbox.store.get_memories((toolbox.scope,), list(learned))
-    fields = {"id", "title", "confidence", "status"}
-    return row(
-        agents=agents,
-        learned=[item.model_dump(include=fields) | {"use": item.use} for item in items if item.status != "archived"],
-        more=_more(tallies.values(), asks=asked.chat is not None),
-        faults={name: why for tally in tallies.values() for name, why in tally.faults.items()},
-    )
-
-
-def _more(tallies: Collection[Tally], *, asks: bool) -> str | None:
-    """Return why rules learned little, and what a model would read of it; None where nothing was wanting."""
-    wanted = ("files", "without_failed_calls", "worth_a_model")
-    sessions, quiet, worth = (sum(getattr(each, name) for each in tallies) for name in wanted)
-    if asks or not worth:
-        return f"{quiet:,} of {counted(sessions, 'session')} had no failed call" if quiet else None
-    return (
-        f"{quiet:,} of {counted(sessions, 'session')} had no failed call, and rules learn little from those. A model "
-        f"would read {counted(worth, 'task')}, some {worth * TASK_TOKENS:,} tokens: "
-        "`swarm-memory install --learn-with claude`, then `swarm-memory learn --all` again"
-    )
+    tally = await import_files(asked, files, False, site.report, since=since, on_learned=keep)
+    items = await toolbox.store.get_memories((toolbox.scope,), list(dict.fromkeys(learned)))
+    shown = {"id", "title", "confidence", "status"}
+    kept = [item.model_dump(include=shown) | {"use": item.use} for item in items if item.status != "archived"]
+    more = f"{tally.without_failed_call:,} of {counted(tally.tasks, 'task')} had no failed call to learn from by rules"
+    if asked.chat is None and tally.worth_a_model:
+        more += f"; a model would read {tally.worth_a_model:,}, some {tally.worth_a_model * TASK_TOKENS:,} tokens: "
+        more += "`swarm-memory install --learn-with claude`, and the same again"
+    if any(each["status"] != "active" for each in kept):
+        more += "; what is no more than a candidate waits for another session, or `swarm-memory memories restore ID`"
+    held = {name: len(files) for name, files in agents.items() if files}
+    return {"agents": held, "transcripts": as_row(tally)["transcripts"], "learned": kept, "more": more}
 
 
 async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> Row:
@@ -253,17 +211,13 @@ async def post_task(
 @command(show=lambda answer: print_answer(answer["exports"]), failed=lambda answer: bool(answer["faults"]))
 async def import_(
     site: Invocation,
-    files: Annotated[tuple[Path, ...], Word("FILE...", EXISTING)],
+    files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
     quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
 ) -> Row:
     """Read memories that `memories export` wrote, of another project or machine.
 
     Doing it again changes nothing: what was read before is known. From sessions `swarm-memory learn` learns.
     `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
-
-    \b
-    Example:
-      swarm-memory import memories.jsonl --quarantine
     """
     for file in files:
         if file.is_dir() or not is_export(file):

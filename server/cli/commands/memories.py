@@ -128,24 +128,12 @@ command_of(
 )
 
 
-def _show_memories(answer: Row) -> None:
-    print_answer(answer.get("events") or answer["memories"])
-    for each in answer.get("memories", ()) if answer["ui"] else ():
-        say(f"{answer['ui']}/memories/{each['id']}")
-
-
-@command(of=memories, name="show", show=_show_memories, json=_memories)
-async def show_command(
+@command(of=memories, show=print_answer, json=_memories)
+async def show(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
-    """Show memories with their steps and where they came from; while `swarm-memory ui` runs, the links to their pages.
-
-    `swarm-memory show ID` does the same.
-    """
-    from swarm_memory.server.cli.commands.serve import ui_address
-
-    answer = await operations.manage_memories(site, "history" if history else "get", list(ids))
-    return answer | {"ui": ui_address(site.root)}
+    """Show memories with their steps and where they came from; `swarm-memory show ID` does the same."""
+    return await operations.manage_memories(site, "history" if history else "get", list(ids))
 
 
 @command(of=memories, show=print_answer)
@@ -215,12 +203,7 @@ async def export_command(
     output: Annotated[Path | None, "A file instead of the output.", "-o", "--output"] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
-    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it.
-
-    \b
-    Example:
-      swarm-memory memories export > memories.jsonl
-    """
+    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it."""
     from swarm_memory.tools.memories.transfer import export_memories
 
     toolbox, count = await site.for_reading(), 0

@@ -4,7 +4,6 @@ import contextlib
 import gc
 import logging
 import os
-import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Generator
@@ -13,14 +12,12 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
-from urllib.parse import urlsplit
 
 import click
 from pydantic import Field
 
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.hooks.client import run_folder, socket_prefix
 from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
 
 if TYPE_CHECKING:
@@ -187,7 +184,7 @@ def ui(
       swarm-memory ui
       swarm-memory ui --read-only --no-browser
     """
-    from swarm_memory.server.http.serve import VIEWER, Address, allowed_names, run
+    from swarm_memory.server.http.serve import Address, allowed_names, run
 
     address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
     pages = _pages(invocation, _bank(invocation, works=not read_only), address, read_only=read_only)
@@ -196,25 +193,10 @@ def ui(
         def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
             click.echo("This link lets one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
-            opened.callback(_ui_file(invocation.root).unlink, missing_ok=True)
-            write_private(_ui_file(invocation.root), f"{origin}{VIEWER}")
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 
         run(lambda _: pages, address, say_where)
-
-
-def _ui_file(root: Path) -> Path:
-    return Path(run_folder(), f"{socket_prefix(root)}ui")
-
-
-def ui_address(root: Path) -> str | None:
-    """Return the address of the pages that `ui` shows of a project now; None: of none."""
-    with contextlib.suppress(OSError, ValueError):  # no file, or one that a killed process left
-        address = _ui_file(root).read_text(encoding="utf-8")
-        with socket.create_connection((urlsplit(address).hostname, urlsplit(address).port), timeout=0.5):
-            return address
-    return None
 
 
 @contextlib.contextmanager

@@ -2,15 +2,14 @@
 
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, former_blocks, scope_of
-from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_exclude, planned_leave, say_who_learns
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
+from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
@@ -83,15 +82,14 @@ def install(
         installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
-    private = next((each.path for each in changes if each.path.name == "settings.local.json"), None)
-    if private and (exclude := planned_exclude(private, is_in=True)):
-        changes.append(exclude)
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
     carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
+    if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
+        say("settings.local.json names this machine's Python: keep it out of git.")
     say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.after_install)
@@ -115,9 +113,6 @@ def uninstall(
     scope, root = _scope(of_project, of_user), invocation.root
     agents = chosen(names, root, may_ask=False)
     changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
-    private = next((each.path for each in changes if each.path.name == "settings.local.json"), None)
-    if private and (exclude := planned_exclude(private, is_in=False)):
-        changes.append(exclude)
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
@@ -126,13 +121,10 @@ def uninstall(
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
-    say_findings(former_blocks(root))
-    folder, database = invocation.place.folder, invocation.place.database
-    if database.exists():
-        bank = folder if folder.name == FOLDER else database
-        say(f"The memories stay in {bank}: delete it, and they are gone for good.")
-    if others := [str(each) for each in (user_file(os.environ).parent, state_folder()) if each.exists()]:
-        say(f"{' and '.join(others)} stay too: all your projects share them.")
+    if (place := invocation.place).database.exists():
+        bank = place.folder if place.folder.name == FOLDER else place.database
+        shared = f"{user_file(os.environ).parent} and {state_folder()}"
+        say(f"The memories stay in {bank}: delete it, and they are gone for good. All your projects share {shared}.")
 
 
 @command(show=print_answer)
@@ -181,7 +173,6 @@ async def demo(site: Invocation) -> Row:
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 
-    began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
         settings = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), project="shop"))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
@@ -206,7 +197,6 @@ async def demo(site: Invocation) -> Row:
         "put_into_its_prompt": similar.preamble,
         "unrelated_task": unrelated.query,
         "put_into_that_prompt": unrelated.preamble or f"nothing: {unrelated.reason}",
-        "took_ms": round((time.perf_counter() - began) * 1000, 1),
         "embedder": f"{similar.embedder}; no key, no download, no daemon",
         "next": "`swarm-memory install` in a project of yours",
     }

@@ -47,9 +47,6 @@ def status(
     Settings come from, the later over the earlier: defaults, .swarm/config.yaml of the project,
     ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
     (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
-
-    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
-    used or where texts are sent.
     """
     if not settings:
         answer = invocation.call(memory_status)
@@ -67,20 +64,15 @@ def status(
 
 def _show_status(answer: Row) -> None:
     """Print what one needs of it: the sentence, six lines, and what is wrong."""
+    shared = {"for all projects": answer.get("global_memories"), "of the team": answer.get("team_memories")}
+    jobs = {name: number for name, number in answer["jobs"].items() if name not in ("completed", "cancelled")}
     say(f"{answer['sentence']}\n", bold=True)
-    others = ((answer.get("global_memories"), "for all projects"), (answer.get("team_memories"), "of the team"))
-    memories = [in_words(answer["memories"]), *(f"{number:,} {whose}" for number, whose in others if number)]
-    waiting = {name: number for name, number in answer["jobs"].items() if name not in ("completed", "cancelled")}
-    for name, value in {
-        "project": answer["project"],
-        "memories": ", ".join(each for each in memories if each != "none") or "none",
-        "tasks": f"{answer['trajectories']:,} recorded"
-        + (f": {in_words(answer['verdicts'])}" * bool(answer["verdicts"])),
-        "learning": answer["learning"],
-        "jobs": in_words(waiting).replace("none", "none waiting"),
-        "database": answer["database"],
-    }.items():
-        say(f"{name:9} {value}")
+    say(f"project   {answer['project']}")
+    say(f"memories  {in_words({**answer['memories'], **{name: each for name, each in shared.items() if each}})}")
+    say(f"tasks     {answer['trajectories']:,} recorded: {in_words(answer['verdicts'])}".removesuffix(": none"))
+    say(f"learning  {answer['learning']}")
+    say(f"jobs      {in_words(jobs)}")
+    say(f"database  {answer['database']}")
     say_notices(answer["notices"])
 
 
@@ -101,14 +93,8 @@ async def metrics(
 
     What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, at random.
     Success, steps, failed calls and tokens of both are then compared, with intervals.
-
-    \b
-    Examples:
-      swarm-memory metrics
-      swarm-memory metrics --measure on
     """
     from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
-    from swarm_memory.tools.memories.status import promotions
 
     if measure is not None:
         return {"measured": _measured(site, MEASURED if measure == "on" else "0")}
@@ -117,7 +103,6 @@ async def metrics(
         "sentence": await sentence(toolbox, await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)),
         "weeks": await weekly_metrics(toolbox),
         "effect": await memory_effect(toolbox),
-        "promoted": await promotions(toolbox),
         "chat_days": await toolbox.store.chat_days(toolbox.clock.now() - timedelta(days=CHAT_DAYS)),
     }
 
@@ -174,10 +159,6 @@ async def work(
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 
     A job is due some seconds after its task's last turn, or at once when the session has ended.
-
-    \b
-    Example:
-      swarm-memory jobs work --until-idle
     """
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session

@@ -31,7 +31,6 @@ class Journal(Engine):
     recorder: "Recorder"
     unwritable: list[ChatRecord]
     """Calls to chat models where this user may only read: they are known to this process alone."""
-    consolidate_every: int
 
     @reads
     def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
@@ -128,7 +127,6 @@ class Journal(Engine):
             embedded=embedded,
             not_embedded=memories["active"] - embedded.get(embedder, 0),
             new_since_consolidation=new,
-            consolidation_due=new >= self.consolidate_every,
         )
 
     @writes
