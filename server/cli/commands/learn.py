@@ -64,7 +64,6 @@ def learn(
     Examples:
       swarm-memory learn --all
       swarm-memory learn session.jsonl --dry-run
-      swarm-memory learn runs/*.jsonl --json > learned.jsonl
       swarm-memory learn --verdict failure 4f2c9a-17:3 --reason "the wrong service was tested"
     """
     if verdict is not None:
