@@ -142,7 +142,7 @@ class Tally:
     without_failed_call: int = 0
     """Tasks."""
     worth_a_model: int = 0
-    """Tasks; no model was asked about them."""
+    """Tasks that rules left undecided; no model was asked about them."""
     faults: dict[str, str] = field(default_factory=dict[str, str])
     exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
 
@@ -221,13 +221,13 @@ async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> Le
     result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
     if result.status == "broken_off":
         return None
-    before = (result.status, result.verdict.label, result.verdict.judge)
-    if asked and before == ("already_learned", "Undecided", "evidence"):  # rules alone saw it
+    is_open = worth and (result.verdict.label, result.verdict.judge) == ("Undecided", "evidence")
+    if asked and is_open and result.status == "already_learned":  # rules alone saw it
         again = await judge_again(toolbox, result.task_id)
         stored = tuple(await toolbox.store.get_memories((toolbox.scope,), again.stored))
         result = result.model_copy(update={"status": "learned", "verdict": again.verdict, "stored": stored})
     tally.without_failed_call += not any(call.failed for call in reading.calls)
-    tally.worth_a_model += worth and not asked
+    tally.worth_a_model += is_open and not asked
     tally.tasks += 1
     tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
     tally.stored += len(result.stored)

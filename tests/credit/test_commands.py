@@ -87,7 +87,7 @@ def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Shell, monkeypa
 
 
 def test_the_sentence_counts_what_agents_were_shown_and_used_and_no_look_of_a_person(swarm: Shell) -> None:
-    assert swarm("status", "--json").json["sentence"].startswith("No memories yet")
+    assert swarm("status", "--json").json["sentence"].startswith("No memory is in use yet")
     said = "Run `python -m shop.migrate` before the tests of the shop"
     kept = swarm("remember", said, "--json").json["id"]
     assert swarm("retrieve", said, "--json").json["memories"][0]["id"] == kept
