@@ -51,9 +51,7 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
     lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
     if not (shown or lately or active):
-        return (
-            "No memory is in use yet: agents teach as they work; `swarm-memory learn --all` reads what they did before."
-        )
+        return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
     if not (shown or lately):
         why = "one is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
         return f"No note of {active:,} was shown to an agent this week: {why}."

@@ -148,7 +148,7 @@ async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     items = await toolbox.store.get_memories((toolbox.scope,), list(dict.fromkeys(learned)))
     shown = {"id", "title", "confidence", "status"}
     kept = [item.model_dump(include=shown) | {"use": item.use} for item in items if item.status != "archived"]
-    more = f"rules learn mostly from failed calls: {tally.without_failed_call:,} of {counted(tally.tasks, 'task')} had none"
+    more = f"rules learn from failed calls: {tally.without_failed_call:,} of {counted(tally.tasks, 'task')} had none"
     if asked.chat is None and tally.worth_a_model:
         more += f"; a model would read {tally.worth_a_model:,}, some {tally.worth_a_model * TASK_TOKENS:,} tokens: "
         more += "`swarm-memory install --learn-with claude`, and the same again"
