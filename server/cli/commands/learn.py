@@ -49,8 +49,7 @@ def learn(
     """Judge each task in PATH..., distill what it teaches, and store that.
 
     Of a folder all .jsonl files below it are read, where memories that `memories export` wrote wait in quarantine. What
-    each task of a file taught is shown; of folders how many they were. The calls of tools are logged too. Learning
-    twice from the same task changes nothing.
+    each task of a file taught is shown; of folders how many they were. Learning twice from a task changes nothing.
 
     With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
     project in the last six months, and ends with a page of what that taught, and what would teach more. The model of
@@ -130,9 +129,10 @@ async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     """Learn from the sessions of every agent, with the model that may learn from tasks, if any."""
     from swarm_memory.server.wiring import learning_model
 
-    since, root = datetime.now(UTC) - LOOKED_BACK, None if everywhere else site.root
+    since = datetime.now(UTC) - LOOKED_BACK
+    begin, root = since.timestamp(), None if everywhere else site.root
     agents = {
-        host.name: [path for path in host.transcripts.find(root) if path.stat().st_mtime >= since.timestamp()]
+        host.name: [each for each in host.transcripts.find(root) if each.is_file() and each.stat().st_mtime >= begin]
         for host in hosts()
     }
     if not (files := sorted(file for held in agents.values() for file in held)):
