@@ -146,8 +146,5 @@ class Effect(Model):
     """None while one side has fewer than two tasks of which it is known; of failed calls and tokens too."""
     failed_calls: Difference | None = None
     tokens: Difference | None = None
-    tasks_wanted: int | None = None
-    """So many more, about, until the difference of success is known to 20 points; None while one side has none that is
-    decided, or nothing is held out at random."""
     says: str
     """The same in one sentence."""

@@ -28,7 +28,9 @@ class BankStatistics(Model):
 
     scope: Scope
     memories: dict[str, int]
-    """By status: active, quarantined, archived."""
+    """By status: active, quarantined, archived, candidate."""
+    projects: dict[str, int]
+    """Active memories by the tenant's projects; the global one and the team's are among them."""
     trajectories: int
     verdicts: dict[str, int]
     retrievals: int
@@ -39,7 +41,6 @@ class BankStatistics(Model):
     not_embedded: int
     """Active memories without a vector of the current embedder; only keywords find them."""
     new_since_consolidation: int
-    consolidation_due: bool
 
 
 class ChatDay(Model):
@@ -52,11 +53,15 @@ class ChatDay(Model):
     """Input and output."""
     cost_usd: float | None
     """Of the calls whose cost is known."""
+    answers: int = 0
+    unusable: int = 0
+    """Of the answers: not in the form that was asked for."""
 
 
 class MemoryStatus(Model):
-    """The answer of `memory_status`."""
+    """The answer of `memory_status`; each text is a line."""
 
+    sentence: str
     version: str
     storage: StorageHealth
     statistics: BankStatistics
@@ -64,13 +69,10 @@ class MemoryStatus(Model):
     judge: str
     """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
     learning: str = "by rules"
-    """Who learns from finished tasks in the background, in one line."""
     chat: str | None = None
     """The chat models in one line: what they cost, and how far they agree with the evidence. None: none is set."""
     tools: str = "no calls logged"
-    """The tool memory in one line."""
     sources: str = "none indexed"
-    """Documents, code, APIs and tools of the project in one line."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
     consolidation: str

@@ -85,20 +85,16 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
 
 
 async def _open_store(place: Location, settings: Settings, embedder: Embedder) -> SqliteStore | PostgresStore:
-    storage, every = settings.storage, settings.consolidate.run_every_new_items
+    storage = settings.storage
     if storage.url is not None:
         database = database_at(storage)
         from swarm_memory.server.storage.postgres.store import open_postgres
 
-        return await open_postgres(database, pool_size=storage.pool_size, embedder=embedder, consolidate_every=every)
+        return await open_postgres(database, pool_size=storage.pool_size, embedder=embedder)
     from swarm_memory.server.storage.store import open_store
 
     return await open_store(
-        place.database,
-        sqlite=storage.sqlite,
-        busy_timeout_s=storage.busy_timeout_s,
-        embedder=embedder,
-        consolidate_every=every,
+        place.database, sqlite=storage.sqlite, busy_timeout_s=storage.busy_timeout_s, embedder=embedder
     )
 
 

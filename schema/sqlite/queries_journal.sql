@@ -21,7 +21,7 @@ ON CONFLICT (scope_id, session_id) DO UPDATE SET
   task_number = excluded.task_number, updated_at = excluded.updated_at;
 
 -- name: counts
--- What a scope holds, as (what, name, how many): memories by status, active ones by the model of their vector, tasks by verdict, retrievals, jobs by status.
+-- What a scope holds, as (what, name, how many): memories by status, active ones by the model of their vector, tasks by verdict, retrievals, jobs by status, active memories by project of the tenant.
 SELECT 'memories', status, count(*) FROM patterns WHERE scope_id = :scope_id GROUP BY status
 UNION ALL
 SELECT 'embedded', s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
@@ -31,7 +31,9 @@ SELECT 'verdicts', coalesce(judge_label, ''), count(*) FROM task_trajectories WH
 UNION ALL
 SELECT 'events', type, count(*) FROM events WHERE scope_id = :scope_id AND type = :retrieved GROUP BY type
 UNION ALL
-SELECT 'jobs', status, count(*) FROM jobs WHERE scope_id = :scope_id GROUP BY status;
+SELECT 'jobs', status, count(*) FROM jobs WHERE scope_id = :scope_id GROUP BY status
+UNION ALL
+SELECT 'projects', project, active FROM scopes WHERE tenant_id = :tenant_id;
 
 -- name: new_patterns
 -- How many active items of a scope are new since the last consolidation.
@@ -39,14 +41,17 @@ SELECT count(*) FROM patterns NOT INDEXED
 WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active';
 
 -- name: events_of_kind
--- The newest events of a type in a scope, newest first.
-SELECT type, created_at, subject_id, data FROM events WHERE scope_id = ? AND type = ? ORDER BY seq DESC LIMIT ?;
+-- The newest events of a type in a scope since a moment, newest first.
+SELECT type, created_at, subject_id, data FROM events
+WHERE scope_id = ? AND type = ? AND created_at >= ? ORDER BY seq DESC LIMIT ?;
 
 -- name: chat_days
 -- What calls to chat models took in any scope since a moment, by day (UTC), the newest first.
 SELECT
   substr(created_at, 1, 10) AS day, count(*) AS calls, CAST(sum(value) AS INTEGER) AS tokens,
-  sum(json_extract(data, '$.cost_usd')) AS cost_usd
+  sum(json_extract(data, '$.cost_usd')) AS cost_usd,
+  count(*) FILTER (WHERE data ->> '$.outcome' IN ('answered', 'invalid')) AS answers,
+  count(*) FILTER (WHERE data ->> '$.outcome' = 'invalid') AS unusable
 FROM performance_metrics
 WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?
 GROUP BY day ORDER BY day DESC;

@@ -10,7 +10,6 @@ import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.files.promoted import text_of
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
@@ -35,7 +34,7 @@ def all_agents() -> Iterator[InstalledHost]:
 
 
 def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
-    """Return the agents that are meant: those named, or those that the user says.
+    """Return the agents that are meant: those named, or those that the user says, and said before.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
@@ -50,10 +49,11 @@ def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHos
     here = [agent for agent in agents.values() if agent.is_there()]
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
+    if answered := [agent for agent in here if agent.installed_scopes(root)]:
+        return answered
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
     for agent in here:
-        scopes = ", ".join(agent.installed_scopes(root))
-        say(f"  {agent.name:9} {agent.title}{f' (installed: {scopes})' if scopes else ''}")
+        say(f"  {agent.name:9} {agent.title}")
 
     def named(text: str) -> list[InstalledHost]:
         try:
@@ -100,14 +100,6 @@ def examined(root: Path) -> Iterator[Finding]:
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it there, as with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
-    yield from former_blocks(root)
-
-
-def former_blocks(root: Path) -> Iterator[Finding]:
-    """Yield the project's files that hold a block of an earlier version, which stays there whatever is forgotten."""
-    for name in ("AGENTS.md", "CLAUDE.md"):
-        if "<!-- swarm-memory" in text_of(root / name):
-            yield Finding(name, "warn", "holds a block of an earlier version", "take it out by hand, with its marks")
 
 
 CLIENTS = {

@@ -18,6 +18,8 @@ from swarm_memory.server.location import user_file
 
 KEY = "chat.learn_with"
 WAYS = ("agent", "rules", "claude", "endpoint")
+TASK_TOKENS = 20_000
+"""What a model takes for a task, about: it is shown twice, in `judge.max_trajectory_tokens` each."""
 
 
 def carry_out(
@@ -120,10 +122,12 @@ def _asked(settings: Settings, agent_asks: bool) -> str:
     say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:
         say(f"  {way:9} {meanings[way]}")
+    if "claude" not in possible:
+        say(f"  claude    not possible here: {_lack('claude', settings)}")
     say(
         "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
         "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
-        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about 20,000 tokens a task, "
-        f"{budget} a day and project."
+        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about {TASK_TOKENS:,} tokens a "
+        f"task, {budget} a day and project."
     )
     return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

@@ -16,7 +16,6 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Default, Only, Operation, Word
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
-EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def command(

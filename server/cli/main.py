@@ -39,34 +39,40 @@ GARBAGE = 20_000
 and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
-    "install": ("Set up", "setup", "Write the MCP server and the hooks into the files of coding agents"),
-    "uninstall": ("Set up", "setup", "Take them out again"),
+    "install": ("What one needs", "setup", "Write the MCP server and the hooks into the files of coding agents"),
+    "status": ("What one needs", "status", "What the notes did, and how the bank stands; --settings: the settings"),
+    "doctor": ("What one needs", "doctor", "Check the installation and the bank; --repair mends the bank"),
+    "ui": ("What one needs", "serve", "Look at everything in the browser, and decide what waits for a decision"),
+    "remember": ("What one needs", "memories", "Keep what you say: it goes before what was learned"),
+    "retrieve": ("What one needs", "memories", "Find the memories that fit a task"),
+    "memories": ("What one needs", "memories", "List, show, edit, quarantine, restore, forget or export memories"),
+    "learn": ("What one needs", "learn", "Learn from sessions: from files, or --all that agents did here"),
+    "uninstall": ("Set up", "setup", "Take the server and the hooks out again"),
     "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere; --end: on again"),
     "serve": ("Set up", "serve", "Run the MCP server over stdin and stdout, or over HTTP"),
-    "ui": ("Set up", "serve", "Look at everything in the browser, and decide what waits for a decision"),
     "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
-    "retrieve": ("Memories", "memories", "Find the memories that fit a task"),
-    "remember": ("Memories", "memories", "Keep what you say: it goes before what was learned"),
-    "memories": ("Memories", "memories", "List, get, edit, quarantine, restore, forget or export memories"),
-    "promote": ("Memories", "memories", "Write memories into skills, and take them out again"),
-    "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
-    "import": ("Memories", "learn", "Read what export wrote; --all: what all agents did here"),
-    "consolidate": ("Memories", "bank", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
-    "status": ("How it stands", "status", "How the bank stands; --settings: each setting and where it came from"),
-    "doctor": ("How it stands", "doctor", "Check the installation and the bank; --repair mends the bank"),
-    "metrics": ("How it stands", "status", "Success, steps and tokens by week, with and without memory"),
-    "jobs": ("How it stands", "status", "Show queued work, or do it"),
+    "import": ("Look after memories", "learn", "Read memories that `memories export` wrote"),
+    "promote": ("Look after memories", "memories", "Write memories into skills, and take them out again"),
+    "consolidate": ("Look after memories", "bank", "Tidy up: duplicates, contradictions, aging; a run can be undone"),
+    "bank": ("Look after memories", "bank", "Back the bank up, restore it, take one over, embed it again"),
+    "metrics": ("Measure", "status", "Success, steps and tokens by week, with and without memory"),
+    "benchmark": ("Measure", "work", "Measure the memory; report runs"),
     "propose": ("The team", "team", "Send memories to the team's reviewers, with how often they worked"),
     "team": ("The team", "team", "Review proposals; who may use this bank over HTTP, and what they did"),
     "tools": ("More", "tools_and_sources", "What each tool is good for, from the calls that were made"),
     "sources": ("More", "tools_and_sources", "Index and search tools, documents, code and API descriptions"),
     "matts": ("More", "work", "Do a task several times and learn from the comparison"),
-    "benchmark": ("More", "work", "Measure the memory; report runs"),
-    "bank": ("More", "bank", "Back the bank up, restore it, take one over, embed it again"),
+    "jobs": ("More", "status", "Show queued work, or do it"),
     "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),
 }
 """In the order of the help: the section, the module and the summary of each."""
+
+HINTS = {
+    "import --all": "learn --all", "memories get": "show", "get": "show", "list": "memories list", "search": "retrieve",
+    "export": "memories export", "add": "remember", "config": "status --settings", "sync": "jobs work --until-idle",
+}  # fmt: skip
+"""What is meant by words that other programs have, or that earlier versions had."""
 
 log = logging.getLogger("swarm_memory")
 
@@ -74,7 +80,7 @@ EPILOG = """\b
 Examples:
   swarm-memory install
   swarm-memory retrieve "fix the flaky date test" --json
-  swarm-memory learn
+  swarm-memory show rm_01J8…
   swarm-memory --set retrieve.k=5 retrieve "add a column to the users table"
 
 \b
@@ -100,7 +106,12 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] == "hooks" and args[1:2] in (["pre-task"], ["post-task"]):  # as documents for claude-flow write it
             args = args[1:]
+        elif args[0] == "show":
+            args = ["memories", *args]
         try:
+            for said in (" ".join(args[:2]), args[0]):
+                if said in HINTS:
+                    raise click.UsageError(f"No such command '{said}': `swarm-memory {HINTS[said]}` does that.")
             return super().resolve_command(ctx, args)
         except click.UsageError as error:  # 2, its exit code, blocks an agent whose hook calls what is gone
             raise click.ClickException(error.format_message()) from error

@@ -27,6 +27,7 @@ from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.memories.remember import Session
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.records import HostSession
+from swarm_memory.tools.tasks.verdict import judge_again
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
@@ -138,6 +139,10 @@ class Tally:
     known: int = 0
     calls: int = 0
     """Tool calls that were not logged before."""
+    without_failed_call: int = 0
+    """Tasks."""
+    worth_a_model: int = 0
+    """Tasks that rules left undecided; no model was asked about them."""
     faults: dict[str, str] = field(default_factory=dict[str, str])
     exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
 
@@ -211,10 +216,18 @@ async def import_files(
 async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> LearnResult | None:
     """Learn from a task and count what came of it; None where the host's connection broke it off."""
     reading = read(trajectory)
-    asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
+    worth = await asyncio.to_thread(is_worth_a_model, reading)
+    asked = worth and toolbox.chat is not None
     result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
     if result.status == "broken_off":
         return None
+    is_open = worth and (result.verdict.label, result.verdict.judge) == ("Undecided", "evidence")
+    if asked and is_open and result.status == "already_learned":  # rules alone saw it
+        again = await judge_again(toolbox, result.task_id)
+        stored = tuple(await toolbox.store.get_memories((toolbox.scope,), again.stored))
+        result = result.model_copy(update={"status": "learned", "verdict": again.verdict, "stored": stored})
+    tally.without_failed_call += not any(call.failed for call in reading.calls)
+    tally.worth_a_model += is_open and not asked
     tally.tasks += 1
     tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
     tally.stored += len(result.stored)

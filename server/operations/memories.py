@@ -37,7 +37,7 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
         status=item.status,
         outcome=item.outcome,
         confidence=round(item.confidence, 3),
-        usage_count=item.usage_count,
+        shown=item.usage_count,
         created_at=item.created_at.isoformat(timespec="seconds"),
         project=item.scope.project,
         said_by=said_by(item),
@@ -82,7 +82,7 @@ async def retrieve_memories(
     `preamble` holds the strategies, `memories` their ids; the last may be unlikely to fit. Untrusted: use what fits.
     """
     from swarm_memory.tools.ports.memories import SearchFilter
-    from swarm_memory.tools.retrieve.retrieve import retrieve
+    from swarm_memory.tools.retrieve.retrieve import retrieve, stages_of
 
     toolbox, unpulled = await site.for_reading(), None
     if site.is_users and toolbox.settings.team.url is not None and toolbox.team:  # a server's worker does it by itself
@@ -92,8 +92,11 @@ async def retrieve_memories(
         unpulled = await first_pull(toolbox)
     toolbox = toolbox.in_project(project)
     session = None if task_id else await site.session()
-    only = SearchFilter(domain, tuple(tags or ()))
-    found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
+    only, of_task = SearchFilter(domain, tuple(tags or ())), task_id or (session and session.task_id)
+    if site.is_users and of_task is None:  # a person looks: no agent was shown anything
+        found = (await stages_of(toolbox, query, k, only)).found
+    else:
+        found = await retrieve(toolbox, query, k=k, only=only, task_id=of_task)
     shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
     same = found.model_dump(include={"preamble", "reason", "legs", "embedder", "retrieval_id"})
     return RetrieveAnswer(memories=shown, notices=[*filter(None, (unpulled, *found.notices))] or None, **same)
@@ -181,7 +184,7 @@ async def memory_status(site: Site) -> Row:
     toolbox = await site.for_reading()
     found = await status(toolbox)
     storage, counts = found.storage, found.statistics
-    kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
+    kept = {"sentence", "version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
     counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
     off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
     wrong = (*lines_left_out(site.root), *lines_of_missed(site.root))
@@ -189,6 +192,8 @@ async def memory_status(site: Site) -> Row:
     return row(
         **found.model_dump(mode="json", include=kept),
         **counts.model_dump(mode="json", include=counted),
+        global_memories=counts.projects.get(GLOBAL_PROJECT) or None,
+        team_memories=sum(counts.projects.get(each.project, 0) for each in toolbox.team) or None,
         database=f"none yet: the first task makes {unmade}" if unmade else storage.path,
         schema_version=storage.schema_version,
         sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",

@@ -39,9 +39,8 @@ _PACKED_AT_ONCE = 2_000
 class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     """Every store of one bank; `PostgresStore` opens it as a subclass, `SqliteStore` by the threads among its bases."""
 
-    def hold_stores(self, consolidate_every: int, recorder: Recorder) -> None:
+    def hold_stores(self, recorder: Recorder) -> None:
         """Make the stores that stand beside; the engine must be there."""
-        self.consolidate_every = consolidate_every
         self.recorder = recorder
         self.unwritable = []
         self._closed = False

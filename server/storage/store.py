@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 async def open_store(
-    path: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0, embedder: Embedder, consolidate_every: int = 20
+    path: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0, embedder: Embedder
 ) -> "SqliteStore":
     """Open the bank in a file, which is made when it is not there.
 
@@ -36,7 +36,7 @@ async def open_store(
     of ours, `StorageError`. A bank that this user may only read opens read-only.
     """
     driver = await asyncio.to_thread(choose, sqlite)
-    store = SqliteStore(path, driver, embedder, busy_timeout_s, consolidate_every)
+    store = SqliteStore(path, driver, embedder, busy_timeout_s)
     await store.open_threads()
     try:
         await store.refresh()
@@ -51,11 +51,9 @@ async def open_store(
 class SqliteStore(BankThreads, Bank):
     """One bank in one file."""
 
-    def __init__(
-        self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float, consolidate_every: int
-    ) -> None:
+    def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
         super().__init__(path, driver, embedder, busy_timeout_s)
-        self.hold_stores(consolidate_every, Recorder(self.write_records))
+        self.hold_stores(Recorder(self.write_records))
 
     async def forget_outside(self, traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""

@@ -1,4 +1,4 @@
-"""`install` and `uninstall` for several agents, and `import --all` over the sessions of all of them."""
+"""`install` and `uninstall` for several agents, and `learn --all` over the sessions of all of them."""
 
 import json
 import os
@@ -49,24 +49,12 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert "enter /hooks" in done.out
     assert (codex / "hooks.json").exists()
     assert (project / ".claude" / "settings.local.json").exists()
-    found = swarm("doctor").out
+    found = swarm("doctor", "-v").out
     assert "Codex CLI: server and hooks are installed (user)" in found
     left = swarm("uninstall").out
     assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` takes that out" in left
     assert swarm("uninstall", "--agent", "codex").code == 0
     assert list(codex.glob("*")) == []
-
-
-def test_blocks_of_earlier_versions_are_named_by_doctor_and_uninstall_and_other_files_of_rules_are_not(
-    swarm: Shell, project: Path
-) -> None:
-    begin = "<!-- swarm-memory: from here to the end mark `swarm-memory rules` writes again -->"
-    (project / "AGENTS.md").write_text(f"# Mine\n\n{begin}\nCall it.\n<!-- swarm-memory: end -->\n")
-    (project / "CLAUDE.md").write_text("# Mine, with swarm-memory\n")
-    for command in ("doctor", "uninstall"):
-        told = swarm(command).out
-        assert "AGENTS.md: holds a block of an earlier version" in told
-        assert "CLAUDE.md" not in told
 
 
 def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_what_is_none_of_ours_stays(
@@ -147,7 +135,7 @@ def test_a_configuration_is_printed_alone_and_where_it_goes_beside_it(swarm: She
     assert swarm("install", "--print", "vscode").json["servers"]["swarm-memory"]["args"][-2] == "${workspaceFolder}"
 
 
-def test_import_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a_page(
+def test_learn_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a_page(
     swarm: Shell, project: Path, home: Path, codex: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = codex / "sessions" / "2026" / "05" / "01"
@@ -160,12 +148,9 @@ def test_import_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a
     mine.mkdir(parents=True)
     (mine / "s1.jsonl").write_bytes(DEMO.read_bytes())
     monkeypatch.setattr(learn, "LOOKED_BACK", timedelta(days=1830))
-    page = swarm("import", "--all")
+    page = swarm("learn", "--all")
     assert page.code == 0, page.err
     assert page.out.count("before pytest") == 2
-    again = swarm("import", "--all", "--json").json
-    assert {name: each["sessions"] for name, each in again["agents"].items() if each["sessions"]} == {
-        "claude": 1, "codex": 1
-    }  # fmt: skip
-    assert again["learned"] == []
-    assert swarm("import", "--all", "x.jsonl").code == 2
+    again = swarm("learn", "--all", "--json").json
+    assert (again["agents"], again["learned"]) == ({"claude": 1, "codex": 1}, [])
+    assert swarm("learn", "--all", "x.jsonl").code == 2

@@ -90,6 +90,16 @@ def test_a_command_that_is_not_there_blocks_no_agent_whose_hook_calls_it(swarm: 
     assert "No such command 'cap'" in ran.err
 
 
+@pytest.mark.parametrize(("said", "meant"), [
+    (("import", "--all"), "learn --all"), (("memories", "get", "rm_1"), "show"), (("search", "x"), "retrieve"),
+    (("list",), "memories list"), (("add", "x"), "remember"), (("sync",), "jobs work --until-idle"),
+])  # fmt: skip
+def test_a_word_of_other_programs_or_of_before_says_what_is_meant(
+    swarm: Shell, said: tuple[str, ...], meant: str
+) -> None:
+    assert f"`swarm-memory {meant}` does that" in swarm(*said).err
+
+
 def test_a_file_that_is_no_bank_ends_with_4_and_is_left_alone(swarm: Shell, project: Path) -> None:
     (project / "notes.db").write_text("somebody's notes, long enough not to be taken for an empty file" * 50)
     before = (project / "notes.db").read_bytes()
@@ -205,7 +215,8 @@ def test_every_command_stands_in_one_section_of_the_help(swarm: Shell) -> None:
         (at,) = (number for number, line in enumerate(lines) if line.startswith(f"  {name} "))
         assert summary[:20] in lines[at]
         assert [line for line in lines[:at] if line.endswith(":") and line[0] != " "][-1] == f"{section}:"
-    assert len([line for line in lines if line == "Memories:"]) == 1
+    first = [name for name, (section, _, _) in command_line.COMMANDS.items() if section == "What one needs"]
+    assert first == ["install", "status", "doctor", "ui", "remember", "retrieve", "memories", "learn"]
 
 
 def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

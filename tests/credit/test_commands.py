@@ -24,7 +24,7 @@ def memory(swarm: Shell) -> str:
 
 
 def confidence(swarm: Shell, memory: str) -> float:
-    return swarm("memories", "get", memory, "--json").json[0]["confidence"]
+    return swarm("show", memory, "--json").json[0]["confidence"]
 
 
 def test_an_outcome_credits_the_memories_that_pre_task_gave(swarm: Shell, memory: str) -> None:
@@ -36,7 +36,7 @@ def test_an_outcome_credits_the_memories_that_pre_task_gave(swarm: Shell, memory
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)
     assert "already_credited" in swarm(*arguments).out
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)
-    assert "credited" in swarm("memories", "get", "--history", memory).out
+    assert "credited" in swarm("show", "--history", memory).out
 
 
 def test_post_task_credits_by_itself(swarm: Shell, memory: str) -> None:
@@ -55,7 +55,7 @@ def test_metrics_are_json_or_a_table(swarm: Shell, memory: str) -> None:
     assert (week["tasks"], week["success_rate"], week["new_items"]) == (3, 2 / 3, 1)
     assert said["effect"]["basis"] == "observed"
     assert "too few tasks to tell" in swarm("metrics").out
-    assert "effect: " in swarm("status").out
+    assert "effect: " in swarm("status", "-v").out
 
 
 def test_metrics_of_an_empty_bank_say_so(swarm: Shell) -> None:
@@ -68,7 +68,7 @@ def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Shell
     file = home / ".config" / "swarm-memory" / "config.yaml"
     assert "one task in ten works without any notes" in swarm("metrics", "--measure", "on").out
     assert "holdout_rate: 0.1" in file.read_text(encoding="utf-8")
-    assert swarm("status", "--settings", "--changed", "--json").json["credit.holdout_rate"]["value"] == 0.1
+    assert swarm("status", "--settings", "--json").json["credit.holdout_rate"]["value"] == 0.1
     assert "every task is shown" in swarm("metrics", "--measure", "off").out
     assert "holdout_rate: 0" in file.read_text(encoding="utf-8")
 
@@ -77,3 +77,21 @@ def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Shell, monkeypa
     monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.3")
     named = "credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored"
     assert swarm("status", "--settings").err.count(named) == 1
+
+
+def test_the_sentence_counts_what_agents_were_shown_and_used_and_no_look_of_a_person(swarm: Shell) -> None:
+    assert swarm("status", "--json").json["sentence"].startswith("No memory is in use yet")
+    said = "Run `python -m shop.migrate` before the tests of the shop"
+    kept = swarm("remember", said, "--json").json["id"]
+    assert swarm("retrieve", said, "--json").json["memories"][0]["id"] == kept
+    assert swarm("show", kept, "--json").json[0]["shown"] == 0
+    assert swarm("status", "--json").json["sentence"].startswith("No note of 1 was shown to an agent this week")
+    assert kept in swarm("pre-task", "--task-id", "T-1", "--query", said).out
+    assert swarm("show", kept, "--json").json[0]["shown"] == 1
+    shown = "This week: notes shown in 1 task, none seen to be used; 1 note never used."
+    assert swarm("status").out.splitlines()[0] == shown
+    swarm("post-task", "--task-id", "T-1", "--outcome", "Success", "--used", kept)
+    assert swarm("metrics", "--json").json["sentence"] == "This week: 1 note used in 1 task."
+    swarm("remember", "Answer in German", "--scope", "global")
+    assert swarm("status").out.splitlines()[0] == "This week: 1 note used in 1 task; 1 note never used."
+    assert "memories  1 active, 1 for all projects" in swarm("status").out

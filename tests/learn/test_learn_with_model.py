@@ -11,10 +11,12 @@ from laid_bank import opened_bank
 from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel, chain_of
+from served import ran
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
@@ -124,3 +126,20 @@ async def test_a_models_verdict_is_compared_with_the_evidence_and_the_status_sho
     ]
     assert status.chat is not None
     assert status.chat.endswith("verdicts: 0 of 1 as the evidence (1 times model Success, evidence Failure)")
+
+
+async def test_what_rules_left_undecided_is_judged_again_once_a_model_may_be_asked(tmp_path: Path) -> None:
+    async def report(_: object) -> None: ...
+
+    steps = [step for number in range(12) for step in ran(f"c{number}", f"cat part{number}.txt", "some words")]
+    (file := tmp_path / "run.json").write_text(
+        json.dumps({"id": "t-1", "task": "Put the parts in order", "steps": steps})
+    )
+    async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, model):
+        alone = await import_files(replace(tools, chat=None), [file], False, report)
+        assert (alone.verdicts, alone.worth_a_model, model.requests) == ({"Undecided": 1}, 1, [])
+        asked = await import_files(tools, [file], False, report)
+        assert (asked.verdicts, asked.stored, asked.known, asked.worth_a_model) == ({"Success": 1}, 1, 0, 0)
+        count = len(model.requests)
+        again = await import_files(tools, [file], False, report)
+        assert (again.verdicts, again.known, len(model.requests)) == ({"Success": 1}, 1, count)

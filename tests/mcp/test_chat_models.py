@@ -146,10 +146,12 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
         meter = ChatMeter(opened.store, opened.scope, opened.clock)
         usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
         meter.record("judge", "claude_cli:haiku", "answered", usage, 1.0)
+        meter.record("judge", "claude_cli:haiku", "invalid", ChatUsage(), 1.0)
         status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
+    assert "model: 1 of 2 answers of the last week could not be used, and rules stood in" in status.notices
     assert status.chat == (
-        "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 call, 0.0120 USD; "
+        "claude_cli:haiku; today 1,200 tokens of 5,000 in 2 calls, 0.0120 USD; "
         f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD; "
         "audited verdicts: 1 of 2 as the evidence "
         "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
@@ -184,7 +186,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
         items = json.loads((await shell("memories", "list", "--json"))[1])
         _, shown, _ = await shell("status", "--json", providers=providers)
         _, days, _ = await shell("metrics", providers=providers)
-    assert days.partition("chat days")[2].split()[-2:] == ["3", f"{3 * TOKENS}"]
+    assert days.partition("chat days")[2].split()[-4:] == ["3", f"{3 * TOKENS}", "3", "0"]
     assert code == 0, err
     learned = json.loads(out)
     (item,) = items

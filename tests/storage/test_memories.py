@@ -166,15 +166,14 @@ async def test_statistics_count_one_scope(open_bank: Any) -> None:
     ]
     async with open_bank() as store:
         empty = await store.statistics(HERE, NUMBERS.name)
-        assert (empty.memories["active"], empty.consolidation_due) == (0, False)
+        assert (empty.memories["active"], empty.projects) == (0, {})
         await store.add_memories(written, NUMBERS.name)
         counts = await store.statistics(HERE, NUMBERS.name)
         assert counts.memories == {"active": 2, "quarantined": 0, "archived": 1}
         assert counts.embedded == {NUMBERS.name: 1}
         assert counts.not_embedded == 1
         assert counts.new_since_consolidation == 2
-        await store.add_memories([stored(made_item(f"Number {n}"), NUMBERS) for n in range(18)], NUMBERS.name)
-        assert (await store.statistics(HERE, NUMBERS.name)).consolidation_due
+        assert counts.projects == {HERE.project: 2, "there": 1}
 
 
 HOSTILE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=40)

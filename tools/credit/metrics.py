@@ -1,4 +1,4 @@
-"""What the outcomes of tasks add up to: the effect of memory, and figures for each week. It records nothing itself."""
+"""What the outcomes of tasks add up to: a sentence, the effect of memory, figures for each week. It records nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -10,6 +10,8 @@ from typing import Any
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun
+from swarm_memory.schema.sqlite.events import FILE, INJECTED
+from swarm_memory.schema.status import BankStatistics
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -17,6 +19,8 @@ MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
 
 MAX_RUNS = 100_000
+
+WEEK = timedelta(days=7)
 
 KNOWN_TO = 0.2
 """How narrow the interval of success must be on each side to say something."""
@@ -31,6 +35,35 @@ COUNTED = ("steps", "failed_calls", "tokens")
 async def memory_effect(toolbox: Toolbox) -> Effect | None:
     """Return what memories did for the tasks of the toolbox's scope; None while no task was credited."""
     return effect_of(await toolbox.store.list_outcomes(toolbox.scope))
+
+
+async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
+    """Return in one sentence what notes did for agents in the last seven days; with nothing to say, what would help.
+
+    Shown is what a task was given; used what its agent named or took from a note, as far as its end was judged; an
+    error ended by a fix is one that the task met, and no more once it did what the fix says.
+    """
+    since = toolbox.clock.now() - WEEK
+    active = sum(statistics.projects.get(each.project, 0) for each in toolbox.readable)
+    events = await toolbox.store.events_of_kind(toolbox.scope, INJECTED, MAX_RUNS, since)
+    shown = {event.subject_id for event in events if event.data.get("via") != FILE}
+    every = await toolbox.store.list_outcomes(toolbox.scope)
+    used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
+    lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
+    if not (shown or lately or active):
+        return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
+    if not (shown or lately):
+        why = "one is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
+        return f"No note of {active:,} was shown to an agent this week: {why}."
+    notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
+    ended = sum(credit.worked is True for _, credit in lately)
+    known = await toolbox.store.get_memories(toolbox.readable, list({credit.memory_id for _, credit in used}))
+    unused = active - sum(item.status == "active" for item in known)
+    said = [f"{counted(notes, 'note')} used in {counted(tasks, 'task')}"]
+    said = said if notes else [f"notes shown in {counted(len(shown), 'task')}, none seen to be used"]
+    said += [f"{counted(ended, 'known error')} ended by a fix that was shown"] if ended else []
+    said += [f"{counted(unused, 'note')} never used"] if unused else []
+    return f"This week: {'; '.join(said)}."
 
 
 async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:
@@ -77,7 +110,6 @@ def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **compared,
-        tasks_wanted=wanted,
         says=f"{counted(len(treated), 'task')} with memory, {len(control)} without ({how}): {said}{until}",
     )
 

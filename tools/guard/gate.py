@@ -140,7 +140,7 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     for found, how, fix in (
         (held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
         (less, "stored with less trust", f"the user vouches for it: {restore}"),
-        (marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
+        (marked, "stored as you said it, and marked", "to see why: swarm-memory show"),
     ):
         named = [each.rule for item in found for each in by_rules(_text(item)) or by_wording(_text(item))]
         named += [COPIED for item in found if COPIED in (item.status_reason or "")]

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
-from swarm_memory.tools.credit.metrics import memory_effect
+from swarm_memory.tools.credit.metrics import WEEK, memory_effect, sentence
 from swarm_memory.tools.judge.judge import AUDITED, confusion
 from swarm_memory.tools.ports.records import FINISHED
 from swarm_memory.tools.promote.promote import not_paying
@@ -41,6 +41,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         passages[source.kind] += source.passages
     kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
     return MemoryStatus(
+        sentence=await sentence(toolbox, statistics),
         version=version("swarm-memory"),
         storage=storage,
         statistics=statistics,
@@ -55,14 +56,6 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         retention=retention_status(toolbox),
         notices=tuple(notices),
     )
-
-
-async def promotions(toolbox: Toolbox) -> list[str]:
-    """Return in lines how many memories are in skills and files of rules, and which no longer pay there."""
-    where = toolbox.promoted(None)
-    files = counted(len(set(where.values())), "file")
-    line = f"{counted(len(where), 'memory')} in {files} that agents read by themselves (`promote`)"
-    return [line, *await demotable(toolbox)] if where else []
 
 
 async def demotable(toolbox: Toolbox) -> list[str]:
@@ -82,6 +75,10 @@ async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: Ban
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
         notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
     notices += toolbox.notices
+    days = await toolbox.store.chat_days(toolbox.clock.now() - WEEK)
+    if unusable := sum(each.unusable for each in days):
+        answers = counted(sum(each.answers for each in days), "answer")
+        notices.append(f"model: {unusable:,} of {answers} of the last week could not be used, and rules stood in")
     judge = toolbox.settings.judge.model
     if judge is not None and not toolbox.settings.chat.named(judge):
         notices.append(f"judge.model is {judge!r}, which is none of chat.providers: it is as if it were not set")

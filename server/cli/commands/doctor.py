@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Annotated
 
 import anyio
+import click
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, SwarmMemoryError, TeamUnavailable
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.agents import examined
@@ -30,12 +32,25 @@ UNSEEN = "whether a chat model or a reranker answers, whether backups can be res
 REPAIR = "run `swarm-memory doctor --repair`"
 
 
-@command(show=say_findings, failed=lambda findings: any(finding.state == "fail" for finding in findings))
+def _show(findings: list[Finding]) -> None:
+    """Print what is not well or could be better, and how many others there are."""
+    *checks, unseen = findings
+    odd = [each for each in checks if each.state != "ok" or each.advice]
+    if click.get_current_context().params["verbose"] or any(each.state == "fail" for each in odd):
+        say_findings(findings if click.get_current_context().params["verbose"] else [*odd, unseen])
+    else:
+        say_findings(odd)
+        well = counted(len(checks) - len(odd), "check")
+        say(f"All {'else ' if odd else ''}is well ({well}; -v lists them)", fg="green")
+
+
+@command(show=_show, failed=lambda findings: any(finding.state == "fail" for finding in findings))
 def doctor(
     invocation: Invocation,
     mend: Annotated[bool, "Mend the bank first; what stood there is kept.", "--repair"] = False,
+    verbose: Annotated[bool, "List what is well too.", "-v"] = False,
 ) -> list[Finding]:
-    """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
+    """Check the installation and the bank, and say what is not well and what to do. Exits with 1 when something fails.
 
     With --repair indexes are made again from the rows, and what can still be read of a damaged file becomes a new bank;
     a row whose text changed is left out and named. The damaged file is kept, or a backup of it. Half copies that a

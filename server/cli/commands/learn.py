@@ -1,5 +1,6 @@
 """`learn`, `post-task` and `import`: what transcripts teach and what came of a task, and memories from a file."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,16 +8,18 @@ from typing import Annotated, Literal, get_args
 
 import click
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import LearnResult, MemoryItem
+from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Label, Verdict
-from swarm_memory.server.cli.command import EXISTING_FILE, command
-from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, say
+from swarm_memory.server.cli.changes import TASK_TOKENS
+from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, printable, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
+from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
 from swarm_memory.server.operations import learning as operations
 from swarm_memory.server.operations.operation import Row, Word, row
 
@@ -32,6 +35,8 @@ LOOKED_BACK = timedelta(days=183)
 def learn(
     invocation: Invocation,
     paths: Annotated[tuple[str, ...], Word("[PATH]...")],
+    everything: Annotated[bool, "From what all coding agents did here, as without PATH.", "--all"] = False,
+    everywhere: Annotated[bool, "With --all: also from sessions of other projects."] = False,
     task_id: Annotated[str | None, "Only this task of the transcript."] = None,
     dry_run: Annotated[bool, "Show verdicts and what would be learned; store nothing."] = False,
     verdict: Annotated[
@@ -43,10 +48,12 @@ def learn(
 ) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files
-    below it, where memories that `memories export` wrote wait in quarantine. What each task of a file taught is
-    shown; of folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the
-    same task changes nothing.
+    Of a folder all .jsonl files below it are read, where memories that `memories export` wrote wait in quarantine. What
+    each task of a file taught is shown; of folders how many they were. Learning twice from a task changes nothing.
+
+    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
+    project in the last six months, and ends with a page of what that taught, and what would teach more. The model of
+    `install --learn-with` is asked about tasks that are worth it, also about those that rules could not decide before.
 
     With --verdict your word replaces the verdict on a task (its id, or its trajectory's): the credit that it gave is
     taken back, and what was distilled under it is learned again. Saying the former one again gives all of it back.
@@ -54,59 +61,101 @@ def learn(
 
     \b
     Examples:
-      swarm-memory learn
+      swarm-memory learn --all
       swarm-memory learn session.jsonl --dry-run
-      swarm-memory learn runs/*.jsonl --json > learned.jsonl
       swarm-memory learn --verdict failure 4f2c9a-17:3 --reason "the wrong service was tested"
     """
     if verdict is not None:
-        if len(paths) != 1 or dry_run:
-            raise click.UsageError("--verdict takes the id of one task, and no --dry-run")
+        if len(paths) != 1 or dry_run or everything:
+            raise click.UsageError("--verdict takes the id of one task, and no --dry-run or --all")
         _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
+    if (everything or everywhere or not paths) and (paths or task_id is not None or dry_run):
+        raise InputError("--all reads what agents did here: it takes no PATH, and no --task-id or --dry-run")
     for path in paths:
         if not path:
             raise InputError("a path is empty: name a file or a folder")
         if Path(path).is_file() and is_export(Path(path)):
             raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
-    faults: list[str] = []
+    faults: dict[str, str] = {}
     answered = 0
-    for path in paths or (None,):
+    for path in paths or ("",):
         try:
-            answer = invocation.call(lambda site, path=path: _learned(site, path, task_id, dry_run))
+            answer = invocation.call(
+                lambda site, path=path: (
+                    operations.learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
+                    if path
+                    else _learn_all(site, everywhere)
+                )
+            )
         except InputError as error:
-            faults.append(str(error) if path is None else f"{path}: {error}")
+            faults |= {path or "--all": str(error)}
             continue
         answered += 1
         for each in answer.get("tasks", [answer]):
             _print(each, as_json)
-        faults += [f"{path}: {answer['fault']}"] if "fault" in answer else []
-        faults += [f"{name}: {why}" for name, why in answer.get("transcripts", {}).get("faults", {}).items()]
-    for fault in faults:
-        click.echo(f"swarm-memory: {fault}", err=True)
+        faults |= {path: answer["fault"]} if "fault" in answer else {}
+        faults |= answer.get("transcripts", {}).get("faults", {})
+    _say_faults(faults)
     if faults:
         raise click.exceptions.Exit(1 if answered else 2)
+
+
+def _say_faults(faults: Mapping[str, str]) -> None:
+    """Say on stderr why files could not be read, once for all that are no transcripts."""
+    odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
+    if len(odd) > 1:
+        others = {name: why for name, why in faults.items() if name not in odd}
+        faults = others | {f"{len(odd)} files, such as {odd[0]}": f"no transcripts that are known; {ACCEPTED}"}
+    for name, why in faults.items():
+        click.echo(f"swarm-memory: {printable(name)}: {why}", err=True)
 
 
 def _print(answer: Row, as_json: bool) -> None:
     if as_json:
         print_json(answer)
-    else:
-        print_answer(answer)
-        say()
+        return
+    if (skipped := len(answer.get("skipped", ()))) > 1:
+        answer |= {"skipped": f"{skipped:,} files that are no transcripts"}
+    if "learned" in answer:
+        surest = sorted(answer["learned"], key=lambda each: (each["status"] != "active", -each["confidence"]))
+        lines = [f"{each['confidence']:.2f}  {each['title']}  {each['id']}, {each['status']}" for each in surest]
+        answer |= {"learned": lines[:SHOWN] or "nothing new"}
+    print_answer(answer)
+    say()
 
 
-async def _learned(site: Invocation, path: str | None, task_id: str | None, dry_run: bool) -> Row:
-    """Learn from a file, a folder, or from all that the agents on this machine did in the project."""
-    if path is not None:
-        return await operations.learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
-    if task_id is not None or dry_run:
-        raise InputError("--task-id and --dry-run need the file of a transcript")
-    found = [each for host in hosts() for each in host.transcripts.find(site.root)]
-    if not found:
+async def _learn_all(site: Invocation, everywhere: bool) -> Row:
+    """Learn from the sessions of every agent, with the model that may learn from tasks, if any."""
+    from swarm_memory.server.wiring import learning_model
+
+    since = datetime.now(UTC) - LOOKED_BACK
+    begin, root = since.timestamp(), None if everywhere else site.root
+    agents = {
+        host.name: [each for each in host.transcripts.find(root) if each.is_file() and each.stat().st_mtime >= begin]
+        for host in hosts()
+    }
+    if not (files := sorted(file for held in agents.values() for file in held)):
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
-        raise InputError(f"no transcripts of {site.root} in {looked}; name files or folders")
-    return await operations.learn_from_files(site, found)
+        raise InputError(f"no sessions of {site.root} of the last six months in {looked}; name files or folders")
+    toolbox, learned = await site.toolbox(), list[str]()
+    asked = replace(toolbox, chat=learning_model(toolbox, lambda: toolbox.settings)())
+
+    def keep(result: LearnResult) -> None:
+        learned.extend(item.id for item in result.stored)
+
+    tally = await import_files(asked, files, False, site.report, since=since, on_learned=keep)
+    items = await toolbox.store.get_memories((toolbox.scope,), list(dict.fromkeys(learned)))
+    shown = {"id", "title", "confidence", "status"}
+    kept = [item.model_dump(include=shown) | {"use": item.use} for item in items if item.status != "archived"]
+    more = f"rules learn from failed calls: {tally.without_failed_call:,} of {counted(tally.tasks, 'task')} had none"
+    if asked.chat is None and tally.worth_a_model:
+        more += f"; a model would read {tally.worth_a_model:,}, some {tally.worth_a_model * TASK_TOKENS:,} tokens: "
+        more += "`swarm-memory install --learn-with claude`, and the same again"
+    if any(each["status"] != "active" for each in kept):
+        more += "; what is no more than a candidate waits for another session, or `swarm-memory memories restore ID`"
+    held = {name: len(files) for name, files in agents.items() if files}
+    return {"agents": held, "transcripts": as_row(tally)["transcripts"], "learned": kept, "more": more}
 
 
 async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> Row:
@@ -158,78 +207,23 @@ async def post_task(
     return operations.of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))
 
 
-def _show_imported(answer: Row) -> None:
-    """Print what files or each agent's sessions brought, and the surest memories of those that were learned."""
-    shown = {name: value for name, value in answer.items() if name not in ("faults", "learned")}
-    if "agents" in answer:
-        held = {name: each for name, each in answer["agents"].items() if each["sessions"]}
-        surest = sorted(answer["learned"], key=lambda each: -each["confidence"])
-        shown["agents"] = held or "no session was held here in this time"
-        shown["learned"] = [f"{each['confidence']:.2f}  {each['title']}" for each in surest[:SHOWN]]
-        if len(surest) > SHOWN:
-            shown["learned"].append(f"… and {len(surest) - SHOWN:,} more: `swarm-memory memories list`")
-    print_answer(shown)
-
-
-@command(show=_show_imported, failed=lambda answer: bool(answer["faults"]))
+@command(show=lambda answer: print_answer(answer["exports"]), failed=lambda answer: bool(answer["faults"]))
 async def import_(
     site: Invocation,
-    files: Annotated[tuple[Path, ...], Word("[FILE]...", EXISTING_FILE)],
+    files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
     quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
-    everything: Annotated[bool, "Instead: learn from the sessions of every coding agent here.", "--all"] = False,
-    everywhere: Annotated[bool, "With --all: also from sessions of other projects."] = False,
 ) -> Row:
-    """Read memories that `memories export` wrote, of another project or machine; or with --all what agents did.
+    """Read memories that `memories export` wrote, of another project or machine.
 
-    Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
+    Doing it again changes nothing: what was read before is known. From sessions `swarm-memory learn` learns.
     `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
-
-    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
-    project in the last six months, without a model, and ends with a page of what that taught.
-
-    \b
-    Examples:
-      swarm-memory import memories.jsonl --quarantine
-      swarm-memory import --all
     """
-    if everything == bool(files):
-        raise click.UsageError("give files that `memories export` wrote, or --all")
-    if everything:
-        answer = await _import_sessions(site, datetime.now(UTC) - LOOKED_BACK, everywhere)
-    else:
-        for file in files:
-            if not is_export(file):
-                raise InputError(
-                    f"{file} holds no memories that `memories export` wrote; `swarm-memory learn` reads transcripts"
-                )
-        tally = await import_files(await site.toolbox(), files, quarantine, site.report)
-        faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
-        answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
-    for name, fault in answer["faults"].items():
-        click.echo(f"swarm-memory: {name}: {fault}", err=True)
+    for file in files:
+        if file.is_dir() or not is_export(file):
+            what = "is a folder" if file.is_dir() else "holds no memories that `memories export` wrote"
+            raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also of a folder")
+    tally = await import_files(await site.toolbox(), files, quarantine, site.report)
+    faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
+    answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
+    _say_faults(answer["faults"])
     return answer
-
-
-async def _import_sessions(site: Invocation, since: datetime, everywhere: bool) -> Row:
-    """Learn from the sessions of every agent, without any model."""
-    items: dict[str, MemoryItem] = {}
-    agents: dict[str, Row] = {}
-    faults: dict[str, str] = {}
-
-    def keep(result: LearnResult) -> None:
-        items.update({item.id: item for item in result.stored})
-        for gone in result.superseded:
-            items.pop(gone, None)
-
-    for host in hosts():
-        held = host.transcripts.find(None if everywhere else site.root)
-        files = sorted(path for path in held if path.is_file() and path.stat().st_mtime >= since.timestamp())
-        tally = Tally()
-        if files:
-            offline = replace(await site.toolbox(), chat=None)
-            tally = await import_files(offline, files, False, site.report, since=since, on_learned=keep)
-        faults |= {name: why.removesuffix(f"; {ACCEPTED}") for name, why in tally.faults.items()}
-        counts = {name: getattr(tally, name) for name in ("tasks", "known", "verdicts", "stored", "calls")}
-        agents[host.name] = {"sessions": tally.files, **counts}
-    learned = [item.model_dump(include={"id", "title", "confidence"}) | {"use": item.use} for item in items.values()]
-    return {"agents": agents, "learned": learned, "faults": faults}

@@ -73,7 +73,7 @@ remember = command_of(
 
 memories = click.Group(
     "memories",
-    help="""List, get, edit, quarantine, restore, forget or export memories.
+    help="""List, show, edit, quarantine, restore, forget or export memories.
 
     \b
     Examples:
@@ -129,10 +129,10 @@ command_of(
 
 
 @command(of=memories, show=print_answer, json=_memories)
-async def get(
+async def show(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
-    """Show memories with their steps and where they came from."""
+    """Show memories with their steps and where they came from; `swarm-memory show ID` does the same."""
     return await operations.manage_memories(site, "history" if history else "get", list(ids))
 
 
@@ -203,12 +203,7 @@ async def export_command(
     output: Annotated[Path | None, "A file instead of the output.", "-o", "--output"] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
-    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it.
-
-    \b
-    Example:
-      swarm-memory memories export > memories.jsonl
-    """
+    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it."""
     from swarm_memory.tools.memories.transfer import export_memories
 
     toolbox, count = await site.for_reading(), 0

@@ -1,19 +1,20 @@
 """`install`, `uninstall`, `pause` and `demo`: our entries in agents' files, the switch, and a first look."""
 
+import os
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, former_blocks, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.location import FOLDER, state_folder, user_file
 from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def uninstall(
     """Take our server and hooks out of the files of Claude Code, or of the agents that --agent names.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
-    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
+    removed. What a project's shared files hold is taken out with --project. The memories stay; it says where.
     """
     scope, root = _scope(of_project, of_user), invocation.root
     agents = chosen(names, root, may_ask=False)
@@ -120,7 +121,10 @@ def uninstall(
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
-    say_findings(former_blocks(root))
+    if (place := invocation.place).database.exists():
+        bank = place.folder if place.folder.name == FOLDER else place.database
+        shared = f"{user_file(os.environ).parent} and {state_folder()}"
+        say(f"The memories stay in {bank}: delete it, and they are gone for good. All your projects share {shared}.")
 
 
 @command(show=print_answer)
@@ -169,7 +173,6 @@ async def demo(site: Invocation) -> Row:
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 
-    began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
         settings = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), project="shop"))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
@@ -194,7 +197,6 @@ async def demo(site: Invocation) -> Row:
         "put_into_its_prompt": similar.preamble,
         "unrelated_task": unrelated.query,
         "put_into_that_prompt": unrelated.preamble or f"nothing: {unrelated.reason}",
-        "took_ms": round((time.perf_counter() - began) * 1000, 1),
         "embedder": f"{similar.embedder}; no key, no download, no daemon",
         "next": "`swarm-memory install` in a project of yours",
     }

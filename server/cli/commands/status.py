@@ -9,7 +9,7 @@ from pydantic import Field
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_answer, print_json, say, say_notices
+from swarm_memory.server.cli.console import in_words, print_answer, print_json, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import memory_status
 from swarm_memory.server.operations.operation import Row
@@ -23,6 +23,12 @@ CHAT_DAYS = 30
 WEEKLY = ["week", "tasks", "success_rate", "steps_to_success", "tokens_per_success", "new_items"]
 """What people see of a week; `--json` has all."""
 
+WORTH_KNOWING = {
+    "enabled", "retrieve.k", "retrieve.token_budget", "hooks.inject", "hooks.at_calls", "hooks.briefing_items",
+    "chat.learn_with", "chat.providers", "chat.daily_token_budget", "distill.redact_pii", "storage.db", "team.url",
+}  # fmt: skip
+"""Settings that are shown though nobody changed them."""
+
 JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
 """What people see of a job; `--json` has all."""
 
@@ -30,37 +36,49 @@ JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
 @command()
 def status(
     invocation: Invocation,
-    settings: Annotated[bool, "Show each setting instead, its value and where it came from."] = False,
-    changed: Annotated[bool, "With --settings: only those not at their default."] = False,
+    verbose: Annotated[bool, "Also embedder, judge, verdicts, effect, tools, sources and SQLite.", "-v"] = False,
+    settings: Annotated[bool, "Show settings instead: those you changed, and a dozen more."] = False,
+    everything: Annotated[bool, "With --settings: each one.", "--all"] = False,
     as_json: bool = False,
 ) -> None:
-    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs, and what the hooks missed.
+    """Say what the notes did this week, how the bank stands, and what is wrong.
 
     \b
     Settings come from, the later over the earlier: defaults, .swarm/config.yaml of the project,
     ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
     (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
-
-    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
-    used or where texts are sent.
     """
-    if not (settings or changed):
+    if not settings:
         answer = invocation.call(memory_status)
-        print_json(answer) if as_json else print_answer(answer)
+        print_json(answer) if as_json else print_answer(answer) if verbose else _show_status(answer)
         return
     resolved = invocation.settings()
-    rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
     if as_json:
-        print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
-    elif rows:
-        print_answer([{"key": key, "value": value, "from": origin} for key, value, origin in rows])
+        print_json({key: {"value": value, "origin": origin} for key, value, origin in resolved.rows()})
     else:
-        say("All settings are at their defaults.")
+        shown = [row for row in resolved.rows() if everything or row[2] != "default" or row[0] in WORTH_KNOWING]
+        print_answer([{"key": key, "value": value, "from": origin} for key, value, origin in shown])
+        say("" if everything else "--all shows the others, all at their defaults.", dim=True)
     say_notices(resolved.notices, err=True)
+
+
+def _show_status(answer: Row) -> None:
+    """Print what one needs of it: the sentence, six lines, and what is wrong."""
+    shared = {"for all projects": answer.get("global_memories"), "of the team": answer.get("team_memories")}
+    jobs = {name: number for name, number in answer["jobs"].items() if name not in ("completed", "cancelled")}
+    say(f"{answer['sentence']}\n", bold=True)
+    say(f"project   {answer['project']}")
+    say(f"memories  {in_words({**answer['memories'], **{name: each for name, each in shared.items() if each}})}")
+    say(f"tasks     {answer['trajectories']:,} recorded: {in_words(answer['verdicts'])}".removesuffix(": none"))
+    say(f"learning  {answer['learning']}")
+    say(f"jobs      {in_words(jobs)}")
+    say(f"database  {answer['database']}")
+    say_notices(answer["notices"])
 
 
 def _show_metrics(found: Row) -> None:
     if "weeks" in found:
+        say(found.pop("sentence"), bold=True)
         print_answer([{name: week[name] for name in WEEKLY} for week in found.pop("weeks")])
         found["effect"] = found["effect"] or "no task has an outcome yet"
     print_answer(found)
@@ -75,22 +93,16 @@ async def metrics(
 
     What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, at random.
     Success, steps, failed calls and tokens of both are then compared, with intervals.
-
-    \b
-    Examples:
-      swarm-memory metrics
-      swarm-memory metrics --measure on
     """
-    from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
-    from swarm_memory.tools.memories.status import promotions
+    from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
 
     if measure is not None:
         return {"measured": _measured(site, MEASURED if measure == "on" else "0")}
     toolbox = await site.for_reading()
     return {
+        "sentence": await sentence(toolbox, await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)),
         "weeks": await weekly_metrics(toolbox),
         "effect": await memory_effect(toolbox),
-        "promoted": await promotions(toolbox),
         "chat_days": await toolbox.store.chat_days(toolbox.clock.now() - timedelta(days=CHAT_DAYS)),
     }
 
@@ -147,10 +159,6 @@ async def work(
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 
     A job is due some seconds after its task's last turn, or at once when the session has ended.
-
-    \b
-    Example:
-      swarm-memory jobs work --until-idle
     """
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session

@@ -55,16 +55,14 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 MOST_COLLISIONS = 20
 
 
-async def open_postgres(
-    place: Place, *, pool_size: int = 8, embedder: Embedder, consolidate_every: int = 20
-) -> "PostgresStore":
+async def open_postgres(place: Place, *, pool_size: int = 8, embedder: Embedder) -> "PostgresStore":
     """Open the bank in a database, whose schema is made or brought up to date where it is not.
 
     Raises `ConfigError`, `StorageError`.
     """
     place.check()
     await asyncio.to_thread(make_ready, place)
-    return PostgresStore(place, pool_size, embedder, consolidate_every)
+    return PostgresStore(place, pool_size, embedder)
 
 
 class PostgresSources(Sources):
@@ -88,14 +86,14 @@ class PostgresStore(Bank):
 
     index: PostgresIndex
 
-    def __init__(self, place: Place, pool_size: int, embedder: Embedder, consolidate_every: int) -> None:
+    def __init__(self, place: Place, pool_size: int, embedder: Embedder) -> None:
         super().__init__(embedder, PostgresIndex(searchable=True, reason="pgvector compares vectors in the database"))
         self.place = place
         self._threads = ThreadPoolExecutor(pool_size, "bank")
         self._process = os.getpid()
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
-        self.hold_stores(consolidate_every, Recorder(self.write_records))
+        self.hold_stores(Recorder(self.write_records))
 
     def _add_parts(self) -> None:
         super()._add_parts()

@@ -31,7 +31,6 @@ class Journal(Engine):
     recorder: "Recorder"
     unwritable: list[ChatRecord]
     """Calls to chat models where this user may only read: they are known to this process alone."""
-    consolidate_every: int
 
     @reads
     def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
@@ -66,9 +65,11 @@ class Journal(Engine):
         log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, event.data, event.at)
 
     @reads
-    def events_of_kind(self, connection: Connection, scope: Scope, kind: str, limit: int) -> list[Event]:
-        """Return the newest lines of the audit trail of one kind, newest first."""
-        return events(_SQL.rows(connection, "events_of_kind", scope, kind, limit))
+    def events_of_kind(
+        self, connection: Connection, scope: Scope, kind: str, limit: int, since: datetime | None = None
+    ) -> list[Event]:
+        """Return the newest lines of the audit trail of one kind, newest first, or those `since` then."""
+        return events(_SQL.rows(connection, "events_of_kind", scope, kind, since or "", limit))
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
         if not self.read_only:
@@ -109,7 +110,8 @@ class Journal(Engine):
     @reads
     def statistics(self, connection: Connection, scope: Scope, embedder: str) -> BankStatistics:
         counts: dict[str, dict[str, int]] = {}
-        for what, name, count in _SQL.rows(connection, "counts", scope_id=scope, retrieved=RETRIEVED):
+        asked = {"scope_id": scope, "tenant_id": scope.tenant_id, "retrieved": RETRIEVED}
+        for what, name, count in _SQL.rows(connection, "counts", **asked):
             counts.setdefault(what, {})[name] = count
         memories = {"active": 0, "quarantined": 0, "archived": 0} | counts.get("memories", {})
         verdicts, embedded = counts.get("verdicts", {}), counts.get("embedded", {})
@@ -117,6 +119,7 @@ class Journal(Engine):
         return BankStatistics(
             scope=scope,
             memories=memories,
+            projects=counts.get("projects", {}),
             trajectories=sum(verdicts.values()),
             verdicts={label: count for label, count in verdicts.items() if label},
             retrievals=sum(counts.get("events", {}).values()),
@@ -124,7 +127,6 @@ class Journal(Engine):
             embedded=embedded,
             not_embedded=memories["active"] - embedded.get(embedder, 0),
             new_since_consolidation=new,
-            consolidation_due=new >= self.consolidate_every,
         )
 
     @writes

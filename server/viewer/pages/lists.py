@@ -13,7 +13,7 @@ from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
-from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
+from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
 from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.memories.status import chat_status, out_of_order
@@ -45,6 +45,7 @@ async def today(asked: Asked) -> Page:
         "today.html",
         {
             "counts": statistics,
+            "sentence": await sentence(toolbox, statistics),
             "effect": await memory_effect(toolbox),
             "chat": await chat_status(toolbox),
             "faults": await out_of_order(toolbox, await toolbox.store.health(), statistics),
