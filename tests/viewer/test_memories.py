@@ -54,9 +54,9 @@ async def test_one_is_added_and_many_are_withdrawn_restored_and_given_back_at_on
     )
     ids = [await browser.put(f"Strategy {at}") for at in range(3)]
     await browser.post("/memories", what="withdraw", status=400)
-    await browser.post("/memories", what="explode", status=400, **dict.fromkeys(ids, "on"))
+    await browser.post("/memories", what="explode", status=400)
     back = "/memories?kind=strategy"
-    answer = await browser.post("/memories", what="withdraw", back=back, **dict.fromkeys(ids, "on"))
+    answer = await browser.post("/memories", ORIGIN, 303, what="withdraw", back=back, **dict.fromkeys(ids, "on"))
     assert "Withdrawn: 3 memories Undo" in answer
     assert [(await browser.item(each)).status for each in ids] == ["archived"] * 3
     assert "Restored: Strategy 1 Undo" in await browser.post(

@@ -6,7 +6,7 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
@@ -375,7 +375,7 @@ async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
 def _use(found: Sequence[ToolMemory]) -> Use:
     memories = tuple(sorted(found, key=lambda each: -each.totals.calls))
     names, every = [each.totals.tool_name for each in memories], [each.totals.model_dump() for each in memories]
-    sums: dict[str, int] = {key: sum(each[key] for each in every) for key, one in every[0].items() if type(one) is int}
+    sums: dict[str, Any] = {key: sum(each[key] for each in every) for key, one in every[0].items() if type(one) is int}
     last_at = max((each.totals.last_at for each in memories if each.totals.last_at), default=None)
     n = max(sums["calls"], 1)
     totals = ToolTotals(tool_name=names[0], last_at=last_at, **sums)
