@@ -85,12 +85,12 @@ LEFT JOIN tool_call_tasks AS t ON t.seq = c.seq
 WHERE c.scope_id = ? AND c.tool_name = ? ORDER BY c.created_at DESC, c.seq DESC LIMIT ?;
 
 -- name: failed_calls
--- Give the newest calls of a tool, or of all, that failed, newest first: by an index of their own.
+-- Give the newest calls of tools (a JSON list), or of all, that failed, newest first: by an index of their own.
 SELECT
   c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
   nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, NULL AS score
 FROM tool_calls AS c
-WHERE c.scope_id = :scope_id AND c.success = 0 AND (:tool_name IS NULL OR c.tool_name = :tool_name)
+WHERE c.scope_id = :scope_id AND c.success = 0 AND (:tools IS NULL OR c.tool_name IN (SELECT value FROM json_each(:tools)))
 ORDER BY c.created_at DESC, c.seq DESC LIMIT :limit;
 
 -- name: pending_calls

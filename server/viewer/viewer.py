@@ -35,7 +35,7 @@ from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Route, Session, is_own_form
-from swarm_memory.server.viewer.pages import desk, lists, memories, sessions
+from swarm_memory.server.viewer.pages import lists, memories, overview, review, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
 
 MAX_TEXT = 8000
@@ -54,10 +54,9 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
         auto_reload=False,
     )
     shared: dict[str, Any] = made.globals
-    shared["base"] = base
+    shared |= {"base": base, "now": now}
     shared["static"] = {name: f"{base}/static/{version}/{name}" for name, version in versions.items()}
     filters: dict[str, Any] = made.filters
-    filters["ago"] = partial(_ago, now)
     filters["counted"] = counted
     filters["prose"] = prose
     filters["one_line"] = one_line
@@ -70,17 +69,6 @@ def _shown(value: object) -> object:
     if value is None:
         return ""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _ago(now: Callable[[], datetime], at: datetime) -> str:
-    """Return how long ago a moment was, in the greatest unit that fits: `3 days ago`."""
-    seconds = (now() - at).total_seconds()
-    if seconds < 60:
-        return "just now"
-    for unit, length in (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length:
-            return f"{counted(int(seconds // length), unit)} ago"
-    raise AssertionError
 
 
 def prose(text: str) -> Markup:
@@ -109,19 +97,20 @@ MAX_FORM_BYTES = 256 * 1024
 MAX_FIELDS = 400
 
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
-    ("Today", "/", lists.TODAY),
+    ("Overview", "/", overview.ROUTES),
     ("Memories", "/memories", memories.ROUTES),
-    ("Desk", "/desk", desk.ROUTES),
+    ("Review", "/review", review.ROUTES),
     ("Sessions", "/sessions", sessions.ROUTES),
     ("Tools", "/tools", lists.TOOLS),
-    ("Ask", "/ask", memories.ASK),
+    ("Preview", "/ask", memories.ASK),
+    ("Proposals", "/proposals", review.PROPOSALS),
     ("Sources", "/sources", lists.SOURCES),
     ("Jobs", "/jobs", lists.JOBS),
     ("Benchmarks", "/benchmarks", lists.BENCHMARKS),
     ("People", "/people", lists.PEOPLE),
     ("Settings", "/settings", lists.SETTINGS),
 )
-"""In the order of the menu: the name, the path, and all routes of each."""
+"""In the order of the menu, whose first five are always seen: the name, the path, and all routes of each."""
 
 _STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {

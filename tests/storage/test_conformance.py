@@ -32,6 +32,7 @@ from swarm_memory.tools.ports.records import (
     HostSession,
     LearnRecord,
     RunEnd,
+    TaskFilter,
     UpkeepBatch,
     UpkeepChange,
 )
@@ -606,3 +607,28 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
         assert (known.tool_schema, known.summary) == ("{}", None)
         assert await tools.forget_tools(HERE, None) == 1
         assert await tools.memories(HERE, None) == []
+
+
+async def test_tasks_are_counted_by_week_filtered_and_sorted(open_store: Any) -> None:
+    verdict = Verdict(label="Failure", confidence=0.9, judge="evidence")
+    async with open_store() as store:
+        for days, minutes in ((0, 5), (1, 9), (4, 1)):  # T0 is a Friday: the last is of the week's Monday
+            step = Step(id="s1", kind="message", role="user", text="go")
+            ended = T0 - timedelta(days=days)
+            task = Trajectory(task_id=f"t{days}", task="go", steps=(step,), ended_at=ended)
+            task = task.model_copy(update={"started_at": ended - timedelta(minutes=minutes)})
+            await store.save_verdict(HERE, f"tr_{days}", task, verdict)
+        item = made_item("Learned", provenance=Provenance(task_id="t4"), created_at=T0 - timedelta(days=5))
+        await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
+        monday = (T0 - timedelta(days=4)).date()
+        weeks = [(monday - timedelta(weeks=1), "learned", 1), (monday, "Failure", 3)]
+        assert sorted(await store.by_week(HERE)) == weeks
+
+        async def found(**which: Any) -> list[str]:
+            return [row.task_id for row in await store.list_tasks(HERE, TaskFilter(**which))]
+
+        assert await found(sort="took") == ["t1", "t0", "t4"]
+        assert await found(sort="taught") == ["t4", "t0", "t1"]
+        assert await found(taught=True, week=monday.isoformat()) == ["t4"]
+        assert await found(week="2026-04-20") == []
+        assert await store.tool_memory.failed_calls(HERE, ["Bash"], 5) == []

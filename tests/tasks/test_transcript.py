@@ -15,7 +15,7 @@ from scripted_chat import ScriptedChatModel
 from scripted_runs import NOW, Bank, Script, learn_fix, opened
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
-from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
@@ -26,7 +26,7 @@ from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import Event, HostSession, TaskFilter
-from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, list_tasks, timeline, transcript
+from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, transcript
 from swarm_memory.tools.tasks.verdict import judge_again, kept_task, say_verdict
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -61,7 +61,7 @@ async def test_a_list_tells_what_a_task_was_given_taught_and_took(bank: Opened) 
     given = await shop.add("Copy the example", "1. Run `cp config/test.example.toml config/test.toml`.")
     await shop.inject(given, task_id="s1:1", at=NOW)
     learned = await learn(tools, timed(script(), agent_id="a7"))
-    (row,) = await list_tasks(tools, TaskFilter())
+    (row,) = await tools.store.list_tasks(tools.scope, TaskFilter())
     assert (row.task_id, row.task, row.source, row.agent_id) == ("s1:1", script().task, "claude_code", "a7")
     assert (row.session_id, row.began, row.ended) == ("s1", NOW, NOW + timedelta(minutes=8))
     assert (row.label, row.judge, row.confidence) == ("Success", "evidence", learned.verdict.confidence)
@@ -74,7 +74,9 @@ async def test_of_a_task_its_newest_trajectory_is_listed_and_earlier_ones_are_fo
     tools, _ = bank
     first = await learn(tools, timed(script()))
     second = await learn(tools, timed(script().user("and now push it").shell("git push", "done").say("Pushed.")))
-    assert [row.trajectory_id for row in await list_tasks(tools, TaskFilter())] == [second.trajectory_id]
+    assert [row.trajectory_id for row in await tools.store.list_tasks(tools.scope, TaskFilter())] == [
+        second.trajectory_id
+    ]
     earlier = await transcript(tools, first.trajectory_id)
     assert (earlier.task.row.trajectory_id, earlier.task.later) == (first.trajectory_id, 1)
     assert (await transcript(tools, "s1:1")).task.row.trajectory_id == second.trajectory_id
@@ -88,7 +90,7 @@ async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(bank: Opened
     await learn(tools, timed(Script("look around", task_id="s9:1").shell("ls", "a b"), session_id="s9"))
 
     async def found(**which: Any) -> list[str]:
-        return [row.task_id for row in await list_tasks(tools, TaskFilter(**which))]
+        return [row.task_id for row in await tools.store.list_tasks(tools.scope, TaskFilter(**which))]
 
     assert await found() == ["s9:1", "s1:1", "s2:1", "s3:1", "s4:1", "s5:1"], "the one that ended last first"
     assert await found(limit=2, offset=2) == ["s2:1", "s3:1"]
@@ -97,28 +99,11 @@ async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(bank: Opened
     assert await found(text="SUITE 4 of returns") == ["s4:1"]
     assert await found(text="100%") == []
     assert await tools.store.sources_of_tasks(tools.scope) == ["claude_code", "codex"]
-    assert await list_tasks(tools.in_project("other"), TaskFilter()) == []
-    for wrong in ({"limit": 0}, {"limit": 201}, {"offset": -1}):
-        with pytest.raises(InputError):
-            await found(**wrong)
-
-
-async def test_a_timeline_goes_by_day_and_session(bank: Opened) -> None:
-    tools, _ = bank
-    noon = datetime(2026, 3, 1, 12).astimezone().astimezone(UTC)  # of this machine's zone, in which days are counted
-    for task_id, session_id, began in (
-        ("a:1", "a", noon - timedelta(days=1)),
-        ("a:2", "a", noon),
-        ("b:1", "b", noon + timedelta(minutes=1)),
-        ("a:3", "a", noon + timedelta(minutes=2)),
-    ):
-        await learn(
-            tools, timed(Script(f"do {task_id}", task_id=task_id).say("ok"), began=began, session_id=session_id)
-        )
-    days = timeline(await list_tasks(tools, TaskFilter()))
-    shown = [[(each.session_id, [row.task_id for row in each.tasks]) for each in day.sessions] for day in days]
-    assert shown == [[("a", ["a:3", "a:2"]), ("b", ["b:1"])], [("a", ["a:1"])]]
-    assert [day.day.isoformat() for day in days] == ["2026-03-01", "2026-02-28"]
+    assert await tools.store.list_tasks(tools.in_project("other").scope, TaskFilter()) == []
+    assert await found(taught=True) == ["s1:1"]
+    assert await found(week=(NOW - timedelta(days=3)).date().isoformat()) == ["s9:1", "s1:1", "s2:1", "s3:1"]
+    assert (await found(sort="taught"))[0] == "s1:1"
+    assert (await found(sort="took"))[-1] == "s9:1"
 
 
 async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence_and_lessons(bank: Opened) -> None:

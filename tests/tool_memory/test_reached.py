@@ -166,9 +166,13 @@ async def test_tools_are_shown_with_their_success_time_and_tokens_the_most_used_
     await log_calls(toolbox, [call("rare", time_cost=2.0, token_cost=10, create_time=at(5))])
     await log_calls(toolbox, [call(time_cost=1.0), call(time_cost=3.0), failed()])
     search, rare = await tools_in_use(toolbox)
-    assert (search.memory.totals.tool_name, search.memory.totals.calls, search.rate) == ("search", 3, wilson(2, 3))
-    assert search.time_s == pytest.approx(2.0)
-    assert (rare.time_s, rare.tokens, search.memory.totals.kept) == (2.0, 10.0, 3)
+    assert (search.names, search.totals.calls, search.rate) == (["search"], 3, wilson(2, 3))
+    assert (search.totals.time_cost_us, search.totals.timed) == (4_000_000, 2)
+    assert (rare.totals.token_cost, rare.totals.counted) == (10, 1)
+    await log_calls(toolbox, [call(name) for name in ("bash", "Bash", "run_shell_command", "execute_sql")])
+    (shell,) = [use for use in await tools_in_use(toolbox) if "Bash" in use.names]
+    assert (sorted(shell.names), shell.totals.calls) == (["Bash", "bash", "run_shell_command"], 3)
+    assert await tools_in_use(toolbox, "bash") == [shell]
     with pytest.raises(NotFoundError, match="nothing"):
         await tools_in_use(toolbox, "nothing")
 
@@ -181,7 +185,7 @@ async def test_errors_are_the_same_whatever_the_run_and_the_most_frequent_stand_
     found = await errors_seen(toolbox)
     assert [(each.times, each.sessions) for each in found] == [(2, 2), (1, 1)]
     assert "limit must be at most" in found[0].line
-    assert await errors_seen(toolbox, "other") == []
+    assert await errors_seen(toolbox, ["other"]) == []
 
 
 def run(session: str) -> Trajectory:

@@ -123,8 +123,8 @@ async def test_a_sentence_that_would_not_stand_as_a_memory_is_shown_nowhere(tool
         assert "evil.example" not in found.markdown
         assert "`limit` up to 100 works" in found.markdown
     (use,) = await tools_in_use(toolbox)
-    assert use.memory.summary is not None
-    assert use.memory.summary.guidelines.recommendations == advice[1:]
+    assert use.memories[0].summary is not None
+    assert use.memories[0].summary.guidelines.recommendations == advice[1:]
 
 
 async def test_calls_that_are_not_evaluated_are_no_experience(toolbox: Toolbox) -> None:

@@ -72,7 +72,8 @@ ELEMENTS = frozenset((
     "ul", "ol", "li", "form", "input", "button", "main", "div", "h1", "h2", "h3", "h4", "section", "article",
     "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "time", "code", "pre", "details", "summary",
     "label", "select", "option", "textarea", "meter", "progress", "figure", "figcaption", "svg", "path",
-    "polyline", "polygon", "circle", "rect", "text", "br", "mark", "ins", "del", "fieldset", "legend", "b", "em",
+    "polyline", "polygon", "circle", "rect", "text",
+    "line", "g", "kbd", "dialog", "br", "mark", "ins", "del", "fieldset", "legend", "b", "em",
     "small", "blockquote", "aside",
 ))  # fmt: skip
 """What a page of ours may consist of."""

@@ -39,7 +39,7 @@ async def test_a_link_lets_in_once(browser: Browsing) -> None:
     link = f"/ui/enter?key={browser.access.new_key()}"
     browser.client.cookies.clear()
     assert (await browser.client.get(link)).status_code == 200
-    assert "Today" in await browser.page()
+    assert "Overview" in await browser.page()
     browser.client.cookies.clear()
     assert (await browser.client.get(link)).status_code == 401
 
@@ -75,7 +75,7 @@ async def test_the_bearer_token_of_a_server_lets_in_and_a_wrong_one_does_not(bro
     assert "not the token" in wrong.text
     right = "token=token-of-the-server-that-is-long-enough"
     assert (await browser.client.post("/ui/enter", content=right, headers=form)).status_code == 200
-    assert "Today" in await browser.page()
+    assert "Overview" in await browser.page()
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8765", "localhost.:8765", ""])
@@ -94,7 +94,7 @@ async def test_a_form_of_another_page_changes_nothing(browser: Browsing) -> None
     for origin in ("https://evil.example", "null", "", "http://127.0.0.1:1"):
         await browser.post("/leave", origin=origin, status=403)
     await browser.post("/leave", status=403, form_token="guessed")
-    assert "Today" in await browser.page()
+    assert "Overview" in await browser.page()
     await browser.post("/leave", status=401)
     await browser.page(status=401)
 

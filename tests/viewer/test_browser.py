@@ -45,8 +45,8 @@ pytestmark = [
 ASKED = (
     "/ui/memories?q=script+alert",
     "/ui/ask?q=script+alert",
-    "/ui/desk?kind=quarantined",
-    "/ui/desk?kind=unverified",
+    "/ui/review?kind=quarantined",
+    "/ui/review?kind=unverified",
 )
 """Pages that show more for a question than without one."""
 
@@ -181,7 +181,7 @@ def test_every_page_works_without_a_script(seen: Seen) -> None:
 def test_a_page_follows_what_happens(seen: Seen) -> None:
     page = seen.open("/ui")
     page.evaluate("window.kept = true; document.querySelector('main h1').textContent = 'an old page'")
-    page.locator("main h1", has_text="Today").wait_for()
+    page.locator("main h1", has_text="Overview").wait_for()
     assert page.evaluate("window.kept"), "the page was loaded again"
     page.context.close()
 
@@ -198,10 +198,9 @@ def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found(seen: Seen) 
     page.context.close()
 
 
-def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> None:
-    page = seen.open("/ui/desk?kind=contradicting")
+def test_what_waits_is_decided_by_keys_and_a_decision_taken_back(seen: Seen) -> None:
+    page = seen.open("/ui/review?kind=contradicting")
     nothing, card = page.get_by_text("Nothing contradicts another memory."), page.locator("[data-card]")
-    page.keyboard.press("w")  # on no card: nothing is decided
     for key in ("j", "j", "k"):
         page.keyboard.press(key)
     assert page.evaluate("document.activeElement === document.querySelector('[data-card]')")
@@ -218,4 +217,27 @@ def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> Non
     page.locator(".notice", has_text="Changed").wait_for()
     page.locator(".notice button").click()
     page.locator(".notice", has_text="Taken back: edit").wait_for()
+    page.context.close()
+
+
+def test_keys_go_places_mark_rows_and_send_what_is_typed(seen: Seen) -> None:
+    page = seen.open("/ui")
+    page.keyboard.press("?")
+    page.locator("dialog[open]").wait_for()
+    page.keyboard.press("g")  # over the list of keys nothing else hears them
+    page.keyboard.press("Escape")
+    for letter, path in (("s", "sessions"), ("p", "ask")):
+        page.keyboard.press("g")
+        page.keyboard.press(letter)
+        page.wait_for_url(f"**/ui/{path}")
+    page.keyboard.press("/")
+    page.keyboard.type("run the migration")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/ui/ask?q=run+the+migration")
+    page.goto(seen.origin + "/ui/memories")
+    for key in ("j", "x", "j", "x"):
+        page.keyboard.press(key)
+    assert page.locator("input[form=many]:checked").count() == 2
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/memories/rm_*")
     page.context.close()

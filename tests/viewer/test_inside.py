@@ -1,14 +1,18 @@
 """The first page, sources, jobs, benchmarks and settings in the browser."""
 
+import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from made_tasks import Shop, done, said, verdict
 
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
+from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -84,6 +88,11 @@ async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret
     assert "sk-do-not" not in page
     assert f"retrieve.k 7 {folder / 'config.yaml'}" in page
     assert "Weight of relevance." in page
+    async with browsing(place, settings) as browser:
+        found, whole = await browser.text("/settings?q=RELEVANCE"), await browser.page("/settings")
+    assert "Weight of relevance." in found
+    assert "retrieve.k " not in found
+    assert re.findall(r'<details class="group" id="s-(\w+)" open', whole) == ["retrieve", "embedding"]
 
 
 async def test_a_project_without_a_bank_is_shown_how_one_fills_and_none_is_made(
@@ -94,16 +103,44 @@ async def test_a_project_without_a_bank_is_shown_how_one_fills_and_none_is_made(
     assert not place.database.exists()
 
 
-async def test_what_was_learned_and_shown_is_on_the_first_page(browser: Browsing) -> None:
-    toolbox = await browser.toolbox()
-    await remember(toolbox, "Always run `make migrate` before the tests <script>alert(1)</script>")
-    await retrieve(toolbox, "run the tests of the shop", task_id="task-1")
-    await toolbox.store.injections(toolbox.scope, "task-1")  # what is recorded behind is written first
-    page = await browser.page()
-    assert "1 memory in use" in await browser.text()
+async def test_what_was_learned_shown_and_worked_is_on_the_first_page_newest_first(browser: Browsing) -> None:
+    shop = Shop(await browser.toolbox())
+    await remember(shop.toolbox, "Always run `make migrate` before the tests <script>alert(1)</script>")
+    await retrieve(shop.toolbox, "run the tests of the shop", task_id="task-1")
+    given = await shop.add("Prepare the configuration", created_at=datetime.now(UTC))
+    await shop.inject(given, task_id="task-2", at=datetime.now(UTC))
+    used = done(said(f"As {given} says."), task_id="task-2", ended_at=datetime.now(UTC))
+    await record_outcome(shop.toolbox, "task-2", verdict("Success"), used)
+    page, text = await browser.page(), await browser.text()
     assert "<code>make migrate</code>" in page
     assert "<script>alert" not in page
-    assert "run the tests of the shop" in page
+    feed = text.partition("Learned → shown → worked ")[2]
+    words = [each for each in feed.split() if each in ("learned", "shown", "worked")]
+    assert words[:5] == ["worked", "shown", "learned", "shown", "learned"]
+    assert "for “ run the tests of the shop ”" in feed
+
+
+async def test_weeks_are_bars_that_lead_to_their_tasks_and_empty_ones_are_there(browser: Browsing) -> None:
+    assert "<svg" not in await browser.page()
+    toolbox, now = await browser.toolbox(), datetime.now(UTC)
+    for days in (0, 200, 4000):
+        task = done(said("ok"), task_id=f"t{days}", ended_at=now - timedelta(days=days))
+        await toolbox.store.save_verdict(toolbox.scope, f"tr_{days}", task, verdict("Failure"))
+    page = await browser.page()
+    titles = re.findall(r"<title>(Week of .*?)</title>", page)
+    assert len(titles) == 53, "no more than a year"
+    assert titles[-1].endswith(": 1 task (1 Failure); 0 memories learned")
+    assert titles[-2].endswith(": 0 tasks; 0 memories learned")
+    last = page.rpartition('<a href="/ui/sessions?week=')[2].partition('"')[0]
+    assert "mend the shop" in await browser.text(f"/sessions?week={last}")
+    assert f">{now.year}</text>" in page
+
+
+async def test_what_waits_is_decided_on_the_first_page(browser: Browsing) -> None:
+    held = await browser.put("Clear the cache", status="quarantined", status_reason="screened: an order")
+    assert "Waits for your review (1) screened: an order" in await browser.text()
+    answer = await browser.post("/review/keep", id=held, why="quarantined", back="/")
+    assert "Kept: Clear the cache Undo Overview" in answer
 
 
 async def test_what_hooks_missed_is_shown(browser: Browsing, place: Location) -> None:

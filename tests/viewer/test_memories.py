@@ -36,7 +36,7 @@ async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsin
     for at in range(32):
         await browser.put(f"Strategy {at}", outcome="Failure" if at == 7 else "Success", domain="web" if at else None)
     first = await browser.page("/memories?domain=web")
-    assert first.count('class="list"') == 1
+    assert first.count('class="list marked"') == 1
     assert len(re.findall(r">Strategy \d+<", first)) == 30
     assert 'href="/ui/memories?domain=web&amp;page=2"' in first
     assert "Page 2" in await browser.text("/memories?domain=web&page=2")
@@ -46,6 +46,34 @@ async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsin
     assert "No memory passes these filters." in await browser.text("/memories?status=archived")
     for wrong in ("status=gone", "kind=thing", "page=0", "page=x"):
         await browser.page(f"/memories?{wrong}", status=400)
+
+
+async def test_one_is_added_and_many_are_withdrawn_restored_and_given_back_at_once(browser: Browsing) -> None:
+    assert "Added: Run `make db` first <b>" in await browser.post(
+        "/memories", what="add", text="Run `make db` first <b>"
+    )
+    ids = [await browser.put(f"Strategy {at}") for at in range(3)]
+    await browser.post("/memories", what="withdraw", status=400)
+    await browser.post("/memories", what="explode", status=400)
+    back = "/memories?kind=strategy"
+    answer = await browser.post("/memories", ORIGIN, 303, what="withdraw", back=back, **dict.fromkeys(ids, "on"))
+    assert "Withdrawn: 3 memories Undo" in answer
+    assert [(await browser.item(each)).status for each in ids] == ["archived"] * 3
+    assert "Restored: Strategy 1 Undo" in await browser.post(
+        "/memories", what=f"restore {ids[1]}", back="//evil.example"
+    )
+    (restored, withdrawn) = await latest_decisions(await browser.toolbox())
+    for each in (restored, withdrawn):
+        assert "Taken back" in await browser.post("/review/undo", id=each.id, back=back)
+    assert [(await browser.item(each)).status for each in ids] == ["active"] * 3
+
+
+async def test_the_users_own_word_has_no_confidence(browser: Browsing) -> None:
+    await browser.post("/memories", what="add", text="Use pnpm, never npm")
+    (path,) = re.findall(r'href="/ui(/memories/rm_\w+)"', await browser.page("/memories"))
+    for page in ("/memories", path):
+        assert "your word" in await browser.text(page)
+        assert "<meter" not in await browser.page(page)
 
 
 async def test_another_project_is_looked_at_and_changed_in_its_own_place(browser: Browsing) -> None:
@@ -102,7 +130,7 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
     assert "<del>Parse the token</del>" in page
     assert "<ins>Parse the cookie</ins>" in page
     (decided,) = await latest_decisions(await browser.toolbox())
-    assert "Taken back: edit" in await browser.post("/desk/undo", id=decided.id, back=f"/memories/{memory_id}")
+    assert "Taken back: edit" in await browser.post("/review/undo", id=decided.id, back=f"/memories/{memory_id}")
     assert (await browser.item(memory_id)).title == "Parse the token"
     await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
 
@@ -139,7 +167,7 @@ async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_ques
 async def test_pages_to_look_only_offer_and_change_nothing(place: Location, settings: Settings) -> None:
     async with browsing(place, settings, read_only=True) as browser:
         memory_id = await browser.put("Parse the token", status="quarantined")
-        for path in (f"/memories/{memory_id}", "/desk"):
+        for path in (f"/memories/{memory_id}", "/review"):
             main = (await browser.page(path)).partition("<main")[2]
             assert "<button" not in main
             assert "/forget" not in main

@@ -48,9 +48,17 @@ async def test_tasks_are_listed_by_day_filtered_and_paged(browser: Browsing) -> 
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     text = await browser.text("/sessions")
-    assert text.index("Codex session s2") < text.index("Claude Code session s1")
+    assert text.index("Codex ✓ mend the ledger") < text.index("Claude Code ✓ mend <script>")
     assert f"{ended.astimezone():%A, %d %B %Y}" in text
-    assert "1 failure" in text
+    assert "Taught" in text
+    assert "Shown" not in text, "nothing was shown to any"
+    week = (ended - timedelta(days=ended.weekday())).date()
+    assert "mend <script>" in await browser.text(f"/sessions?week={week}")
+    assert "No task is like that" in await browser.text("/sessions?week=2001-01-01")
+    assert "week is a day such as" in await browser.page("/sessions?week=soon", status=400)
+    found = await browser.text("/sessions?taught=1&sort=taught")
+    assert "mend <script>" in found
+    assert f"{ended.astimezone():%d %b %Y}" in found
     assert "mend the ledger" not in await browser.text("/sessions?agent=claude_code")
     assert "No task is like that" in await browser.text("/sessions?q=zeppelin&verdict=Failure")
     assert "Page 2 No task" not in await browser.text("/sessions?agent=nobody&verdict=nothing")

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Priority
 from swarm_memory.schema.outcome import RecordedTask, UseMethod
 from swarm_memory.schema.rollout import MattsRun
-from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, Verdict
+from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import ChatUsage
 
@@ -249,12 +249,18 @@ class LearnedBefore(NamedTuple):
 
 
 class TaskFilter(NamedTuple):
-    """Which tasks `list_tasks` gives, the one that ended last first."""
+    """Which tasks `list_tasks` gives, and in which order."""
 
-    source: TrajectorySource | None = None
-    label: Label | None = None
+    source: str | None = None
+    label: str | None = None
     text: str | None = None
     """Part of the task as it was asked, whatever the case of its ASCII letters."""
+    taught: bool = False
+    """Only those from which a memory came."""
+    week: str | None = None
+    """The day (UTC) with which the week begins in which they ended, in ISO 8601."""
+    sort: str = ""
+    """Those first that `taught` most or `took` longest; else, and of equals, the one that ended last."""
     limit: int = 50
     offset: int = 0
 

@@ -1,28 +1,22 @@
-"""Tasks as they are read: as a list by day and session, and one as what was said and done, what was shown to the agent
-at which moment, and what came of it.
-"""
+"""A task as what was said and done, what was shown to the agent at which moment, and what came of it."""
 
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
-from itertools import groupby
+from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.schema.outcome import OutcomeRecord, RecordedTask, UseMethod
+from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import Event, KeptTask, TaskFilter
+from swarm_memory.tools.ports.records import Event, KeptTask
 from swarm_memory.tools.tasks.verdict import kept_task
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.reading import Reading, read
-
-MAX_LISTED, MAX_OFFSET = 200, 1_000_000
 
 WINDOW = 200
 """So many parts of a long transcript are shown at once."""
@@ -31,40 +25,6 @@ TASK = "task"
 """Stands for the id of a step where the prompt itself is none."""
 
 _MAX_TAUGHT = 200
-
-
-class Session(NamedTuple):
-    """Tasks that were done in one session, one after the other; without a session a task stands alone."""
-
-    session_id: str | None
-    tasks: tuple[RecordedTask, ...]
-    """The last first."""
-
-
-class Day(NamedTuple):
-    """What ended on one day of this machine's time zone."""
-
-    day: date
-    sessions: tuple[Session, ...]
-
-
-async def list_tasks(toolbox: Toolbox, which: TaskFilter) -> list[RecordedTask]:
-    """Return tasks of the project, the one that ended last first. Raises `InputError` for a wrong limit or offset."""
-    if not 1 <= which.limit <= MAX_LISTED or not 0 <= which.offset <= MAX_OFFSET:
-        raise InputError(f"limit must be from 1 to {MAX_LISTED}, and offset from 0 to {MAX_OFFSET:,}")
-    return await toolbox.store.list_tasks(toolbox.scope, which)
-
-
-def timeline(tasks: Sequence[RecordedTask]) -> list[Day]:
-    """Return tasks, the last first, by day and session; a session stands where its last task of the day does."""
-    days: list[Day] = []
-    for day, of_day in groupby(tasks, key=lambda task: task.ended.astimezone().date()):
-        sessions: dict[str, list[RecordedTask]] = {}
-        for task in of_day:
-            sessions.setdefault(task.session_id or f"task {task.task_id}", []).append(task)
-        days.append(Day(day, tuple(Session(each[0].session_id, tuple(each)) for each in sessions.values())))
-    return days
-
 
 Moment = Literal["prompt", "call", "failure", "search", "briefing", "file"]
 """At a prompt, beside a failed call, or when the agent asked."""

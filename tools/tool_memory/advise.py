@@ -4,13 +4,14 @@ person the figures of each tool, and the errors with what is known to end them.
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory
+from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory, ToolTotals
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
@@ -318,18 +319,22 @@ def _within(text: str, budget: int) -> str:
 MAX_FAILED = 300
 """The newest failed calls, of a tool or of all, that errors are known from."""
 
+_SHELL = re.compile(r"(power|local_)?shell|bash|sh|cmd|terminal|(run|exec(ute)?)_(shell_|terminal_)?(bash|command|cmd)")
+"""What agents call their shell."""
+
 _MAX_ERRORS = 40
 
 
 class Use(NamedTuple):
-    """A tool that was called, and how that went."""
+    """A tool that was called, by whatever names agents call it, and how that went."""
 
-    memory: ToolMemory
+    names: list[str]
+    memories: tuple[ToolMemory, ...]
+    """Of each name, the most called first."""
+    totals: ToolTotals
+    """Of all names together."""
     rate: Interval
     """Wilson's, of the calls that succeeded."""
-    time_s: float | None
-    """Mean of the calls whose time is known; of the tokens too."""
-    tokens: float | None
 
 
 class Fix(NamedTuple):
@@ -353,25 +358,36 @@ class SeenError(NamedTuple):
 
 
 async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
-    """Return every tool that was called, the most used first, or the one named. Raises `NotFoundError` for no such."""
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
-    if name is not None and not memories:
+    """Return every tool that was called, the most used first, or the one of a name. Raises `NotFoundError` for no such.
+
+    Shells of all agents are one tool, and so are names that differ in case.
+    """
+    by_kind: dict[str, list[ToolMemory]] = {}
+    for memory in await _screened(await toolbox.store.tool_memory.memories(toolbox.scope, None)):
+        called = memory.totals.tool_name.casefold()
+        by_kind.setdefault("shell" if _SHELL.fullmatch(called) else called, []).append(memory)
+    used = [use for use in map(_use, by_kind.values()) if name is None or name in use.names]
+    if name is not None and not used:
         raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
-    used: list[Use] = []
-    for memory in sorted(await _screened(memories), key=lambda each: -each.totals.calls):
-        totals, calls = memory.totals, max(memory.totals.calls, 1)
-        time_s = totals.time_cost_us / totals.timed / 1e6 if totals.timed else None
-        tokens = totals.token_cost / totals.counted if totals.counted else None
-        used.append(Use(memory, wilson(min(totals.succeeded, calls), calls), time_s, tokens))
-    return used
+    return sorted(used, key=lambda use: -use.totals.calls)
 
 
-async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenError]:
-    """Return what the newest failed calls of a tool, or of all, ended in, the most frequent first.
+def _use(found: Sequence[ToolMemory]) -> Use:
+    memories = tuple(sorted(found, key=lambda each: -each.totals.calls))
+    names, every = [each.totals.tool_name for each in memories], [each.totals.model_dump() for each in memories]
+    sums: dict[str, Any] = {key: sum(each[key] for each in every) for key, one in every[0].items() if type(one) is int}
+    last_at = max((each.totals.last_at for each in memories if each.totals.last_at), default=None)
+    n = max(sums["calls"], 1)
+    totals = ToolTotals(tool_name=names[0], last_at=last_at, **sums)
+    return Use(names, memories, totals, wilson(min(sums["succeeded"], n), n))
+
+
+async def errors_seen(toolbox: Toolbox, tools: Sequence[str] | None = None) -> list[SeenError]:
+    """Return what the newest failed calls of tools, or of all, ended in, the most frequent first.
 
     An output that says nothing by which its error could be known again is left out. Raises `StorageError`.
     """
-    calls = await toolbox.store.tool_memory.failed_calls(toolbox.scope, tool, MAX_FAILED)
+    calls = await toolbox.store.tool_memory.failed_calls(toolbox.scope, tools, MAX_FAILED)
     groups = await asyncio.to_thread(_by_signature, calls)
     signatures = sorted(groups, key=lambda each: -len(groups[each]))[:_MAX_ERRORS]
     digests = [signature.digest for signature in signatures]

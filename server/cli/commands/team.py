@@ -152,7 +152,7 @@ async def review(
     """List what is proposed to the team and waits; or decide about one: ACT is accept, decline or undo.
 
     One card stands for what says the same, and all of it is decided at once. Deciding needs the role review. The review
-    desk at /ui also accepts one in other words.
+    page at /ui also accepts one in other words.
 
     \b
     Examples:

@@ -96,9 +96,11 @@ class ToolCalls(Part):
         return [_kept(scope, row) for row in _SQL.named(connection, "recent_calls", scope, tool_name, limit)]
 
     @reads
-    def failed_calls(self, connection: Connection, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
-        """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
-        values = {"scope_id": scope, "tool_name": tool_name, "limit": limit}
+    def failed_calls(
+        self, connection: Connection, scope: Scope, tools: Sequence[str] | None, limit: int
+    ) -> list[KeptCall]:
+        """Return the newest calls of tools, or of all, that were reported to have failed, newest first."""
+        values = {"scope_id": scope, "tools": tools, "limit": limit}
         return [_kept(scope, row) for row in _SQL.named(connection, "failed_calls", **values)]
 
     @reads

@@ -1,73 +1,22 @@
-"""Today, and lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
-
-from collections.abc import Sequence
+"""Lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
-from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
-from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
-from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
-from swarm_memory.tools.memories.decide import to_review
-from swarm_memory.tools.memories.edit import list_memories
-from swarm_memory.tools.memories.status import chat_status, out_of_order
-from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.team.people import audit_trail, list_people
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
-from swarm_memory.tools.toolbox import Toolbox
 
 MOST = 100
 """Rows of a list."""
 
 HITS = 10
-SHOWN, WEEKS = 8, 8
-"""On the page Today: rows of each kind, and weeks."""
-
 STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
-
-
-async def today(asked: Asked) -> Page:
-    """Show how things stand."""
-    toolbox = asked.toolbox
-    weeks = (await weekly_metrics(toolbox))[-WEEKS:]
-    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
-    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
-    retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
-    return Page(
-        "today.html",
-        {
-            "counts": statistics,
-            "sentence": await sentence(toolbox, statistics),
-            "effect": await memory_effect(toolbox),
-            "chat": await chat_status(toolbox),
-            "faults": await out_of_order(toolbox, await toolbox.store.health(), statistics),
-            "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
-            "retrieved": await _with_memories(toolbox, retrieved),
-            "waiting": (await to_review(toolbox))[0],
-            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
-            "missed": lines_of_missed(asked.root),
-            "failed": failed,
-            "week": weeks[-1] if weeks else None,
-            "weeks": weeks,
-        },
-    )
-
-
-async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
-    """Return each retrieval with the memories that it gave, as far as they are still there."""
-    given = {event.subject_id: event.data.get("scores") for event in retrieved}
-    ids = {event_id: list(scores) if isinstance(scores, dict) else [] for event_id, scores in given.items()}
-    wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
-    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
-    return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in retrieved]
 
 
 async def jobs(asked: Asked) -> Page:
@@ -94,7 +43,7 @@ async def tools(asked: Asked) -> Page:
     name = asked.query.get("tool", "")
     if name:
         (use,) = await tools_in_use(asked.toolbox, name)
-        return Page("tool.html", {"use": use, "errors": await errors_seen(asked.toolbox, name)})
+        return Page("tool.html", {"use": use, "errors": await errors_seen(asked.toolbox, use.names)})
     every, first = await tools_in_use(asked.toolbox), (asked.page - 1) * MOST
     shown = {
         "tools": every[first : first + MOST],
@@ -137,17 +86,17 @@ async def people(asked: Asked) -> Page:
 
 
 async def settings(asked: Asked) -> Page:
-    """List the settings by section, those that were given marked."""
-    resolved = asked.settings()
+    """List the settings by section, those that were given marked; with `q`, those that have it in name or meaning."""
+    resolved, query = asked.settings(), asked.query.get("q", "").strip()
     sections: dict[str, list[tuple[str, object, str, str]]] = {}
     for key, value, origin in resolved.rows():
         section, _, name = key.rpartition(".")
         meaning = (SECTIONS[section] if section else Settings).model_fields[name].description or ""
-        sections.setdefault(section, []).append((key, value, origin, meaning))
-    return Page("settings.html", {"sections": sections.items(), "files": resolved.files})
+        if query.lower() in f"{key} {meaning}".lower():
+            sections.setdefault(section, []).append((key, value, origin, meaning))
+    return Page("settings.html", {"sections": sections.items(), "files": resolved.files, "q": query})
 
 
-TODAY = (Route("/", today),)
 JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
 SOURCES = (Route("/sources", sources),)

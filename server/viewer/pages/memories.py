@@ -1,4 +1,4 @@
-"""Memories: what an agent would be shown for a prompt; a search, a list; one with all of it, and what is done to it."""
+"""Memories: a search, a list, and what an agent would be shown; one with all of it; what is done to one or many."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlencode
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
+from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
-from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.retrieve.retrieve import Unasked, explain
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
@@ -34,7 +35,8 @@ STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
     "any": get_args(MemoryStatus),
 }
 WITHDRAWN = "withdrawn by the user"
-_BACK = re.compile(r"/desk\?kind=[a-z]+|/memories/rm_[0-9A-Z]{26}")
+_TO: Mapping[str, MemoryStatus] = {"withdraw": "archived", "restore": "active"}
+_BACK = re.compile(r"/|/review\?kind=[a-z]+|/memories(/rm_[0-9A-Z]{26}|\?[\w.~%=&+-]*)?", re.ASCII)
 
 
 def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
@@ -80,6 +82,7 @@ async def memories(asked: Asked) -> Page:
             "facets": await toolbox.store.review.facets(toolbox.scope.readable()),
             "filters": {name: asked.query.get(name, "") for name in ("q", "status", "kind", "domain", "tag", "agent")},
             "kept": {name: value for name, value in asked.query.items() if name != "page"},
+            "back": f"/memories?{urlencode(asked.query)}",
             "here_project": toolbox.scope.project,
             "project_query": project,
         },
@@ -119,7 +122,7 @@ async def memory(asked: Asked) -> Page:
                 (former, list(_changes(former, later)))
                 for former, later in zip(record.versions, record.versions[1:], strict=False)
             ][::-1],
-            "history": [(event, _happened(event)) for event in reversed(record.history)],
+            "history": record.history[::-1],
             "project_query": project,
         },
     )
@@ -140,6 +143,23 @@ async def forget(asked: Asked) -> Done:
     stayed = what_stayed(done, "forget these too and it goes", toolbox.promoted(None))
     back = in_project(back_of(asked.form, "/memories"), asked.form)
     return Done(back, " ".join(("Forgotten for good.", "; ".join(stayed))).strip())
+
+
+async def change_list(asked: Asked) -> Done:
+    """Add what the user says, or withdraw or restore one memory of a list, or those that were chosen in it."""
+    toolbox, _ = of_project(asked, asked.form)
+    what, _, one = asked.form.get("what", "").partition(" ")
+    if what == "add":
+        added = await remember(toolbox, asked.form.get("text", ""), by_hand=True)
+        says = f"{'Added' if added.is_new else 'It was there already'}: {added.item.title}"
+        return Done(in_project("/memories", asked.form), "; ".join((says, *added.notices)))
+    if what not in _TO:
+        raise InputError(f"memories of a list are added, withdrawn or restored, not {what[:20]!r}")
+    ids = [one] if one else [name for name in asked.form if name.startswith("rm_")]
+    if not ids:
+        raise InputError("nothing is chosen: mark the memories first")
+    decided = await set_memory_status(toolbox, ids, _TO[what], WITHDRAWN if what == "withdraw" else None)
+    return decided_done(asked, decided, back_of(asked.form, "/memories"))
 
 
 async def act(asked: Asked) -> Done:
@@ -180,11 +200,12 @@ def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
     """Return where a decision leads, what is said of it, and the way back."""
     if not decided.id:
         raise InputError(f"nothing to {decided.what}: it is so already")
-    title = one_line(decided.items[0].title, 80) if decided.items else ""
+    number = len(decided.items)
+    title = one_line(decided.items[0].title, 80) if number <= 2 else counted(number, "memory")  # two are a pair
     held = next((item.status_reason for item in decided.items if item.status == "quarantined"), None)
     warning = f" It is held back now: {held}" if held and decided.what == "edit" else ""
     fields = {"id": decided.id, "back": back, "project": asked.form.get("project", "")}
-    return Done(in_project(back, asked.form), f"{_DONE[decided.what]}: {title}{warning}", Undo("/desk/undo", fields))
+    return Done(in_project(back, asked.form), f"{_DONE[decided.what]}: {title}{warning}", Undo("/review/undo", fields))
 
 
 def back_of(given: Mapping[str, str], otherwise: str) -> str:
@@ -223,29 +244,10 @@ def _texts(version: Version) -> dict[str, list[str]]:
     }
 
 
-def _happened(event: Event) -> str:
-    """Return what happened to a memory in a line."""
-    what, data = event.kind.removeprefix("reasoning_memory."), event.data
-    if what == "credited":
-        used = "" if data.get("method") in (None, "none") else ", which used it"
-        change = f"confidence {data.get('from'):.2f} → {data.get('to'):.2f}"
-        return f"a task that was shown it, {data.get('task_id')}, ended as {data.get('label')}{used}: {change}"
-    if what in ("decided", "taken_back"):
-        by = data.get("reason") or "by the user"
-        return f"{data.get('decision')}{' was taken back' if what == 'taken_back' else f': {by}'}"
-    if what == "tried":
-        return f"{'it worked' if data.get('worked') else 'it did not help'} in task {data.get('task_id')}"
-    if what == "promoted":
-        return f"promoted to {data.get('path')}"
-    words = {"created": "stored", "edited": "changed", "reinforced": "learned again", "active": "restored"}
-    ids = [f"{name} {data[name]}" for name in ("task_id", "run_id") if data.get(name)]
-    reason = data.get("reason")
-    return "; ".join([words.get(what, what), *([str(reason)] if reason else []), *ids])
-
-
 ASK = (Route("/ask", ask),)
 ROUTES = (
     Route("/memories", memories),
+    Route("/memories", change_list, "POST"),
     Route("/memories/{memory_id}", memory),
     Route("/memories/{memory_id}/edit", partial(form_page, "memory_edit.html")),
     Route("/memories/{memory_id}/forget", partial(form_page, "memory_forget.html"), role="admin"),

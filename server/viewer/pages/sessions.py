@@ -1,34 +1,41 @@
-"""Sessions: what agents did, by day; one task as a transcript, with what was shown, its verdict and what it taught."""
+"""Sessions: what agents did, a line each; one as a transcript, with what was shown, its verdict and what it taught."""
 
+from datetime import date
 from typing import get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.trajectory import Label, TrajectorySource
+from swarm_memory.schema.trajectory import Label
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.tools.ports.records import TaskFilter
-from swarm_memory.tools.tasks.transcript import WINDOW, list_tasks, timeline, transcript
+from swarm_memory.tools.tasks.transcript import WINDOW, transcript
 from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
 
 SHOWN = 50
 LABELS: tuple[Label, ...] = get_args(Label)
-_LABELS: dict[str, Label] = {each: each for each in LABELS}
-_SOURCES: dict[str, TrajectorySource] = {each: each for each in get_args(TrajectorySource)}
 
 
 async def sessions(asked: Asked) -> Page:
-    """List tasks, the one that ended last first."""
-    kept = {name: asked.query.get(name, "") for name in ("q", "agent", "verdict")}
+    """List tasks, those of one week where its first day is named. Raises `InputError`."""
+    kept = {name: asked.query.get(name, "") for name in ("q", "agent", "verdict", "taught", "week", "sort")}
+    try:
+        week = date.fromisoformat(kept["week"]) if kept["week"] else None
+    except ValueError as error:
+        raise InputError(f"week is a day such as 2026-11-23, not {kept['week'][:20]!r}") from error
     which = TaskFilter(
-        source=_SOURCES.get(kept["agent"]),
-        label=_LABELS.get(kept["verdict"]),
+        source=kept["agent"] or None,
+        label=kept["verdict"] or None,
         text=kept["q"] or None,
+        taught=bool(kept["taught"]),
+        week=week and week.isoformat(),
+        sort=kept["sort"],
         limit=SHOWN + 1,
         offset=(asked.page - 1) * SHOWN,
     )
-    found = await list_tasks(asked.toolbox, which)
+    found = await asked.toolbox.store.list_tasks(asked.toolbox.scope, which)
     shown = {
-        "days": timeline(found[:SHOWN]),
+        "tasks_found": found[:SHOWN],
+        "week": week,
         "has_more": len(found) > SHOWN,
         "page": asked.page,
         "kept": kept,
@@ -47,8 +54,8 @@ async def task(asked: Asked) -> Page:
 
 async def verdict(asked: Asked) -> Done:
     """Take the user's word on what came of a task. Raises `InputError`, `NotFoundError`."""
-    label = _LABELS.get(asked.form.get("label", ""))
-    if label is None:
+    label = asked.form.get("label", "")
+    if label not in LABELS:
         raise InputError(f"label is one of {', '.join(LABELS)}")
     return _done(await say_verdict(asked.toolbox, asked.path["task"], label, asked.form.get("reason", "")))
 

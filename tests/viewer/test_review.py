@@ -1,4 +1,4 @@
-"""The desk in the browser, of a bank and of a team: what waits, each decision, who made it, and its way back."""
+"""Review in the browser, of a bank and of a team: what waits, each decision, who made it, and its way back."""
 
 import re
 from typing import Any
@@ -26,19 +26,25 @@ async def contradicting(browser: Browsing) -> tuple[str, str]:
     return one, other
 
 
-async def test_an_empty_desk_says_so(browser: Browsing) -> None:
-    assert "Nothing is in quarantine." in await browser.text("/desk")
-    await browser.page("/desk?kind=other", status=400)
+async def test_with_nothing_to_review_the_page_says_so(browser: Browsing) -> None:
+    assert "Nothing is in quarantine." in await browser.text("/review")
+    await browser.page("/review?kind=other", status=400)
+
+
+async def test_the_former_address_shows_the_same(browser: Browsing) -> None:
+    assert "Nothing contradicts another memory." in await browser.text("/desk?kind=contradicting")
 
 
 async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser: Browsing) -> None:
     one, other = await contradicting(browser)
-    page = await browser.page("/desk")  # the first kind of which something waits
+    page = await browser.page("/review")  # the first kind of which something waits
     assert "Contradicting 1" in seen(page)
     assert "their advice is opposite, by 90%" in page
     keys = re.findall(r'data-key="(\w)"', page)
     assert sorted(keys) == sorted("emwfEMWFy")
-    answer = await browser.post("/desk/keep", id=one, other=other, why="contradicting", back="/desk?kind=contradicting")
+    answer = await browser.post(
+        "/review/keep", id=one, other=other, why="contradicting", back="/review?kind=contradicting"
+    )
     assert "Kept: Use pnpm" in answer
     assert "Nothing contradicts another memory." in answer
     assert "Decided lately kept just now : Use pnpm and Never use pnpm Undo" in answer
@@ -46,27 +52,27 @@ async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser
 
 async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Browsing) -> None:
     one, other = await contradicting(browser)
-    await browser.post("/desk/merge", id=other, other=one, back="/desk?kind=contradicting")
+    await browser.post("/review/merge", id=other, other=one, back="/review?kind=contradicting")
     assert (await browser.item(one)).status == "archived"
-    page = await browser.page("/desk?kind=contradicting")
-    form = re.search(r'action="/ui/desk/undo">(.*?)</form>', page, re.DOTALL)
+    page = await browser.page("/review?kind=contradicting")
+    form = re.search(r'action="/ui/review/undo">(.*?)</form>', page, re.DOTALL)
     assert form is not None
     fields = dict(re.findall(r'name="(id|back)" value="([^"]*)"', form[1]))
-    assert fields["back"] == "/desk?kind=contradicting"
-    assert "Taken back: merge" in await browser.post("/desk/undo", **fields)
+    assert fields["back"] == "/review?kind=contradicting"
+    assert "Taken back: merge" in await browser.post("/review/undo", **fields)
     assert (await browser.item(one)).status == "active"
-    await browser.post("/desk/undo", status=404, **fields)
+    await browser.post("/review/undo", status=404, **fields)
 
 
-async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(browser: Browsing) -> None:
+async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_pages_alone(browser: Browsing) -> None:
     unsure = Provenance(distiller="model", judge="model")
     kept, gone = [await browser.put(f"Clear cache {at}", usage_count=2, provenance=unsure) for at in (1, 2)]
-    assert "shown 2 times, and only a model vouches for it" in await browser.text("/desk?kind=unverified")
-    await browser.post("/desk/keep", id=kept, why="unverified", back="//evil.example")
-    answer = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
+    assert "shown 2 times, and only a model vouches for it" in await browser.text("/review?kind=unverified")
+    await browser.post("/review/keep", id=kept, why="unverified", back="//evil.example")
+    answer = await browser.post("/review/withdraw", id=gone, back="/review?kind=unverified")
     assert "Nothing that is shown is unverified." in answer
     assert (await to_review(await browser.toolbox()))[0].total() == 0
-    await browser.post("/desk/explode", id=kept, status=400)
+    await browser.post("/review/explode", id=kept, status=400)
 
 
 async def test_what_an_agent_would_read_is_shown_exactly_and_recorded_nowhere(browser: Browsing) -> None:
@@ -103,10 +109,10 @@ async def propose(browser: Browsing, name: str, title: str = TITLE, content: str
 async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(browser: Browsing) -> None:
     proposal = await propose(browser, "ann", word="<b>a day</b>")
     assert "1 proposal of your team" in await browser.text("")
-    assert "Proposed 1" in await browser.text("/desk?kind=quarantined")
+    assert "Proposed 1" in await browser.text("/review?kind=quarantined")
     page = await browser.page("/proposals")
-    assert "What several people propose" in await browser.page("/desk"), "where nothing else waits"
-    assert "Nothing is in quarantine" in await browser.page("/desk?kind=quarantined")
+    assert "What several people propose" in await browser.page("/review"), "where nothing else waits"
+    assert "Nothing is in quarantine" in await browser.page("/review?kind=quarantined")
     assert "ann for github.com/acme/shop" in seen(page)
     assert "worked 2 of 3 times for 1 person" in seen(page)
     assert "<b>a day</b>" not in page

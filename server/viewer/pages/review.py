@@ -1,4 +1,4 @@
-"""The desk: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
+"""Review: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Decided
@@ -26,7 +26,7 @@ async def cards(asked: Asked) -> Page:
     if proposed and asked_for is None and not counts.total():
         return await proposals(asked)
     return Page(
-        "desk.html",
+        "review.html",
         {
             "counts": {each: counts[each] for each in KINDS},
             "kind": kind,
@@ -34,7 +34,7 @@ async def cards(asked: Asked) -> Page:
             "page": asked.page,
             "has_more": counts[kind] > asked.page * PER_PAGE,
             "kept": {"kind": kind, **project},
-            "back": f"/desk?kind={kind}",
+            "back": f"/review?kind={kind}",
             "decided": await latest_decisions(toolbox),
             "proposed": proposed,
             "project_query": project,
@@ -55,10 +55,10 @@ async def decide(asked: Asked) -> Done:
         decided = await set_memory_status(toolbox, [one], "archived", WITHDRAWN)
     elif what == "undo":
         decided = await undo(toolbox, one)
-        return Done(in_project(back_of(form, "/desk"), form), f"Taken back: {decided.what}")
+        return Done(in_project(back_of(form, "/review"), form), f"Taken back: {decided.what}")
     else:
         raise InputError(f"a card is kept, merged, withdrawn or taken back, not {what[:20]!r}")
-    return decided_done(asked, decided, back_of(form, "/desk"))
+    return decided_done(asked, decided, back_of(form, "/review"))
 
 
 async def proposals(asked: Asked) -> Page:
@@ -104,8 +104,11 @@ async def decide_proposal(asked: Asked) -> Done:
 
 
 ROUTES = (
-    Route("/desk", cards),
-    Route("/desk/{what}", decide, "POST"),
+    Route("/review", cards),
+    Route("/desk", cards),  # its former address
+    Route("/review/{what}", decide, "POST"),
+)
+PROPOSALS = (
     Route("/proposals", proposals),
     Route("/proposals/{act}", decide_proposal, "POST"),
 )

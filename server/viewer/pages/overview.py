@@ -1,0 +1,89 @@
+"""Overview: what waits, week by week what was done and learned, and as it comes what was learned, shown, and worked."""
+
+from collections import Counter, defaultdict
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from swarm_memory.schema.outcome import OutcomeRecord
+from swarm_memory.schema.sqlite.events import RETRIEVED
+from swarm_memory.server.missed import lines_of_missed
+from swarm_memory.server.viewer.page import Asked, Page, Route
+from swarm_memory.tools.credit.metrics import effect_of, sentence
+from swarm_memory.tools.memories.decide import to_review
+from swarm_memory.tools.memories.edit import list_memories
+from swarm_memory.tools.memories.status import chat_status, out_of_order
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.toolbox import Toolbox
+
+SHOWN, CARDS = 20, 3
+LEAST_WEEKS, MOST_WEEKS = 13, 53
+WEEK = timedelta(weeks=1)
+
+
+class Entry(NamedTuple):
+    """One thing that happened with memories."""
+
+    at: datetime
+    what: Literal["learned", "shown", "worked"]
+    ids: tuple[str, ...]
+    task_id: str | None
+    asked: str = ""
+    """For which prompt or query they were shown."""
+
+
+async def overview(asked: Asked) -> Page:
+    """Show how things stand."""
+    toolbox = asked.toolbox
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    outcomes = await toolbox.store.list_outcomes(toolbox.scope)
+    waiting, kind, cards = await to_review(toolbox, limit=CARDS)
+    feed = await _feed(toolbox, outcomes)
+    ids = list(dict.fromkeys(memory_id for entry in feed for memory_id in entry.ids))
+    return Page(
+        "overview.html",
+        {
+            "counts": statistics,
+            "sentence": await sentence(toolbox, statistics),
+            "effect": effect_of(outcomes),
+            "chat": await chat_status(toolbox),
+            "faults": await out_of_order(toolbox, await toolbox.store.health(), statistics),
+            "feed": feed,
+            "memories": {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)},
+            "waiting": waiting.total(),
+            "kind": kind,
+            "cards": cards,
+            "project_query": {},
+            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
+            "missed": lines_of_missed(asked.root),
+            "failed": await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN),
+            "weeks": await _weeks(toolbox),
+        },
+    )
+
+
+async def _weeks(toolbox: Toolbox) -> list[tuple[date, Counter[str]]]:
+    """Return each week (UTC) since the first with anything, with tasks by verdict and how much was `learned`."""
+    found = defaultdict[date, Counter[str]](Counter)
+    for monday, what, count in await toolbox.store.by_week(toolbox.scope):
+        found[monday][what] = count
+    today = toolbox.clock.now().astimezone(UTC).date()
+    last = today - timedelta(days=today.weekday())
+    since = min(*found, last - (LEAST_WEEKS - 1) * WEEK) if found else last + WEEK
+    mondays = [last - at * WEEK for at in range(min((last - since) // WEEK + 1, MOST_WEEKS))]
+    return [(monday, found[monday]) for monday in reversed(mondays)]
+
+
+async def _feed(toolbox: Toolbox, outcomes: list[OutcomeRecord]) -> list[Entry]:
+    """Return the newest of what was learned, shown, and worked in a task that used it, newest first."""
+    learned = await list_memories(toolbox, MemoryFilter(limit=SHOWN))
+    found = [Entry(item.created_at, "learned", (item.id,), item.provenance.task_id) for item in learned]
+    for event in await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN):
+        data: Any = event.data
+        found.append(Entry(event.at, "shown", tuple(data.get("scores", ())), data.get("task_id"), data["query"]))
+    for each in [each for each in outcomes if each.label == "Success" and each.used][-SHOWN:]:
+        used = (credit for credit in each.credits if credit.method != "none" and credit.worked is not False)
+        found.append(Entry(each.at, "worked", tuple(credit.memory_id for credit in used), each.task_id))
+    return sorted((entry for entry in found if entry.ids), key=lambda entry: entry.at, reverse=True)[:SHOWN]
+
+
+ROUTES = (Route("/", overview),)
