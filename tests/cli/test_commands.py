@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from laid_bank import DRIVER
+from served import ran
 from shell import Shell
 
 from swarm_memory.server.cli.commands.setup import SESSION
@@ -306,7 +307,8 @@ def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
     assert "  known: 2\n" in again
     assert "rules learn from failed calls: 0 of 2 tasks had none" in again
     assert "a model would read" not in again, "proofs decided both"
-    (folder / "three.jsonl").write_text(json.dumps(fixed | {"id": "fix-3", "steps": fixed["steps"][:-1]}))
+    looked = [step for number in range(12) for step in ran(f"c{number}", f"cat part{number}.txt", "some words")]
+    (folder / "three.jsonl").write_text(json.dumps({"id": "t-3", "task": "Put the parts in order.", "steps": looked}))
     assert "a model would read 1, some 20,000 tokens: `swarm-memory install" in swarm("learn").out
 
 
