@@ -157,7 +157,7 @@ def test_bash_completes_commands_and_values_with_the_line_that_the_manual_gives(
     out = run("bash", "--norc", "-c", COMPLETE.format(line=line), cwd=tmp_path, PATH=path)
     assert out.splitlines() == [
         "complete -o nosort -F _swarm_memory_completion swarm-memory",
-        "quarantine tool document code api github",
+        "quarantine tool document code api",
     ]
 
 

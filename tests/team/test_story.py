@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from hook_project import NOTE, HookProject
 from patience import AT_FULL_LENGTH
+from postgres_server import BOTH_ENGINES
 from psycopg import sql
 
 from tests.http.http_server import serving_http
