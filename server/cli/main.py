@@ -48,6 +48,7 @@ COMMANDS = {
     "retrieve": ("Memories", "memories", "Find the memories that fit a task"),
     "remember": ("Memories", "memories", "Keep what you say: it goes before what was learned"),
     "memories": ("Memories", "memories", "List, get, edit, quarantine, restore, forget or export memories"),
+    "mirror": ("Memories", "memories", "Keep each memory as a Markdown file, and take in what you edit there"),
     "promote": ("Memories", "memories", "Write memories into skills, and take them out again"),
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "import": ("Memories", "learn", "Read what export wrote; --all: what all agents did here"),

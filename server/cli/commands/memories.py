@@ -225,6 +225,36 @@ async def export_command(
         say(f"{counted(count, 'memory')} written to {output}.")
 
 
+@command(show=print_answer)
+async def mirror(
+    site: Invocation,
+    folder: Annotated[str | None, Word("[FOLDER]")] = None,
+    now: Annotated[bool, "Only write and read the files of the mirror that there is."] = False,
+    off: Annotated[bool, "No more: the files stay."] = False,
+) -> Row:
+    """Keep each active memory of this project as a Markdown file in FOLDER, `.swarm/memories` where none is named.
+
+    A server or worker writes them after each change. What you edit, add or delete there comes back when a server
+    starts, or now; a deleted file's memory is archived. What a commit brought waits for your review.
+
+    \b
+    Examples:
+      swarm-memory mirror docs/memories
+      swarm-memory mirror --now
+    """
+    from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
+
+    if (now, off, folder is not None).count(True) > 1:
+        raise click.UsageError("give a FOLDER, --now or --off")
+    if off:
+        switch(site.root, "")
+        return {"mirror": "off"}
+    toolbox = await site.toolbox()
+    if not now:
+        switch(site.root, folder or folder_of(toolbox) or DEFAULT)
+    return await site.work(MIRROR, {"reads": True})
+
+
 NONE_PROVEN = "no memory is proven yet: too few tasks that used one are known to have succeeded"
 
 
