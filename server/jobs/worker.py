@@ -159,7 +159,11 @@ class Worker:
     async def _follow_changes(self) -> None:
         """Have the mirror be written where memories changed, in whatever process, and read as the worker begins."""
         toolbox = self._toolbox
-        if not toolbox.root or not folder_of(toolbox):
+        try:
+            if not toolbox.root or not folder_of(toolbox):
+                return
+        except ConfigError as error:  # it holds up no other job
+            log.warning("no files are mirrored: %s", error)
             return
         if (now := await toolbox.store.state_of_memories(toolbox.scope)) != self._mirrored:
             await toolbox.queue(MIRROR, MIRROR, {"reads": not self._mirrored})

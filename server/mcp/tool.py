@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, JsonValue, ValidationError, create_model
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_want_of_memory
@@ -127,8 +127,8 @@ class StrictTool(Tool):
 def tool_of(operation: Operation) -> StrictTool:
     """Make the tool of an operation, whose docstring is what a model reads, for whom has its least role.
 
-    What an agent searches with publishes the fields of its answer: all schemas together must cost an agent less than
-    5,000 tokens.
+    Only an answer that is a model publishes its schema: the others show their own shape, and all schemas together must
+    cost an agent less than 5,000 tokens.
     """
 
     async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
@@ -139,9 +139,6 @@ def tool_of(operation: Operation) -> StrictTool:
     first, *others = signature.parameters.values()
     published = signature.return_annotation
     has_schema = inspect.isclass(published) and issubclass(published, BaseModel)
-    if names := operation.answers.split():
-        fields: dict[str, Any] = dict.fromkeys(names, (Any, None))
-        published, has_schema = create_model(operation.run.__name__, **fields), True
     returns = Annotated[CallToolResult, published] if has_schema else CallToolResult
     agents = (each for each in others if Only.USER not in getattr(each.annotation, "__metadata__", ()))
     given = [first.replace(name="ctx", annotation=AppContext), *agents]

@@ -16,9 +16,9 @@ from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
 from swarm_memory.server.project.folder import git
-from swarm_memory.tools.memories.decide import set_memory_status
+from swarm_memory.tools.memories.decide import edit, set_memory_status
 from swarm_memory.tools.memories.edit import pages_of_memories
-from swarm_memory.tools.mirror.markdown import Page, add, change, name_of, read_page, written
+from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
 from swarm_memory.tools.toolbox import Toolbox
 
 MIRROR = "mirror"
@@ -38,7 +38,7 @@ class Kept(Model):
     file: str
     """Of the file as it was written or read last; empty: it went with a commit."""
     bank: str = ""
-    """Of the file that the bank would have written then; empty: it is to be written."""
+    """What `state_of` the memory gave then; empty: the file is to be written."""
     seen: tuple[str, ...] = ()
     """Of all that the bank or the user's hand had in it; none: nothing of it is ours yet."""
 
@@ -49,6 +49,8 @@ class Record(Model):
     folder: str | None = None
     """As the command set it for this project; None: the setting says it."""
     files: dict[str, Kept] = Field(default_factory=dict[str, Kept])
+    has_begun: bool = False
+    """Whether the folder was read once: what is there before may be anybody's."""
 
 
 def record_file(root: Path) -> Path:
@@ -78,9 +80,9 @@ def switch(root: Path, folder: str) -> None:
     held = _read(_checked(root, folder)) if folder else {}
     if strange := [name for name, text in held.items() if not text.startswith(b"---\n")]:
         raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
-    record = record_of(root)
-    files = record.files if record.folder in (None, folder) else {}
-    write_private(record_file(root), Record(folder=folder, files=files).model_dump_json())
+    former = record_of(root)
+    record = former.model_copy(update={"folder": folder}) if former.folder in (None, folder) else Record(folder=folder)
+    write_private(record_file(root), record.model_dump_json())
 
 
 async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonValue]:
@@ -98,8 +100,9 @@ async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonVa
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror or error}") from error
     finally:
-        if run.kept != record.files:
-            write_private(record_file(root), record.model_copy(update={"files": run.kept}).model_dump_json())
+        after = Record(folder=record.folder, files=run.kept, has_begun=record.has_begun or run.has_read)
+        if after != record:
+            write_private(record_file(root), after.model_dump_json())
     for notice in run.notices:
         log.warning("mirror: %s", notice)
     return {"folder": folder, **run.count, "notices": [*run.notices]}
@@ -112,6 +115,7 @@ class _Run:
         self._toolbox, self._folder, self._files = toolbox, folder, _read(folder)
         self.kept = dict(record.files) if folder.is_dir() else {}  # who removes the whole folder means the files
         self.count, self.notices = Counter[str](), list[str]()
+        self._has_begun, self.has_read = record.has_begun, False
         self._items: dict[str, MemoryItem] = {}
 
     async def go(self, *, reads: bool) -> None:
@@ -120,13 +124,17 @@ class _Run:
         changed = [name for name, held in files.items() if name not in kept or _digest(held) != kept[name].file]
         gone = [name for name, each in kept.items() if each.file and name not in files]
         await self._look()
-        if reads and (changed or gone):
+        if reads:
             try:
-                blobs = await _in_git(self._folder)
+                blobs = await _in_git(self._folder) if changed or gone else {}
                 for name in changed:
-                    await self._take_in(name, blobs.get(name, set()))
+                    try:
+                        await self._take_in(name, read_page(files[name].decode("utf-8")), blobs.get(name, set()))
+                    except (InputError, UnicodeDecodeError) as error:
+                        self.notices.append(f"{name} is left as it is: {error}")
                 for name in gone:
                     await self._gone(name, blobs.get(name, set()))
+                self.has_read = True
             except ConfigError as error:
                 self.notices.append(str(error))
             await self._look()
@@ -140,29 +148,24 @@ class _Run:
         """Note a file as it is now; `is_written`: the bank has nothing else to write into it."""
         now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
         seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
-        bank = _digest(written(item).encode()) if is_written else ""
-        self.kept[name] = Kept(id=item.id, file=now, bank=bank, seen=seen)
+        self.kept[name] = Kept(id=item.id, file=now, bank=state_of(item) if is_written else "", seen=seen)
 
-    async def _take_in(self, name: str, blobs: set[str]) -> None:
+    async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
         """Have the bank say what a file says; `blobs` are what Git has of it."""
-        try:
-            page = read_page(self._files[name].decode("utf-8"))
-            await self._say(name, page, blobs)
-        except (InputError, UnicodeDecodeError) as error:
-            self.notices.append(f"{name} is left as it is: {error}")
-
-    async def _say(self, name: str, page: Page, blobs: set[str]) -> None:
         kept, now = self.kept.get(name), _digest(self._files[name])
-        item = self._items.get(kept.id if kept else page.front.id)
+        item = self._items.get(kept.id if kept else page.id)
         seen = {*(kept.seen if kept else ())}
-        is_by_hand, is_same = now not in blobs and blobs <= seen, item is not None and page.says(item)
-        if item is not None and (is_same or now in blobs & seen):  # as it was written, or as it was on another branch
-            self._note(name, item)
+        is_by_hand = self._has_begun and now not in blobs and blobs <= seen
+        if item is not None and page.says(item):
+            self._note(name, item, is_ours=item.status == "active")
+        elif kept and now in blobs & seen:  # as it was on another branch
+            self.kept[name] = kept.model_copy(update={"file": now})
         elif is_by_hand and item is None:
             self._note(name, await add(self._toolbox, page, name), is_written=False)
             self.count["added"] += 1
-        elif is_by_hand and item and kept and kept.bank == _digest(written(item).encode()):
-            self._note(name, await change(self._toolbox, item, page, name), is_written=False)
+        elif is_by_hand and item and kept and kept.bank == state_of(item):
+            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}")
+            self._note(name, done.items[0], is_written=False)
             self.count["edited"] += 1
         else:
             why = "the bank says something else by now" if is_by_hand else "it came by a commit, or nobody knows how"
@@ -189,12 +192,13 @@ class _Run:
         names = {each.id: name for name, each in self.kept.items()}
         for item in (each for each in active.values() if each.provenance.suspect is None):
             await self._toolbox.give_way()
-            name, text = names.get(item.id) or name_of(item), written(item).encode()
-            kept, held = self.kept.get(name), _held(self._folder / name)
-            if kept and kept.bank == _digest(text):
+            name = names.get(item.id) or name_of(item)
+            kept = self.kept.get(name)
+            if kept and kept.bank == state_of(item):
                 if not kept.seen:  # the user let it in, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue
+            text, held = written(item).encode(), _held(self._folder / name)
             if held != text:
                 if held is not None and (kept is None or _digest(held) != kept.file):
                     continue  # a hand changed it: it is read before it is written
@@ -202,9 +206,9 @@ class _Run:
                 self.count["written"] += 1
             self._files[name] = text
             self._note(name, item)
-        for name, kept in [*self.kept.items()]:
+        for name, kept in [(name, each) for name, each in self.kept.items() if each.bank and each.id not in active]:
             held = _held(self._folder / name)
-            if kept.id not in active and kept.bank and (held is None or _digest(held) == kept.file in kept.seen):
+            if held is None or _digest(held) == kept.file in kept.seen:
                 (self._folder / name).unlink(missing_ok=True)
                 self.count["removed"] += 1
                 del self.kept[name]

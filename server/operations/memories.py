@@ -49,7 +49,7 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
 
 
 class RetrieveAnswer(BaseModel):
-    """The preamble with the steps, and what it was made of."""
+    """The preamble with the steps, and what it was made of. Of this answer alone the schema is published."""
 
     preamble: str
     memories: list[Row]

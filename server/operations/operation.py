@@ -118,8 +118,6 @@ class Operation:
     role: "Role | dict[str, Role]"
     """The least role over HTTP; by action where `action` is an argument."""
     meta: dict[str, Any] | None = None
-    answers: str = ""
-    """The names of the fields that a `Row` may have, where the tool publishes them."""
 
 
 def row(**fields: object) -> Row:

@@ -142,14 +142,6 @@ def of_passage(hit: "FoundPassage") -> Row:
 
 LOG = Operation(log_tool_call, "Log tool calls", AGAIN, "write")
 SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", AGAIN, "write")
-TOOL_GUIDANCE = Operation(
-    retrieve_tool_memory, "Retrieve tool memory", READS, "read", answers="markdown ranked unknown reason"
-)
+TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READS, "read")
 INDEX = Operation(index_sources, "Index sources", ADDS | {"open_world_hint": True}, "admin")
-SEARCH = Operation(
-    search_sources,
-    "Search sources",
-    READS | {"open_world_hint": True},
-    "read",
-    answers="hits reason more passages legs embedder reranker notices",
-)
+SEARCH = Operation(search_sources, "Search sources", READS | {"open_world_hint": True}, "read")

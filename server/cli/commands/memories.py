@@ -234,18 +234,11 @@ async def mirror(
 ) -> Row:
     """Keep each active memory of this project as a Markdown file in FOLDER, `.swarm/memories` where none is named.
 
-    A server or worker writes them after each change. What you edit, add or delete there comes back when a server
-    starts, or now; a deleted file's memory is archived. What a commit brought waits for your review.
-
-    \b
-    Examples:
-      swarm-memory mirror docs/memories
-      swarm-memory mirror --now
+    They are written after each change. What you edit, add or delete there comes back when a server starts, or now; a
+    deleted file's memory is archived. What a commit brought waits for your review.
     """
     from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
 
-    if (now, off, folder is not None).count(True) > 1:
-        raise click.UsageError("give a FOLDER, --now or --off")
     if off:
         switch(site.root, "")
         return {"mirror": "off"}
