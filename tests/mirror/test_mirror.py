@@ -159,9 +159,10 @@ def test_a_file_and_a_memory_that_both_changed_are_both_kept_and_named(mirrored:
 
 
 def item(number: int) -> MemoryItem:
-    words = {"title": f"Note {number}", "content": f"1. Run `make part{number}`.\n---\n# No title", "confidence": 0.6}
-    about = {"id": f"rm_01M8FABPP57QYJ4EEJ8NR{number:05}", "created_at": "2026-05-01T10:00:00Z", "scope": {}}
-    return MemoryItem.model_validate({**about, **words, "description": "When: it's “odd” — #1"})
+    about = {"id": f"rm_01M8FABPP57QYJ4EEJ8NR{number:05}", "created_at": "2026-05-01T10:00:00Z"}
+    words = {"title": f"Note {number}", "content": f"1. Run `make part{number}`.\n---\n# No title"}
+    more: dict[str, Any] = {"scope": {}, "confidence": 0.6, "description": "When: it's “odd” — #1"}
+    return MemoryItem.model_validate({**about, **words, **more})
 
 
 @pytest.mark.fault

@@ -70,7 +70,7 @@ class CopilotCLI(InstalledHost):
             return servers
         edited = super().edit_servers(servers, command, places)
         if command is not None and is_claudes_too:
-            edited[SERVER_NAME] = CLAUDE_CODE.server_entry(command) | self.server
+            edited[SERVER_NAME] = {**CLAUDE_CODE.server_entry(command), **self.server}
         return edited
 
 
