@@ -355,6 +355,14 @@ class TeamSettings(Section):
         return _plain_url(value, "the token has its own setting", elsewhere=("https",))
 
 
+class MirrorSettings(Section):
+    """Memories as Markdown files. Only the user sets it, never a project's file."""
+
+    folder: str = Field(default="", max_length=200)
+    """The folder within each project that holds a file for each of its memories, such as `.swarm/memories`; none: no
+    files. `swarm-memory mirror FOLDER` sets it for one project."""
+
+
 class RetentionSettings(Section):
     """After how many days what is no memory is removed; 0: never. Memories stay until somebody forgets them."""
 
@@ -393,3 +401,4 @@ class Settings(Section):
     http: HttpSettings = HttpSettings.model_construct()
     retention: RetentionSettings = RetentionSettings.model_construct()
     team: TeamSettings = TeamSettings.model_construct()
+    mirror: MirrorSettings = MirrorSettings.model_construct()

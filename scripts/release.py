@@ -8,17 +8,19 @@ python scripts/release.py --bundle FOLDER     lays the files of the bundle for C
 """
 
 import argparse
+import inspect
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_memory.server.hosts.claude_code.host import HOST
+from swarm_memory.server.mcp.app import memories, remember
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSET = "owner--not-set/swarm-memory"
@@ -28,10 +30,11 @@ UV = ("run", "--project", "${ROOT}", "--frozen", "--no-default-groups", "--no-ed
 """How uv starts the server from a copy of the repository, with the dependencies of its lock file."""
 
 SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+COMMANDS = ".claude-plugin/commands"
 BUNDLED = ("pyproject.toml", "hatch_build.py", "uv.lock", "README.md", "LICENSE", "server", "tools", "schema")
 FOLDER_TITLE = "Folder of the memory"
 NAMING = ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Dockerfile",
-          "docs/*.md", ".github/**/*", ".claude-plugin/*", "server.json")  # fmt: skip
+          "docs/*.md", ".github/**/*", ".claude-plugin/**/*", "server.json")  # fmt: skip
 """What may name the repository."""
 
 _REPOSITORY = re.compile(r"(?<=github\.com/)[\w.-]+/swarm-memory\b")
@@ -79,6 +82,7 @@ def plugin(ours: Project) -> dict[str, Any]:
         "license": "Apache-2.0",
         "keywords": ours.keywords,
         "mcpServers": {"swarm-memory": server},
+        "commands": f"./{COMMANDS}/",
         "hooks": HOST.hook_entries(("sh", f"{root}/scripts/plugin_hook.sh")),
     }
 
@@ -158,10 +162,20 @@ def manifest(ours: Project) -> dict[str, Any]:
     }
 
 
+def slash_command(prompt: Callable[[str], str], hint: str) -> str:
+    """Return a command of the plugin, which asks what a prompt of the server asks."""
+    given, alone = prompt("$ARGUMENTS"), prompt("")
+    head = f"---\ndescription: {inspect.getdoc(prompt)}\nargument-hint: {hint}\n---\n"
+    return f'{head}I said: "$ARGUMENTS". If that is not empty:\n\n{given}\n\nIf it is empty:\n\n{alone}\n'
+
+
 def written(ours: Project) -> dict[Path, str]:
-    """Return the text of each file that is made from pyproject.toml."""
+    """Return the text of each file that is made from pyproject.toml and from the server's prompts."""
+    commands = {"remember": slash_command(remember, "[what to keep]"), "memories": slash_command(memories, "[topic]")}
     made = {".claude-plugin/plugin.json": plugin, ".claude-plugin/marketplace.json": marketplace, "server.json": server}
-    return {ROOT / name: json.dumps(make(ours), indent=2) + "\n" for name, make in made.items()}
+    return {ROOT / name: json.dumps(make(ours), indent=2) + "\n" for name, make in made.items()} | {
+        ROOT / COMMANDS / f"{name}.md": text for name, text in commands.items()
+    }
 
 
 def naming_files() -> Iterator[Path]:
@@ -234,7 +248,7 @@ def main() -> None:
             sys.exit("\n".join(found))
     else:
         for path, text in written(ours).items():
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
 
 

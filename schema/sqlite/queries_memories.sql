@@ -74,6 +74,10 @@ CROSS JOIN patterns AS p ON p.seq = found.seq
 CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
 
+-- name: state_of_patterns
+-- How many items a scope has, and when one was written last.
+SELECT count(*) || ' ' || coalesce(max(updated_at), 'never') FROM patterns WHERE scope_id = :scope_id;
+
 -- name: said_in_as_many_characters
 -- Ids of the items of a standing, or that say where their words were heard, in a scope, and their contents, of about so many characters: active ones with certain words (all, where none are given), and those that are held back.
 SELECT id, pattern_data ->> 'content' FROM patterns

@@ -17,7 +17,7 @@ TOOLS: dict[str, Role | dict[str, Role]] = {}
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 """Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""
 
-PROMPTS: dict[str, Role] = {"what_do_we_know": "read", "learn_from_this_session": "write"}
+PROMPTS: dict[str, Role] = {"remember": "review", "memories": "read", "review": "review"}
 
 
 class Caller(NamedTuple):

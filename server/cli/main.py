@@ -45,13 +45,13 @@ COMMANDS = {
     "ui": ("What one needs", "serve", "Look at everything in the browser, and decide what waits for a decision"),
     "remember": ("What one needs", "memories", "Keep what you say: it goes before what was learned"),
     "retrieve": ("What one needs", "memories", "Find the memories that fit a task"),
-    "memories": ("What one needs", "memories", "List, show, edit, quarantine, restore, forget or export memories"),
+    "memories": ("What one needs", "memories", "List, show, edit, quarantine, restore, forget, export or import them"),
     "learn": ("What one needs", "learn", "Learn from sessions: from files, or --all that agents did here"),
     "uninstall": ("Set up", "setup", "Take the server and the hooks out again"),
     "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere; --end: on again"),
     "serve": ("Set up", "serve", "Run the MCP server over stdin and stdout, or over HTTP"),
     "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
-    "import": ("Look after memories", "learn", "Read memories that `memories export` wrote"),
+    "mirror": ("Look after memories", "memories", "Keep memories as Markdown files, and take in what is edited there"),
     "promote": ("Look after memories", "memories", "Write memories into skills, and take them out again"),
     "consolidate": ("Look after memories", "bank", "Tidy up: duplicates, contradictions, aging; a run can be undone"),
     "bank": ("Look after memories", "bank", "Back the bank up, restore it, take one over, embed it again"),
@@ -70,7 +70,7 @@ COMMANDS = {
 
 HINTS = {
     "import --all": "learn --all", "memories get": "show", "get": "show", "list": "memories list", "search": "retrieve",
-    "export": "memories export", "add": "remember", "config": "status --settings", "sync": "jobs work --until-idle",
+    "add": "remember", "config": "status --settings", "sync": "jobs work --until-idle",
 }  # fmt: skip
 """What is meant by words that other programs have, or that earlier versions had."""
 
@@ -106,7 +106,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] == "hooks" and args[1:2] in (["pre-task"], ["post-task"]):  # as documents for claude-flow write it
             args = args[1:]
-        elif args[0] == "show":
+        elif args[0] in ("show", "export", "import") and "--all" not in args:
             args = ["memories", *args]
         try:
             for said in (" ".join(args[:2]), args[0]):

@@ -54,6 +54,9 @@ class Host:
     asks: ClassVar[bool] = False
     """Whether its Stop can have the agent say what a task taught: `server/hooks/events.py` reads its transcript."""
 
+    defers_tools: ClassVar[bool] = False
+    """Whether a tool costs its agent nothing before it is looked for; else `install` has our server offer the core."""
+
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return folder_named(*self.own_folder)

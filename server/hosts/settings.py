@@ -262,7 +262,12 @@ class InstalledHost(Host):
 
     def server_entry(self, command: Sequence[str]) -> Json:
         """Return the entry of our MCP server. `command`: the words that run our command line."""
-        return {"command": command[0], "args": [*command[1:], "serve"], **self.server}
+        return {"command": command[0], "args": [*command[1:], *self.serve_words], **self.server}
+
+    @property
+    def serve_words(self) -> tuple[str, ...]:
+        """The words of our command line by which its server is started."""
+        return ("serve",) if self.defers_tools else ("serve", "--tools", "core")
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int

@@ -24,6 +24,7 @@ from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler, Reported
+from swarm_memory.server.mirror.mirror import MIRROR, mirror
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, REFRESH, IndexRequest, index, refresh
@@ -60,6 +61,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
         SYNC: sync_team,
+        MIRROR: mirror,
     }
 
 

@@ -19,6 +19,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, St
 from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
+from swarm_memory.server.mirror.mirror import MIRROR, folder_of
 from swarm_memory.server.sources.indexing import REFRESH
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
@@ -96,6 +97,8 @@ class Worker:
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
         """What ends the rest of each lane."""
         self._used_until = 0.0
+        self._mirrored = ""
+        """How the memories stood when the mirror was queued last; empty: its files are read too."""
 
     def wake(self) -> None:
         """Look for due jobs at once."""
@@ -139,6 +142,8 @@ class Worker:
             await self._toolbox.give_way()
             try:
                 if not self._is_off():
+                    if MIRROR in kinds:
+                        await self._follow_changes()
                     if await self._work_off(kinds):
                         self.wake()  # what was done may have queued work for another lane
                     # A job that runs elsewhere may be taken over when its lease has ended.
@@ -150,6 +155,19 @@ class Worker:
                 log.warning("jobs wait: %s", error)
             with anyio.move_on_after(rest_s):
                 await rest.wait()
+
+    async def _follow_changes(self) -> None:
+        """Have the mirror be written where memories changed, in whatever process, and read as the worker begins."""
+        toolbox = self._toolbox
+        try:
+            if not toolbox.root or not folder_of(toolbox):
+                return
+        except ConfigError as error:  # it holds up no other job
+            log.warning("no files are mirrored: %s", error)
+            return
+        if (now := await toolbox.store.state_of_memories(toolbox.scope)) != self._mirrored:
+            await toolbox.queue(MIRROR, MIRROR, {"reads": not self._mirrored})
+            self._mirrored = now
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from swarm_memory.server.child_process import run
+from swarm_memory.server.child_process import Finished, run
 
 MAX_BYTES = 2_000_000
 """A longer file is taken as not there."""
@@ -21,10 +21,9 @@ MAX_BYTES = 2_000_000
 _KEPT_TEXTS = 16
 GIT_S = 5.0
 MAX_GIT_BYTES = 2_000_000
-_LIST_FILES = (
-    "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "ls-files", "-z",
-)  # fmt: skip
-"""A repository's own configuration could name programs, which Git would run."""
+_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+_APART = {"LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""A repository's own configuration could name programs, which Git would run, and remotes, which it would ask."""
 
 _RUNNERS = {
     "make": (("Makefile", "makefile", "GNUmakefile"), r"(?m)^{name}\s*:(?!=)"),
@@ -76,21 +75,23 @@ class ProjectFolder:
         """
         if not files or not (self.root / ".git").exists():
             return frozenset(files)
-        environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
-        with anyio.move_on_after(GIT_S):
-            try:
-                ended = await run(
-                    (*_LIST_FILES, "--", *files),
-                    stdin=b"",
-                    cwd=self.root,
-                    environment=environment | {"LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1"},
-                    max_output_bytes=MAX_GIT_BYTES,
-                )
-            except OSError:
-                return frozenset()
-            kept = [] if ended.code or ended.is_cut else ended.output.decode("utf-8", "replace").split("\0")
-            return frozenset(file for file in files if any(f"{path}/".startswith(f"{file}/") for path in kept))
-        return frozenset()
+        ended = await git(self.root, "ls-files", "-z", "--", *files)
+        kept = [] if ended is None or ended.code else ended.output.decode("utf-8", "replace").split("\0")
+        return frozenset(file for file in files if any(f"{path}/".startswith(f"{file}/") for path in kept))
+
+
+async def git(folder: Path, *words: str) -> Finished | None:
+    """Run Git in a folder and return how it ended; None where it does not answer in time, or in all."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ} | _APART
+    with anyio.move_on_after(GIT_S):
+        try:
+            ended = await run(
+                (*_GIT, *words), stdin=b"", cwd=folder, environment=environment, max_output_bytes=MAX_GIT_BYTES
+            )
+        except OSError:
+            return None
+        return None if ended.is_cut else ended
+    return None
 
 
 @lru_cache(_KEPT_TEXTS)

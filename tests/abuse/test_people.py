@@ -101,7 +101,7 @@ async def test_no_tool_or_prompt_above_ones_role_is_reached(
         for tool in ("learn_from_trajectory", "judge_trajectory", "distill_memories"):
             assert (await team.call(token, tool, transcript_path="/etc/passwd"))[0]
         assert (await team.call(token, "search_sources", query="x", repository="a/b"))[0]
-        assert ("error" in await team.ask(token, "prompts/get", name="learn_from_this_session")) == (role == "read")
+        assert ("error" in await team.ask(token, "prompts/get", name="review")) == (rank(role) < rank("review"))
         assert rows(place, database_url) == before
     assert tried
 

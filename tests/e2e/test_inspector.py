@@ -61,11 +61,11 @@ def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
 
 
 def test_the_inspector_is_shown_what_a_prompt_takes(tmp_path: Path) -> None:
-    call = ("prompts/get", "--prompt-name", "what_do_we_know")
-    assert "the task of this session" in shown(tmp_path, *call)["messages"][0]["content"]["text"]
+    call = ("prompts/get", "--prompt-name", "memories")
+    assert "manage_memories with action list" in shown(tmp_path, *call)["messages"][0]["content"]["text"]
     refused = inspect(tmp_path, *call, "--prompt-args", "query=x")
     assert refused.returncode == 1
-    assert "what_do_we_know takes topic" in refused.stdout + refused.stderr
+    assert "memories takes topic" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
 
 

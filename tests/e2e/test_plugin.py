@@ -32,7 +32,7 @@ def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed
     learn_demo(shop)
     connected = bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
     look = Use("ToolSearch", {"query": "swarm-memory retrieve", "max_results": 20})
-    with MessagesApi([connected, look, Say("Done.")]) as api:
+    with MessagesApi([connected, look, Say("Done."), Say("There are none.")]) as api:
         claude = ClaudeCode(home, shop, api.url)
         environment = claude.config / "plugins" / "data" / "swarm-memory-swarm-memory" / "venv"
         shutil.copytree(claude.commands(), environment / "bin")
@@ -42,9 +42,11 @@ def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed
         done = subprocess.run(command, cwd=shop, env=claude.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         assert claude.run(NEXT_TASK).code == 0
+        assert claude.run("/swarm-memory:memories flaky tests").code == 0
         wait_for_processes(shop)
     assert api.text_of(0).count(NOTES) == 1
     assert "mcp__plugin_swarm-memory_swarm-memory__retrieve_memories" in json.dumps(api.requests[2])
+    assert "if little comes back: flaky tests" in api.text_of(3)
     words = (home / "uv").read_text().split()
     assert words[:4] == [str(environment), "run", "--project", str(clone)]
     assert {"--frozen", "--no-default-groups", "--no-editable"} < {*words}

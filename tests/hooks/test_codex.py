@@ -42,7 +42,7 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     assert list(hooks) == ["Stop", "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SessionEnd"]
     assert hooks["Stop"][0] == own["hooks"]["Stop"][0]
     server = tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["swarm-memory"]
-    assert server["args"][-1] == "serve"
+    assert server["args"][-3:] == ["serve", "--tools", "core"]
     assert (codex / "config.toml").read_text().startswith(CONFIG)
     assert plan_install("user", tmp_path) == []
     assert HOST.installed_scopes(tmp_path) == ["user"]
@@ -56,7 +56,7 @@ def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Pa
     (stop,) = json.loads((tmp_path / ".codex" / "hooks.json").read_text())["hooks"]["Stop"]
     assert stop["hooks"][0]["command"] == "swarm-memory hook codex stop"
     assert tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())["mcp_servers"]["swarm-memory"] == {
-        "command": "swarm-memory", "args": ["serve"], "env_vars": list(_passed_on()),
+        "command": "swarm-memory", "args": ["serve", "--tools", "core"], "env_vars": list(_passed_on()),
     }  # fmt: skip
     apply(plan_uninstall("project", tmp_path))
     assert not (tmp_path / ".codex").exists()

@@ -21,7 +21,7 @@ from swarm_memory.schema.settings import CreditSettings, EmbeddingSettings, Sett
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.location import Location
-from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
+from swarm_memory.server.mcp.app import CORE, INSTRUCTIONS, build_server
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import empty_toolbox, open_toolbox
 from swarm_memory.tools.ports.records import HostSession
@@ -378,24 +378,37 @@ async def test_a_bank_that_cannot_be_opened_says_why_where_it_is_read() -> None:
 
 
 async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
+    async def asked(name: str, given: dict[str, str] | None = None) -> str:
+        (message,) = (await caller.client.get_prompt(name, given)).messages
+        return getattr(message.content, "text", "")
+
     async with connected() as caller:
         prompts = {prompt.name for prompt in (await caller.client.list_prompts()).prompts}
-        asked = await caller.client.get_prompt("what_do_we_know", {"topic": "flaky tests"})
-        learn = await caller.client.get_prompt("learn_from_this_session", {})
+        assert "if little comes back: flaky tests\n" in await asked("memories", {"topic": "flaky tests"})
         for given in (None, {}, {"topic": " "}):
-            at_hand = await caller.client.get_prompt("what_do_we_know", given)
-            assert "from earlier work: the task of this session" in str(at_hand.messages[0].content)
-    assert prompts == {"what_do_we_know", "learn_from_this_session"}
-    assert "earlier work: flaky tests\\n" in repr(asked.messages[0].content)
-    assert "distill_memories" in str(learn.messages[0].content)
+            assert (await asked("memories", given)).startswith("Call manage_memories with action list.")
+        assert "which I say" in (said := await asked("remember", {"text": "Use pnpm"}))
+        assert said.endswith("\n\nUse pnpm")
+        assert "what this session taught" in await asked("remember")
+        assert "status quarantined" in await asked("review")
+    assert prompts == {"remember", "memories", "review"}
+
+
+async def test_an_agent_that_loads_every_tool_can_be_offered_six_that_cost_half() -> None:
+    async with Client(build_server(Bank(_never), offered="core")) as client:
+        tools = (await client.list_tools()).tools
+    schemas = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
+    assert {tool.name for tool in tools} == {*CORE} < TOOLS
+    assert len(CORE) == 6
+    assert count_tokens(schemas) <= 2000
 
 
 @pytest.mark.parametrize(
     ("prompt", "given", "said"),
     [
-        ("what_do_we_know", {"query": "x"}, "what_do_we_know takes topic"),
-        ("learn_from_this_session", {"x": "y"}, "learn_from_this_session takes no arguments"),
-        ("what_do_we_now", {}, "there is no prompt 'what_do_we_now': there are what_do_we_know, learn_from"),
+        ("memories", {"query": "x"}, "memories takes topic"),
+        ("review", {"x": "y"}, "review takes no arguments"),
+        ("remind", {}, "there is no prompt 'remind': there are remember, memories, review"),
     ],
 )
 async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_traceback(

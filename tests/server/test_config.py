@@ -237,7 +237,7 @@ def test_the_address_of_a_database_is_shown_by_nobody(own: Write, tmp_path: Path
 
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
     assert set(SECTIONS) - FROM_PROJECT == {
-        *("storage", "embedding", "chat", "http", "sources", "output", "retention", "team", "credit")
+        *("storage", "embedding", "chat", "http", "sources", "output", "retention", "team", "credit", "mirror")
     }
 
 

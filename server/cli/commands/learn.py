@@ -1,4 +1,4 @@
-"""`learn`, `post-task` and `import`: what transcripts teach and what came of a task, and memories from a file."""
+"""`learn` and `post-task`: what transcripts teach, and what came of a task."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -96,12 +96,12 @@ def learn(
             _print(each, as_json)
         faults |= {path: answer["fault"]} if "fault" in answer else {}
         faults |= answer.get("transcripts", {}).get("faults", {})
-    _say_faults(faults)
+    say_faults(faults)
     if faults:
         raise click.exceptions.Exit(1 if answered else 2)
 
 
-def _say_faults(faults: Mapping[str, str]) -> None:
+def say_faults(faults: Mapping[str, str]) -> None:
     """Say on stderr why files could not be read, once for all that are no transcripts."""
     odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
     if len(odd) > 1:
@@ -205,25 +205,3 @@ async def post_task(
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
     named = found[0].model_copy(update={"task_id": task_id})
     return operations.of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))
-
-
-@command(show=lambda answer: print_answer(answer["exports"]), failed=lambda answer: bool(answer["faults"]))
-async def import_(
-    site: Invocation,
-    files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
-    quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
-) -> Row:
-    """Read memories that `memories export` wrote, of another project or machine.
-
-    Doing it again changes nothing: what was read before is known. From sessions `swarm-memory learn` learns.
-    `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
-    """
-    for file in files:
-        if file.is_dir() or not is_export(file):
-            what = "is a folder" if file.is_dir() else "holds no memories that `memories export` wrote"
-            raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also of a folder")
-    tally = await import_files(await site.toolbox(), files, quarantine, site.report)
-    faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
-    answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
-    _say_faults(answer["faults"])
-    return answer

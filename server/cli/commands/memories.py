@@ -10,13 +10,13 @@ import click
 from pydantic import Field
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations import memories as operations
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Row, Word, row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
@@ -73,7 +73,7 @@ remember = command_of(
 
 memories = click.Group(
     "memories",
-    help="""List, show, edit, quarantine, restore, forget or export memories.
+    help="""List, show, edit, quarantine, restore, forget, export or import memories.
 
     \b
     Examples:
@@ -218,6 +218,59 @@ async def export_command(
         raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
     if output is not None:
         say(f"{counted(count, 'memory')} written to {output}.")
+
+
+@command(
+    of=memories,
+    name="import",
+    show=lambda answer: print_answer(answer["exports"]),
+    failed=lambda answer: bool(answer["faults"]),
+)
+async def import_command(
+    site: Invocation,
+    files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
+    quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
+) -> Row:
+    """Read memories that `memories export` wrote, of another project or machine.
+
+    Doing it again changes nothing: what was read before is known. From sessions `swarm-memory learn` learns.
+    `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
+    """
+    from swarm_memory.server.cli.commands.learn import say_faults
+    from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
+
+    for file in files:
+        if file.is_dir() or not is_export(file):
+            what = "is a folder" if file.is_dir() else "holds no memories that `memories export` wrote"
+            raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also of a folder")
+    tally = await import_files(await site.toolbox(), files, quarantine, site.report)
+    faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
+    answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
+    say_faults(answer["faults"])
+    return answer
+
+
+@command(show=print_answer)
+async def mirror(
+    site: Invocation,
+    folder: Annotated[str | None, Word("[FOLDER]")] = None,
+    now: Annotated[bool, "Only write and read the files of the mirror that there is."] = False,
+    off: Annotated[bool, "No more: the files stay."] = False,
+) -> Row:
+    """Keep each active memory of this project as a Markdown file in FOLDER, `.swarm/memories` where none is named.
+
+    They are written after each change. What you edit, add or delete there comes back when a server starts, or now; a
+    deleted file's memory is archived. What a commit brought waits for your review.
+    """
+    from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
+
+    if off:
+        switch(site.root, "")
+        return {"mirror": "off"}
+    toolbox = await site.toolbox()
+    if not now:
+        switch(site.root, folder or folder_of(toolbox) or DEFAULT)
+    return await site.work(MIRROR, {"reads": True})
 
 
 NONE_PROVEN = "no memory is proven yet: too few tasks that used one are known to have succeeded"

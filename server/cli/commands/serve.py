@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import click
 from pydantic import Field
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.http.identity import Identity
     from swarm_memory.server.http.serve import Address
     from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.server.mcp.app import Offered
     from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -42,6 +43,7 @@ def serve(
     port: Port = 8765,
     names: Annotated[tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host NAME"] = (),
     token_file: Annotated[Path | None, "With --http: the file of the bearer token, made at the first start."] = None,
+    tools: Annotated[Literal["all", "core"], "core: six, for an agent that loads every tool at each start."] = "all",
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
@@ -62,11 +64,11 @@ def serve(
     if over_http:
         from swarm_memory.server.http.serve import Address, allowed_names
 
-        _serve_http(invocation, Address(host, port, allowed_names(host, names)), token_file)
+        _serve_http(invocation, Address(host, port, allowed_names(host, names)), token_file, tools)
         return
     from swarm_memory.server.mcp.stdio import run_stdio
 
-    run_stdio(lambda on_closed: _build(invocation, _bank(invocation), on_closed))
+    run_stdio(lambda on_closed: _build(invocation, _bank(invocation), tools, on_closed))
 
 
 def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
@@ -88,7 +90,9 @@ def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
     )
 
 
-def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
+def _build(
+    invocation: Invocation, bank: "Bank", offered: "Offered", on_closed: "Callable[[], None] | None" = None
+) -> "MCPServer[Bank]":
     from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
     from swarm_memory.server.switch import switched_off
@@ -105,10 +109,10 @@ def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] 
         await listen(bank, may_answer)
 
     # Hooks know nothing of what the command line sets.
-    return build_server(bank, on_closed, listen=None if invocation.overrides else hear)
+    return build_server(bank, on_closed, listen=None if invocation.overrides else hear, offered=offered)
 
 
-def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None) -> None:
+def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None, offered: "Offered") -> None:
     """Raises `ConfigError`: a setting, the token file or the address is wrong."""
     from swarm_memory.server.http import identity
     from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, run, with_pages
@@ -126,7 +130,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
         if not is_loopback(address.host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    server = _build(invocation, bank)
+    server = _build(invocation, bank, offered)
     run(lambda port: with_pages(guarded(server, address, port, admits, limits), pages), address, say_where)
 
 

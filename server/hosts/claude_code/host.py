@@ -21,6 +21,7 @@ class ClaudeCode(InstalledHost):
     reads_skills = True
     sees_calls = True
     asks = True
+    defers_tools = True
     programs = ("claude",)
     after_install = "Restart Claude Code to use it; `swarm-memory doctor` checks it."
     events: ClassVar[Mapping[str, str]] = {event: event for event in VERBS}

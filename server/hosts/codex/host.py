@@ -96,7 +96,7 @@ class CodexCLI(InstalledHost):
 
 def server_table(command: Sequence[str]) -> str:
     """Return our MCP server in the form of config.toml."""
-    given = {"command": command[0], "args": [*command[1:], "serve"], "env_vars": _PASSED_ON}
+    given = {"command": command[0], "args": [*command[1:], *HOST.serve_words], "env_vars": _PASSED_ON}
     # Strings and lists of JSON are also those of TOML.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in given.items()]
     return f"[{_TABLE}]\n{''.join(lines)}"

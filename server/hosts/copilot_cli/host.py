@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
 from swarm_memory.server.hosts.host import Said
-from swarm_memory.server.hosts.settings import EVENTS, InstalledHost, Places
+from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places
 from swarm_memory.server.hosts.settings_files import Json
 
 EVENTS_FILE = "events.jsonl"
@@ -64,9 +64,14 @@ class CopilotCLI(InstalledHost):
         return {"type": "command", "bash": shlex.join(words), "powershell": powershell, "timeoutSec": timeout_s}
 
     def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
-        """Leave the server to Claude Code where that has it in the same file."""
+        """Leave the server, or how it is started, to Claude Code where that has it in the same file."""
         is_claudes_too = places.is_shared and "project" in CLAUDE_CODE.installed_scopes(places.servers.parent)
-        return servers if command is None and is_claudes_too else super().edit_servers(servers, command, places)
+        if command is None and is_claudes_too:
+            return servers
+        edited = super().edit_servers(servers, command, places)
+        if command is not None and is_claudes_too:
+            edited[SERVER_NAME] = {**CLAUDE_CODE.server_entry(command), **self.server}
+        return edited
 
 
 HOST = CopilotCLI()

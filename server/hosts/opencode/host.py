@@ -62,7 +62,7 @@ class OpenCode(InstalledHost):
 
     def server_entry(self, command: Sequence[str]) -> Json:
         """Return the entry of our MCP server."""
-        return {"type": "local", "command": [*command, "serve"], "enabled": True}
+        return {"type": "local", "command": [*command, *self.serve_words], "enabled": True}
 
 
 def plugin_text(command: Sequence[str]) -> str:

@@ -123,6 +123,11 @@ class Memories(Engine):
         return [*(item for item in same if item.provenance.is_users_word), *noted]
 
     @reads
+    def state_of_memories(self, connection: Connection, scope: Scope) -> str:
+        """Return what changes whenever a memory of the scope does."""
+        return str(_SQL.row(connection, "state_of_patterns", scope_id=scope)[0])
+
+    @reads
     def memory_links(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryLink]:
         """Return every link from or to one of these memories of the scopes."""
         return _SQL.models(connection, MemoryLink, "links_of", scopes=find_scopes(connection, scopes), ids=ids)

@@ -1,0 +1,276 @@
+"""The mirror of a bank: the memories of a project as files in a folder of it, written and read."""
+
+import hashlib
+import logging
+import os
+import stat
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import Field, JsonValue, ValidationError
+
+from swarm_memory.schema.base import Model
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Job, Report
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.location import refuse_links, state_folder, write_private
+from swarm_memory.server.project.folder import git
+from swarm_memory.tools.memories.decide import edit, set_memory_status
+from swarm_memory.tools.memories.edit import pages_of_memories
+from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
+from swarm_memory.tools.toolbox import Toolbox
+
+MIRROR = "mirror"
+"""The kind of the job, and its key: a project has one."""
+
+DEFAULT = ".swarm/memories"
+MAX_BYTES, MAX_FILES = 64_000, 5_000
+_MOST_SEEN = 50
+
+log = logging.getLogger(__name__)
+
+
+class Kept(Model):
+    """What this machine knows of one file; digests are Git's."""
+
+    id: str
+    file: str
+    """Of the file as it was written or read last; empty: it went with a commit."""
+    bank: str = ""
+    """What `state_of` the memory gave then; empty: the file is to be written."""
+    seen: tuple[str, ...] = ()
+    """Of all that the bank or the user's hand had in it; none: nothing of it is ours yet."""
+
+
+class Record(Model):
+    """What is known of a project's mirror. It is in the user's own folder, where no clone writes."""
+
+    folder: str | None = None
+    """As the command set it for this project; None: the setting says it."""
+    files: dict[str, Kept] = Field(default_factory=dict[str, Kept])
+    has_begun: bool = False
+    """Whether the folder was read once: what is there before may be anybody's."""
+
+
+def record_file(root: Path) -> Path:
+    """Return where the record of a project's mirror is."""
+    return state_folder() / "mirrors" / f"{hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]}.json"
+
+
+def record_of(root: Path) -> Record:
+    """Return what is known of a project's mirror. Raises `ConfigError`."""
+    file = record_file(root)
+    try:
+        return Record.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return Record()
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"{file} cannot be read: delete it, and what the mirror holds waits for review") from error
+
+
+def folder_of(toolbox: Toolbox) -> str:
+    """Return the folder of the mirror within the project; empty: there is none. Raises `ConfigError`."""
+    record = record_of(Path(toolbox.root))
+    return toolbox.settings.mirror.folder if record.folder is None else record.folder
+
+
+def switch(root: Path, folder: str) -> None:
+    """Have a project be mirrored in a folder of it, with "" no more. Raises `InputError`, `ConfigError`."""
+    held = _read(_checked(root, folder)) if folder else {}
+    if strange := [name for name, text in held.items() if not text.startswith(b"---\n")]:
+        raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
+    former = record_of(root)
+    record = former.model_copy(update={"folder": folder}) if former.folder in (None, folder) else Record(folder=folder)
+    write_private(record_file(root), record.model_dump_json())
+
+
+async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonValue]:
+    """Write each memory that changed into its file; where the payload `reads`, take in before what a hand changed.
+
+    Raises `InputError` where there is no mirror, `ConfigError`, `StorageError`.
+    """
+    root = Path(toolbox.root)
+    if not (folder := folder_of(toolbox)):
+        raise InputError(f"there is no mirror: `swarm-memory mirror` makes one in {DEFAULT}")
+    record = record_of(root)
+    run = _Run(toolbox, _checked(root, folder), record)
+    try:
+        await run.go(reads=job.payload.get("reads") is True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror or error}") from error
+    finally:
+        after = Record(folder=record.folder, files=run.kept, has_begun=record.has_begun or run.has_read)
+        if after != record:
+            write_private(record_file(root), after.model_dump_json())
+    for notice in run.notices:
+        log.warning("mirror: %s", notice)
+    return {"folder": folder, **run.count, "notices": [*run.notices]}
+
+
+class _Run:
+    """One run over a folder."""
+
+    def __init__(self, toolbox: Toolbox, folder: Path, record: Record) -> None:
+        self._toolbox, self._folder, self._files = toolbox, folder, _read(folder)
+        self.kept = dict(record.files) if folder.is_dir() else {}  # who removes the whole folder means the files
+        self.count, self.notices = Counter[str](), list[str]()
+        self._has_begun, self.has_read = record.has_begun, False
+        self._items: dict[str, MemoryItem] = {}
+
+    async def go(self, *, reads: bool) -> None:
+        """Take in what a hand changed, where it `reads`, then write."""
+        kept, files = self.kept, self._files
+        changed = [name for name, held in files.items() if name not in kept or _digest(held) != kept[name].file]
+        gone = [name for name, each in kept.items() if each.file and name not in files]
+        await self._look()
+        if reads:
+            try:
+                blobs = await _in_git(self._folder) if changed or gone else {}
+                for name in changed:
+                    try:
+                        await self._take_in(name, read_page(files[name].decode("utf-8")), blobs.get(name, set()))
+                    except (InputError, UnicodeDecodeError) as error:
+                        self.notices.append(f"{name} is left as it is: {error}")
+                for name in gone:
+                    await self._gone(name, blobs.get(name, set()))
+                self.has_read = True
+            except ConfigError as error:
+                self.notices.append(str(error))
+            await self._look()
+        await self._write()
+
+    async def _look(self) -> None:
+        pages = pages_of_memories(self._toolbox, (self._toolbox.scope,))
+        self._items = {item.id: item async for page in pages for item in page}
+
+    def _note(self, name: str, item: MemoryItem, *, is_written: bool = True, is_ours: bool = True) -> None:
+        """Note a file as it is now; `is_written`: the bank has nothing else to write into it."""
+        now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
+        seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
+        self.kept[name] = Kept(id=item.id, file=now, bank=state_of(item) if is_written else "", seen=seen)
+
+    async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
+        """Have the bank say what a file says; `blobs` are what Git has of it."""
+        kept, now = self.kept.get(name), _digest(self._files[name])
+        item = self._items.get(kept.id if kept else page.id)
+        seen = {*(kept.seen if kept else ())}
+        is_by_hand = self._has_begun and now not in blobs and blobs <= seen
+        if item is not None and page.says(item):
+            self._note(name, item, is_ours=item.status == "active")
+        elif kept and now in blobs & seen:  # as it was on another branch
+            self.kept[name] = kept.model_copy(update={"file": now})
+        elif is_by_hand and item is None:
+            self._note(name, await add(self._toolbox, page, name), is_written=False)
+            self.count["added"] += 1
+        elif is_by_hand and item and kept and kept.bank == state_of(item):
+            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}")
+            self._note(name, done.items[0], is_written=False)
+            self.count["edited"] += 1
+        else:
+            why = "the bank says something else by now" if is_by_hand else "it came by a commit, or nobody knows how"
+            proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
+            # In a conflict the bank's text is written; what a commit brought stays there as it is.
+            self._note(name, item or proposal, is_written=not is_by_hand, is_ours=is_by_hand)
+            self.notices.append(f"{name}: {why}; its text waits for review as {proposal.id}")
+            self.count["proposed"] += 1
+
+    async def _gone(self, name: str, blobs: set[str]) -> None:
+        """Archive the memory of a file that was deleted by hand; that of one that went with a commit stays."""
+        kept = self.kept[name]
+        if not blobs <= {*kept.seen}:
+            self.kept[name] = kept.model_copy(update={"file": ""})
+            return
+        del self.kept[name]
+        if kept.seen and kept.id in self._items:
+            await set_memory_status(self._toolbox, [kept.id], "archived", f"its file {name} was deleted")
+            self.count["archived"] += 1
+
+    async def _write(self) -> None:
+        """Write what the bank says where the file does not yet, and remove what is not active any more."""
+        active = {key: each for key, each in self._items.items() if each.status == "active"}
+        names = {each.id: name for name, each in self.kept.items()}
+        for item in (each for each in active.values() if each.provenance.suspect is None):
+            await self._toolbox.give_way()
+            name = names.get(item.id) or name_of(item)
+            kept = self.kept.get(name)
+            if kept and kept.bank == state_of(item):
+                if not kept.seen:  # the user let it in, and its file with it
+                    self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
+                continue
+            text, held = written(item).encode(), _held(self._folder / name)
+            if held != text:
+                if held is not None and (kept is None or _digest(held) != kept.file):
+                    continue  # a hand changed it: it is read before it is written
+                write_private(self._folder / name, text.decode())
+                self.count["written"] += 1
+            self._files[name] = text
+            self._note(name, item)
+        for name, kept in [(name, each) for name, each in self.kept.items() if each.bank and each.id not in active]:
+            held = _held(self._folder / name)
+            if held is None or _digest(held) == kept.file in kept.seen:
+                (self._folder / name).unlink(missing_ok=True)
+                self.count["removed"] += 1
+                del self.kept[name]
+
+
+def _checked(root: Path, folder: str) -> Path:
+    """Return the path of a mirror, in the project and reached by no link. Raises `InputError`, `ConfigError`."""
+    parts = Path(folder).parts
+    if Path(folder).is_absolute() or not parts or {"..", ".git"} & {*parts}:
+        raise InputError(f"{folder!r} is no folder within the project: name one such as {DEFAULT}")
+    try:
+        refuse_links(*(root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)))
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+    return root / folder
+
+
+def _read(folder: Path) -> dict[str, bytes]:
+    """Return the files of a mirror by name, and remove what a killed process left half written."""
+    found: dict[str, bytes] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
+            path.unlink(missing_ok=True)
+        is_one = path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md"
+        if is_one and len(found) < MAX_FILES and (held := _held(path)) is not None:
+            found[path.name] = held
+    return found
+
+
+def _held(path: Path) -> bytes | None:
+    """Return what is in a file; None where there is none, or it is a link or too large."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_size <= MAX_BYTES:
+                return file.read(MAX_BYTES)
+    return None
+
+
+def _digest(held: bytes) -> str:
+    """Return the name that Git gives to the content of a file."""
+    return hashlib.sha1(b"blob %d\0" % len(held) + held, usedforsecurity=False).hexdigest()
+
+
+async def _in_git(folder: Path) -> dict[str, set[str]]:
+    """Return by name what Git has of a folder's files, committed or staged; of one in older commits its name alone.
+
+    Nothing where it is in no working tree. Raises `ConfigError` where Git does not say it.
+    """
+    blobs: dict[str, set[str]] = {}
+    if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+        return blobs
+    past = await git(folder, "log", "--all", "--format=", "--name-only", "--relative", "-z", "--", ".")
+    staged, last = await git(folder, "ls-files", "-sz"), await git(folder, "ls-tree", "-z", "HEAD")
+    if last is not None and b"Not a valid object name" in last.error:  # nothing was committed yet
+        last = past
+    for each in (staged, last, past):
+        if each is None or each.code:
+            raise ConfigError("Git does not say what came by a commit: no file was read")
+        for line in filter(None, each.output.decode("utf-8", "replace").split("\0")):
+            about, _, name = line.rpartition("\t")
+            found = blobs.setdefault(name, set())
+            found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
+            found.update(() if found else (name,))
+    return blobs

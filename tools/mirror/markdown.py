@@ -1,0 +1,119 @@
+"""A memory as a Markdown file, and what a file that somebody wrote or changed does to the bank."""
+
+import re
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from swarm_memory.schema.base import MEMORY, Model, digest, new_id
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.tools.anchors.handles import handles_of, named_handles
+from swarm_memory.tools.anchors.staleness import anchored
+from swarm_memory.tools.guard.gate import LOCAL, admitted, held_back
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.screen import Finding
+from swarm_memory.tools.memories.decide import MemoryChange
+from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, add_new, title_of
+from swarm_memory.tools.text.cleaning import faults, is_memory_id
+from swarm_memory.tools.toolbox import Toolbox
+
+_FRONT = re.compile(r"\A---\n(.*?\n|)---(?:\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"\A\s*# +(.+)(?:\n|\Z)")
+_WORDS = {"title", "when", "tags", "content"}
+_IN_FRONT = ("id", "when", "tags", "handles")
+"""What is read of a file's front matter; state and evidence are for people."""
+
+
+class Page(Model):
+    """A file that was read."""
+
+    id: str = ""
+    title: str
+    when: str = ""
+    tags: tuple[str, ...] = ()
+    handles: tuple[str, ...] = Field(default=(), max_length=20)
+    content: str
+
+    def says(self, item: MemoryItem) -> bool:
+        """Whether it says what the file of a memory would."""
+        return self.model_dump(include=_WORDS) == read_page(written(item)).model_dump(include=_WORDS)
+
+    @property
+    def change(self) -> MemoryChange:
+        """What it makes of a memory."""
+        return MemoryChange(self.title, self.when, self.content, self.tags)
+
+
+def written(item: MemoryItem) -> str:
+    """Return the file of an active memory: the same for the same memory, and without secrets."""
+    import yaml
+
+    handles = [each.partition(":")[2] for each in handles_of(item) if not each.startswith("error:")][:20]
+    named = {"id": item.id, "when": item.description, "tags": [*item.tags], "handles": handles, "state": "active"}
+    named = {key: each for key, each in named.items() if each} | {"evidence": _evidence(item)}
+    front: str = yaml.safe_dump(named, sort_keys=False, allow_unicode=True)  # pyright: ignore[reportUnknownMemberType]
+    return redact(f"---\n{front}---\n\n# {' '.join(item.title.split())}\n\n{item.content.strip()}\n").text
+
+
+def _evidence(item: MemoryItem) -> str:
+    source = item.provenance
+    return "the user said it" if source.is_users_word else f"{source.distiller}, judged by {source.judge or 'nobody'}"
+
+
+def state_of(item: MemoryItem) -> str:
+    """Return what changes where the file of a memory does, in a hundredth of the time that it takes to write that."""
+    texts = (item.title, item.description, item.content, item.tags)
+    return digest([*texts, item.provenance.handles, _evidence(item)])
+
+
+def name_of(item: MemoryItem) -> str:
+    """Return how its file is called where it has none yet."""
+    slug = re.sub(r"[^a-z0-9]+", "-", item.title.lower())[:50].strip("-")
+    return f"{slug or 'memory'}--{item.id}.md"
+
+
+def read_page(text: str) -> Page:
+    """Read a file, with or without front matter. Raises `InputError`."""
+    import yaml
+
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    found = _FRONT.match(text)
+    body = text[found.end() :] if found else text
+    heading = _TITLE.match(body)
+    content = (body[heading.end() :] if heading else body).strip()
+    title = " ".join(heading[1].split()) if heading else title_of(content or "-")
+    try:
+        given: Any = yaml.safe_load(found[1]) or {} if found else {}
+        known = {key: given[key] for key in _IN_FRONT if given.get(key) is not None}
+        return Page.model_validate({**known, "title": title, "content": content})
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
+        why = faults(error) if isinstance(error, ValidationError) else "it must be YAML, a field a line"
+        raise InputError(f"its front matter cannot be read: {why}") from error
+
+
+async def add(toolbox: Toolbox, page: Page, name: str, *, why: str = "", is_copy: bool = False) -> MemoryItem:
+    """Store what a file says: as the user's word or, with `why`, as a proposal in quarantine, for a copy with a new id.
+
+    It is screened as what an agent passes on, since agents write files too; only the user releases what is held back.
+    What the bank has in these words is not stored again. Raises `InputError`, `StorageError`.
+    """
+    if same := await toolbox.store.said(toolbox.scope, page.content):
+        return same[0]
+    source = Provenance(
+        distiller="imported" if why else "user",
+        imported_from=name[:200] if why else None,
+        judge="agent",
+        screened_by=LOCAL,
+        handles=named_handles(page.handles),
+    )
+    own = new_id(MEMORY) if is_copy or not is_memory_id(page.id) else page.id
+    sure = {"confidence": NOTE_CONFIDENCE if why else 1.0, "created_at": toolbox.clock.now(), "scope": toolbox.scope}
+    texts = {"title": page.title, "description": page.when, "content": page.content, "tags": page.tags}
+    item = admitted({"id": own, **texts, **sure}, source, toolbox.settings)
+    if why and item.status == "active":
+        item = held_back(item, (Finding(f"proposed by {name}", why),))
+    (item,) = await anchored(toolbox, [item])
+    ids, _ = await add_new(toolbox, [item])
+    same = [] if ids else await toolbox.store.said(toolbox.scope, item.content)  # another process stored it since
+    return same[0] if same else item
