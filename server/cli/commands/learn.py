@@ -21,7 +21,7 @@ from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
 from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
 from swarm_memory.server.operations import learning as operations
-from swarm_memory.server.operations.operation import Row, Word, row
+from swarm_memory.server.operations.operation import Row, Word
 
 FORMATS = (
     "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; - is standard "
