@@ -116,7 +116,7 @@ def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]"
 
 def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:
     outside, agents = shop.parent / "outside", shop / "s1" / "subagents"
-    side = {"isSidechain": True, "agentId": "a77"}
+    side: dict[str, Any] = {"isSidechain": True, "agentId": "a77"}
     session = write(shop / "s1.jsonl", [prompt("Mend the orders of the shop"), says({"type": "text", "text": "Done."})])
     agent = write(outside / "agent-a77.jsonl", [prompt("Find all users of login()", **side), says(**side)])
     agents.mkdir(parents=True)
