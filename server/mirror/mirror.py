@@ -129,7 +129,11 @@ class _Run:
                 blobs = await _in_git(self._folder) if changed or gone else {}
                 for name in changed:
                     try:
-                        await self._take_in(name, read_page(files[name].decode("utf-8")), blobs.get(name, set()))
+                        page = read_page(files[name].decode("utf-8"))
+                        if former := next((each for each in gone if name not in kept and kept[each].id == page.id), ""):
+                            kept[name] = kept.pop(former)  # it has another name now
+                            gone.remove(former)
+                        await self._take_in(name, page, blobs.get(name, set()))
                     except (InputError, UnicodeDecodeError) as error:
                         self.notices.append(f"{name} is left as it is: {error}")
                 for name in gone:
@@ -176,13 +180,13 @@ class _Run:
             self.count["proposed"] += 1
 
     async def _gone(self, name: str, blobs: set[str]) -> None:
-        """Archive the memory of a file that was deleted by hand; that of one that went with a commit stays."""
+        """Archive the memory of a file that was deleted by hand; not of one that went with a commit, or of a copy."""
         kept = self.kept[name]
         if not blobs <= {*kept.seen}:
             self.kept[name] = kept.model_copy(update={"file": ""})
             return
         del self.kept[name]
-        if kept.seen and kept.id in self._items:
+        if kept.seen and kept.id in self._items and all(each.id != kept.id for each in self.kept.values()):
             await set_memory_status(self._toolbox, [kept.id], "archived", f"its file {name} was deleted")
             self.count["archived"] += 1
 

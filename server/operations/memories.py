@@ -189,6 +189,8 @@ async def memory_status(site: Site) -> Row:
     off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
     wrong = (*lines_left_out(site.root), *lines_of_missed(site.root))
     switched = [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else []
+    if rate := toolbox.settings.credit.holdout_rate:
+        switched.append(f"{rate:.0%} of sessions work without any notes; `metrics --measure off` ends that")
     return row(
         **found.model_dump(mode="json", include=kept),
         **counts.model_dump(mode="json", include=counted),

@@ -89,12 +89,26 @@ def test_what_is_edited_added_and_deleted_by_hand_comes_back_into_the_bank(mirro
     assert (done["edited"], done["added"], done["archived"]) == (1, 2, 1)
     kept = stored(swarm)
     assert {title: each.get("said_by") for title, each in kept.items()} == {PNPM: "user", "Style sheets": "user"}
-    assert swarm("memories", "get", kept[PNPM]["id"], "--json").json[0]["content"] == f"{PNPM} or yarn"
+    assert swarm("show", kept[PNPM]["id"], "--json").json[0]["content"] == f"{PNPM} or yarn"
     assert "screened" in stored(swarm, "quarantined")["Set up"]["status_reason"]
     assert f"id: {kept['Style sheets']['id']}\n" in (mirrored / NOTES / "css.md").read_text()
     assert (mirrored / NOTES / "shell.md").read_text().startswith("# Set up")
     assert "was deleted" in stored(swarm, "archived")[PORT]["status_reason"]
     assert now(swarm) == {"folder": NOTES, "notices": []}
+
+
+def test_a_file_that_is_renamed_or_whose_copy_is_deleted_keeps_its_memory(mirrored: Path, swarm: Shell) -> None:
+    one_file(mirrored, PNPM).rename(renamed := mirrored / NOTES / "tools.md")
+    copy = mirrored / NOTES / "copy.md"
+    copy.write_text(one_file(mirrored, PORT).read_text())
+    assert "archived" not in now(swarm)
+    renamed.write_text(renamed.read_text().replace("never npm", "never yarn"))
+    copy.unlink()
+    assert (done := now(swarm))["edited"] == 1
+    assert not {"archived", "removed"} & {*done}
+    assert len(stored(swarm)) == len(files(mirrored)) == 2
+    renamed.unlink()
+    assert now(swarm)["archived"] == 1
 
 
 def test_what_a_clone_or_a_pull_brings_is_a_proposal_that_only_the_user_lets_in(
@@ -155,7 +169,7 @@ def test_a_file_and_a_memory_that_both_changed_are_both_kept_and_named(mirrored:
     assert path.name in done["notices"][0]
     assert f"{PNPM}: in the bank\n" in path.read_text()
     (held,) = stored(swarm, "quarantined").values()
-    assert swarm("memories", "get", held["id"], "--json").json[0]["content"] == f"{PNPM}: by hand"
+    assert swarm("show", held["id"], "--json").json[0]["content"] == f"{PNPM}: by hand"
 
 
 def item(number: int) -> MemoryItem:

@@ -223,7 +223,7 @@ async def remember(
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
     said = without_request(text.strip())
     if len(clean(said).strip()) < _LEAST_CHARS or not any(map(str.isalnum, said)):
-        raise InputError("text is empty: give what the user said")
+        raise InputError("text is empty or too short: give what the user said")
     given = {"title": title_of(redact(said).text), "description": "", "content": said, "tags": (kind,), "domain": None}
     is_users = by_hand or attribution.where == "prompt"
     scope = toolbox.scope.model_copy(update={"project": GLOBAL_PROJECT} if everywhere and is_users else {})

@@ -83,7 +83,9 @@ async def _feed(toolbox: Toolbox, outcomes: list[OutcomeRecord]) -> list[Entry]:
     for each in [each for each in outcomes if each.label == "Success" and each.used][-SHOWN:]:
         used = (credit for credit in each.credits if credit.method != "none" and credit.worked is not False)
         found.append(Entry(each.at, "worked", tuple(credit.memory_id for credit in used), each.task_id))
-    return sorted((entry for entry in found if entry.ids), key=lambda entry: entry.at, reverse=True)[:SHOWN]
+    ended = {each.task_id for each in outcomes}  # a task that goes on has no page yet
+    found = [entry if entry.task_id in ended else entry._replace(task_id=None) for entry in found if entry.ids]
+    return sorted(found, key=lambda entry: entry.at, reverse=True)[:SHOWN]
 
 
 ROUTES = (Route("/", overview),)
