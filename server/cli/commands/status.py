@@ -91,7 +91,7 @@ async def metrics(
 ) -> Row:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    What notes are worth is known where some tasks work without any: --measure on lets one session in ten do so, at random.
+    What notes are worth is known where some work without any: --measure on lets one session in ten do so, at random.
     Success, steps, failed calls and tokens of both are then compared, with intervals.
     """
     from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
