@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
-from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from pydantic import JsonValue
@@ -54,8 +53,6 @@ class Toolbox:
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
-    embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
-    """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once
     wake: Callable[[], None] | None = None
     """Has the worker beside look for jobs at once; None: there is none."""
@@ -74,11 +71,6 @@ class Toolbox:
     def by(self, person: "Person | None") -> "Toolbox":
         """Return the toolbox for what a person asks: what it writes is theirs."""
         return self if person is None else replace(self, person=person, store=self.store.by(person.id))
-
-    def for_job(self, job: Job) -> "Toolbox":
-        """Return the toolbox for a job: in its project, and for whom it was queued."""
-        toolbox = self.in_project(job.scope.project)
-        return toolbox if job.person_id is None else replace(toolbox, store=toolbox.store.by(job.person_id))
 
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""

@@ -1,4 +1,4 @@
-"""A query: whole and by its sentences, with the time it names, embedded once."""
+"""A query: whole and by its sentences, with the time it names."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -16,8 +16,6 @@ from swarm_memory.tools.ports.memories import SearchQuery, View
 from swarm_memory.tools.retrieve.query import (
     LIGHT,
     MAX_PARTS,
-    REMEMBERED_CHARS,
-    REMEMBERED_QUERIES,
     Vectors,
     embed_queries,
     mentioned_time,
@@ -122,32 +120,6 @@ def embedder() -> CountingEmbedder:
 async def toolbox(tmp_path: Path, embedder: CountingEmbedder) -> AsyncIterator[Toolbox]:
     async with opened_bank(tmp_path / ".swarm" / "memory.db", embedder=embedder) as opened:
         yield opened
-
-
-async def test_a_query_is_embedded_once_for_all_projects(toolbox: Toolbox, embedder: CountingEmbedder) -> None:
-    first = await embed_queries(toolbox, ["retry the upload"], [])
-    again = await embed_queries(toolbox.in_project("other"), ["retry the upload"], [])
-    assert first == again
-    assert embedder.asked == ["retry the upload"]
-
-
-async def test_the_queries_that_were_not_asked_for_longest_are_forgotten(
-    toolbox: Toolbox, embedder: CountingEmbedder
-) -> None:
-    for number in range(REMEMBERED_QUERIES):
-        await embed_queries(toolbox, [f"case {number}"], [])
-    await embed_queries(toolbox, ["case 0"], [])
-    await embed_queries(toolbox, ["one more"], [])
-    embedder.asked.clear()
-    await embed_queries(toolbox, ["case 0"], [])
-    await embed_queries(toolbox, ["case 1"], [])
-    assert embedder.asked == ["case 1"]
-    assert len(toolbox.embedded) == REMEMBERED_QUERIES
-
-
-async def test_a_very_long_query_is_not_remembered(toolbox: Toolbox) -> None:
-    await embed_queries(toolbox, ["upload " * REMEMBERED_CHARS], [])
-    assert not toolbox.embedded
 
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)

@@ -20,9 +20,6 @@ MAX_PARTS = 4
 LIGHT = 0.3
 """The share of the light embedder's cosine, which goes by words, in the order of what fits."""
 
-REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
-"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
-
 _QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
 _ENDS = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1b\uff1f])|\n+")
@@ -97,28 +94,12 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
 
 async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
     """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
-    embedder, remembered = toolbox.embedder, toolbox.embedded
-    known = {text: remembered.pop((embedder.name, text), None) for text in texts}
-    missing = [text for text, vector in known.items() if vector is None]
     try:
-        if missing:
-            known |= zip(missing, await embedder.embed_queries(missing), strict=True)
+        return await toolbox.embedder.embed_queries(texts)
     except ModelError as error:
-        failed = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+        failed = f"the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}"
         notices.append(f"keywords only, because {failed}")
         return []
-    vectors = [vector for text in texts if (vector := known[text]) is not None]
-    for text, vector in zip(texts, vectors, strict=True):
-        _remember(toolbox, embedder.name, text, vector)
-    return vectors
-
-
-def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
-    """Put a query behind those that were asked for longer ago."""
-    if len(text) <= REMEMBERED_CHARS:
-        toolbox.embedded[embedder, text] = vector
-        if len(toolbox.embedded) > REMEMBERED_QUERIES:
-            del toolbox.embedded[next(iter(toolbox.embedded))]
 
 
 @dataclass(frozen=True, slots=True)
