@@ -75,11 +75,6 @@ class Toolbox:
         """Return the toolbox for what a person asks: what it writes is theirs."""
         return self if person is None else replace(self, person=person, store=self.store.by(person.id))
 
-    def for_job(self, job: Job) -> "Toolbox":
-        """Return the toolbox for a job: in its project, and for whom it was queued."""
-        toolbox = self.in_project(job.scope.project)
-        return toolbox if job.person_id is None else replace(toolbox, store=toolbox.store.by(job.person_id))
-
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)

@@ -14,8 +14,8 @@ SCOPE_KEY = "swarm_memory.caller"
 TOOLS: dict[str, Role | dict[str, Role]] = {}
 """By name, of a tool with actions by action: each is in the tool's declaration, and is entered as it is made."""
 
-ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
-"""Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""
+ARGUMENTS: dict[str, Role] = {"transcript_path": "admin"}
+"""Arguments that read files of the server's machine; of any tool."""
 
 PROMPTS: dict[str, Role] = {"remember": "review", "memories": "read", "review": "review"}
 

@@ -132,27 +132,15 @@ _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
 """From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
 
 
-def _load_runtime() -> Any:
-    """Import onnxruntime, which then writes nothing of its own and reports nothing. Raises `ImportError`."""
-    os.environ.update(dict.fromkeys(_SILENT, "1"))
-    runtime: Any = importlib.import_module("onnxruntime")
-    runtime.disable_telemetry_events()  # on Windows the system would gather them
-    return runtime
-
-
-def _runtime_errors() -> tuple[type[Exception], ...]:
-    """Return onnxruntime's exceptions, which have no base of their own."""
-    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
-
-
 class _Model:
     """The model as it is loaded, with its tokenizer."""
 
     def __init__(self, path: Path, threads: int) -> None:
         verify(path)
         try:
-            runtime = _load_runtime()
+            os.environ.update(dict.fromkeys(_SILENT, "1"))
+            runtime: Any = importlib.import_module("onnxruntime")
+            runtime.disable_telemetry_events()  # on Windows the system would gather them
         except ImportError as error:
             raise ModelUnavailable(
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."
@@ -160,7 +148,9 @@ class _Model:
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 4  # none: they go to stderr
-        self._failures = _runtime_errors()
+        state = vars(importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")).values()
+        # They have no base of their own.
+        self._failures = tuple(each for each in state if isinstance(each, type) and issubclass(each, Exception))
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except self._failures as error:

@@ -20,7 +20,7 @@ from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED
 from swarm_memory.server.hooks.client import CLAUDE
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
-from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, parsed
+from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
@@ -80,7 +80,11 @@ def last_turn(transcript: str) -> Turn:
             own = [block.text("name") for block in calls if is_own_tool(block.text("name"))]
             taught |= any(name.endswith("remember") for name in own)
             others = [block for block in calls if block.text("name") not in own]
-            failed += [block.get("id") in errors and not _only_looks(block.object("input")) for block in others]
+            for block in others:
+                parts = parse_command(block.object("input").text("command")).parts
+                # `grep` that finds nothing ends with 1, and nothing failed.
+                only_looks = bool(parts) and parts[-1].purpose in ("search", "read", "print")
+                failed.append(block.get("id") in errors and not only_looks)
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
             errors |= {block.text("tool_use_id") for block in results if block.get("is_error") is True}
@@ -88,12 +92,6 @@ def last_turn(transcript: str) -> Turn:
                 said.append(all_text(content))
                 break
     return Turn(failed, said, (times[0] - times[-1]).total_seconds() if times else 0.0, taught)
-
-
-def _only_looks(given: Record) -> bool:
-    """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
-    parts = parse_command(given.text("command")).parts
-    return bool(parts) and parts[-1].purpose in ("search", "read", "print")
 
 
 _MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4

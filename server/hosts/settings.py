@@ -41,17 +41,17 @@ EVENTS: Mapping[str, str] = {each: each for each in VERBS if each != "PostToolUs
 """By our event: that of an agent which has Claude Code's, but none of its own for a failed call."""
 
 
-def server_command(python: str = sys.executable) -> list[str]:
-    """Return the words that run our command line with a Python interpreter."""
-    return [python, *_isolation(), "-m", CLI_MODULE]
+def server_command() -> list[str]:
+    """Return the words that run our command line with this Python interpreter."""
+    return [sys.executable, *_isolation(), "-m", CLI_MODULE]
 
 
-def hook_command(python: str = sys.executable) -> list[str]:
-    """Return the words that run our hooks with a Python interpreter; the verb follows.
+def hook_command() -> list[str]:
+    """Return the words that run our hooks with this Python interpreter; the verb follows.
 
     `-m` would do the same, and load more than the hook of a prompt does.
     """
-    return [python, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
+    return [sys.executable, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
 
 
 def command_line(words: Sequence[str]) -> str:

@@ -98,7 +98,9 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
             copies += kept.note(change)
             if change.after is None:
                 path.unlink()
-                kept.drop_folders()
+                for folder in map(Path, _record(kept.record).get("folders", [])):  # that were made for the file
+                    if folder.is_dir() and not any(folder.iterdir()):
+                        folder.rmdir()
             else:
                 _write(path, change.after, change.mode)
             if change.after == kept.original():
@@ -146,12 +148,6 @@ class _Kept:
         record = {"path": str(self._path), "existed": existed, "written": _digest(change.after), "folders": made}
         _write(self.record, json.dumps(record, indent=2) + "\n", 0o600)
         return copied
-
-    def drop_folders(self) -> None:
-        """Remove the folders that were made for the file, where nothing is left in them."""
-        for folder in map(Path, _record(self.record).get("folders", [])):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
 
 
 def _record(path: Path) -> Json:

@@ -73,11 +73,6 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def origin_of(host: str, port: int) -> str:
-    """Return how an address of this server begins."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def transport_security(address: Address, port: int) -> TransportSecuritySettings:
     """Return which `Host` and `Origin` the SDK lets in: our names with any port, or with the one that they were given.
 
@@ -152,7 +147,7 @@ def run(build: Callable[[int], ASGIApp], address: Address, on_listening: Callabl
         )
         running = _Server(config)
         running.heed_signals()
-        on_listening(origin_of(host, port))
+        on_listening(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         anyio.run(running.serve, [listener])
 
 

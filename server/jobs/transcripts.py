@@ -122,11 +122,6 @@ async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str)
     await toolbox.queue(LEARN, f"{session_id}:all", payload)
 
 
-def holds_task(transcript_path: str) -> bool:
-    """Return whether anything can be learned from a transcript. Raises `InputError`."""
-    return next(read_trajectories(Path(transcript_path)), None) is not None
-
-
 @dataclass
 class Tally:
     """What became of the files: of the tasks of transcripts, and of each export."""

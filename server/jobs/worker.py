@@ -8,6 +8,7 @@ import math
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
 
@@ -238,7 +239,9 @@ class Worker:
             if job.kind in self._long:
                 group.start_soon(_watch, job, REPORT_S, is_running, group.cancel_scope)
             try:
-                toolbox = self._toolbox.for_job(job)
+                toolbox = self._toolbox.in_project(job.scope.project)
+                if job.person_id is not None:
+                    toolbox = replace(toolbox, store=toolbox.store.by(job.person_id))
                 if job.kind in self._handlers:
                     outcome = await self._handlers[job.kind](toolbox, job)
                 else:

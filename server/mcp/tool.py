@@ -240,7 +240,8 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
         _, holder, key = heaviest
         value, kept = holder[key], 1 / 2 if tokens > 2 * max_tokens else 15 / 16
         if isinstance(value, str):
-            holder[key] = _cut_at_word(value, int(len(value) * min(kept, 3 / 4)))
+            part = value[: int(len(value) * min(kept, 3 / 4))]
+            holder[key] = f"{part.rpartition(' ')[0] or part} …"
             continue
         del value[max(1, min(len(value) - 1, int(len(value) * kept))) :]
         if holder is left and offset is not None:
@@ -259,11 +260,6 @@ def _parts(value: Any) -> Iterator[tuple[float, Any, Any]]:
             yield len(_as_text(cast(list[Any], part)[1:])), value, key
         if isinstance(part, dict | list):
             yield from _parts(cast(Any, part))
-
-
-def _cut_at_word(text: str, max_chars: int) -> str:
-    part = text[:max_chars]
-    return f"{part.rpartition(' ')[0] or part} …"
 
 
 def _tokens(value: object) -> int:

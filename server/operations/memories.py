@@ -13,7 +13,6 @@ from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, O
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.remember import Remembered
-    from swarm_memory.tools.ports.records import Event
     from swarm_memory.tools.toolbox import Toolbox
 
 Project = Annotated[str | None, Field(description="Another project's name"), "--in-project"]
@@ -269,7 +268,8 @@ async def manage_memories(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "history":
             events = await memories.memory_history(toolbox, _single(chosen))
-            return row(action=action, events=[_of_event(event) for event in events])
+            said = [(each.at.isoformat(timespec="seconds"), each.kind, dict(each.data)) for each in events]
+            return row(action=action, events=[row(at=at, kind=kind, data=data) for at, kind, data in said])
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)
@@ -284,10 +284,6 @@ async def manage_memories(
                 done = await set_memory_status(toolbox, part, _STATUS_OF[action], reason, by_hand=site.is_users)
                 changed += len(done.items)
             return row(action=action, changed=changed)
-
-
-def _of_event(event: "Event") -> Row:
-    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
 def _single(ids: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.credit.outcome import ADVERSE, SENTENCE
-from swarm_memory.tools.text.tokens import packages_in, paths_in, scripts_in
+from swarm_memory.tools.text.tokens import SCRIPT, packages_in, paths_in
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ def _named(item: MemoryItem) -> dict[str, None]:
     advising = (each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
     text = (item.use == "way_out" and "\n".join(item.actions)) or "\n".join(advising)
     files = (_FILE + path.rstrip("/") for path in paths_in(text) if ".." not in path.split("/"))
-    scripts = (f"script:{script}" for script in scripts_in(text))
+    scripts = (f"script:{script}" for script in SCRIPT.findall(text))
     return dict.fromkeys((*files, *scripts, *(f"package:{package}" for package in packages_in(text))))

@@ -2,13 +2,12 @@
 what is no longer worth keeping is archived. Every change is recorded, every run can be undone.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
-from swarm_memory.schema.memory import Consolidation, Merged, Undone
+from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Relations, find_relations, is_outvoted
 from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, merged, survey
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
@@ -132,7 +131,10 @@ async def consolidate(
     # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
     found = await survey(toolbox, state, full=full, on_progress=compared)
     duplicates = await find_duplicates(toolbox, found)
-    await _merge(run, found, duplicates)
+    items = {item.id: item for item in found.items}
+    for part in in_parts(duplicates, _BATCH):
+        archived = [merged(items[each.id], each) for each in part]
+        await run.write([change for change, _ in archived], [link for _, link in archived])
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state)
@@ -178,14 +180,6 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
         links_removed=sum(each.links_removed for each in undone),
         skipped=tuple(dict.fromkeys(memory_id for each in undone for memory_id in each.skipped)),
     )
-
-
-async def _merge(run: UpkeepRun, found: Survey, duplicates: Sequence[Merged]) -> None:
-    """Archive duplicates, each linked to the one that is kept."""
-    items = {item.id: item for item in found.items}
-    for part in in_parts(duplicates, _BATCH):
-        archived = [merged(items[each.id], each) for each in part]
-        await run.write([change for change, _ in archived], [link for _, link in archived])
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:

@@ -159,6 +159,8 @@ def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: S
     every = _arm(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
     times = _values("duration_s", succeeded)
+    known = [each for each in outcomes if each.figures.tokens is not None]
+    successes = _arm(known).successes  # failures cost too
     return {
         "week": week,
         "tasks": every.tasks,
@@ -169,7 +171,7 @@ def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: S
         "success_rate_with_memory": _arm([each for each in outcomes if each.arm == "memory"]).success_rate,
         "success_rate_without_memory": _arm([each for each in outcomes if each.arm != "memory"]).success_rate,
         "steps_to_success": _arm(succeeded).mean_steps,
-        "tokens_per_success": _per_success("tokens", outcomes),
+        "tokens_per_success": sum(_values("tokens", known)) / successes if successes else None,
         "time_to_resolution_s": median(times) if times else None,
         "new_items": new_items,
         "new_items_per_100_tasks": 100 * new_items / every.tasks if every.tasks else None,
@@ -177,13 +179,6 @@ def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: S
         "matts_runs": len(runs),
         "matts_lift": _mean([run.lift for run in runs if run.lift is not None]),
     }
-
-
-def _per_success(name: str, outcomes: Sequence[OutcomeRecord]) -> float | None:
-    """Return what all tasks took of which it is known, for each success among them: failures cost too."""
-    known = [each for each in outcomes if getattr(each.figures, name) is not None]
-    successes = _arm(known).successes
-    return sum(_values(name, known)) / successes if successes else None
 
 
 def _values(name: str, outcomes: Sequence[OutcomeRecord]) -> list[float]:

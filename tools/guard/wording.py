@@ -84,10 +84,6 @@ class Read(NamedTuple):
     def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "Read":
         return cls(*(" ".join(word for text in texts for word in _words(text)) for texts in (results, prompts)))
 
-    def and_also(self, results: Iterable[str]) -> "Read":
-        """Return what was read with further results."""
-        return self._replace(results=f"{self.results} {Read.of(results).results}")
-
 
 NOTHING_READ = Read()
 

@@ -331,7 +331,7 @@ async def _learned(
     sure, now = confidence_of(verdict), toolbox.clock.now()
 
     def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
-        whole = replace(origin, read=had_read.and_also(results_of(kept)))
+        whole = replace(origin, read=Read(f"{had_read.results} {Read.of(results_of(kept)).results}", had_read.prompts))
         return [
             distilled_item(
                 toolbox, draft, replace(whole, distillation=distillation), had, outcome=outcome, confidence=sure

@@ -124,7 +124,10 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
     tried = {shape(call): call for call in repair.vain} | vain
     repair = replace(repair, vain=tuple(call for key, call in tried.items() if key not in way))
     went = _went(repair, repairs)
-    failures = sum(each.label == "Failure" and _ended_with(mark, each) for each in every)
+    failures = 0
+    for each in every:  # that met the error last after they had got past it for the last time, or never got past it
+        past = max((done.success.position for done in each.repaired.get(mark, ())), default=-1)
+        failures += each.label == "Failure" and mark in each.failed and each.failed[mark][-1].position > past
     # The steps of all attempts that bear the fix out are its evidence.
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
     draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
@@ -134,12 +137,6 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
     tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
     lesson = Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
     return Fix(mark, lesson, is_seen(repair), failures, len(went))
-
-
-def _ended_with(mark: Mark, looked: Looked) -> bool:
-    """Whether an attempt met an error last after it had got past it for the last time, or never got past it."""
-    past = max((repair.success.position for repair in looked.repaired.get(mark, ())), default=-1)
-    return mark in looked.failed and looked.failed[mark][-1].position > past
 
 
 def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Looked]:

@@ -26,7 +26,11 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
         notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
-    notices += await demotable(toolbox)
+    where = toolbox.promoted(None)
+    notices += [
+        f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` takes it out"
+        for each, why in (await not_paying(toolbox, where)).items()
+    ]
     chat = toolbox.settings.chat
     judging = " → ".join(provider.name for provider in chat.judging(toolbox.settings.judge.model))
     learning = "the agent is asked about tasks that are worth it, else by rules" if chat.learn_with == "agent" else ""
@@ -56,15 +60,6 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         retention=retention_status(toolbox),
         notices=tuple(notices),
     )
-
-
-async def demotable(toolbox: Toolbox) -> list[str]:
-    """Return a line for each memory that no longer earns its place in a skill or a file of rules."""
-    where = toolbox.promoted(None)
-    return [
-        f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` takes it out"
-        for each, why in (await not_paying(toolbox, where)).items()
-    ]
 
 
 async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:

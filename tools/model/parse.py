@@ -50,14 +50,14 @@ class _Refused(ValueError):
     """JSON that parses and must not be used."""
 
 
-def parse_json(text: str, max_chars: int = MAX_CHARS) -> JsonValue | Unparsed:
+def parse_json(text: str) -> JsonValue | Unparsed:
     """Parse a text that is JSON as a whole.
 
     Refused: NaN and infinities (also as 1e999), integers beyond 64 bits, a key that stands twice in one object, more
     than `MAX_DEPTH` levels. NUL and lone surrogates, which neither UTF-8 nor SQLite takes, become U+FFFD.
     """
-    if len(text) > max_chars:
-        return Unparsed(f"The text has more than {max_chars:,} characters.")
+    if len(text) > MAX_CHARS:
+        return Unparsed(f"The text has more than {MAX_CHARS:,} characters.")
     try:
         return _storable(_DECODER.decode(text), MAX_DEPTH)
     except RecursionError:

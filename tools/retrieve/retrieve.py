@@ -277,8 +277,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     )
     agreeing = await without_contradictions(toolbox, fitting)
     if unasked is None and len(agreeing) < wanted:
-        rest = _unlikely(scored, {each.item.id for each in fitting}, wanted - len(agreeing))
-        agreeing = await without_contradictions(toolbox, [*fitting, *rest])
+        taken = {each.item.id for each in fitting}
+        others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in taken]
+        rest = [each.model_copy(update={"fits": "unlikely"}) for each in _memories(others[: wanted - len(agreeing)])]
+        agreeing = await without_contradictions(toolbox, [*fitting, *rest])  # somebody asked: nothing is hidden
     counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
     memories = [
@@ -310,13 +312,6 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
     read = tuple(memory_id for memory_id in fits if unasked and memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
-
-
-def _unlikely(scored: Sequence[Scored], fitting: Container[str], most: int) -> tuple[ScoredMemory, ...]:
-    """Return the best of the others, as doubtful: somebody asked, and nothing is hidden."""
-    others = sorted(scored, key=lambda each: -each.score)
-    best = _memories([each for each in others if each.candidate.id not in fitting][:most])
-    return tuple(each.model_copy(update={"fits": "unlikely"}) for each in best)
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:

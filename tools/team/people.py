@@ -102,11 +102,6 @@ async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
     return memories._replace(records=memories.records + records)
 
 
-async def list_people(toolbox: Toolbox) -> list[Person]:
-    """Return everybody, those that were revoked too, by name."""
-    return await toolbox.store.people.list(toolbox.scope.tenant_id)
-
-
 async def audit_trail(toolbox: Toolbox, limit: int = 50) -> list[AuditEntry]:
     """Return who did what, the newest first. Raises `InputError` for a limit outside 1…1000."""
     if not 1 <= limit <= MAX_ENTRIES:

@@ -63,7 +63,7 @@ _PATH = re.compile(r"(?<![\w@/.:~$%*-])(?=~|[\w@+-]*[./])((?:(?:~|\.{0,2})/)?(?:
 _IS_PATH = re.compile(r"(?=.*[A-Za-z])(?!\w\.\w$)(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
 _MAX_PATH = 200
 _IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[a-z][a-z0-9]+[A-Z]\w*\b|(?<!\S)--[a-z][\w-]+")
-_SCRIPT = re.compile(r"\b(?:(?:npm|pnpm|yarn|bun) run|make|just|task|poe) [A-Za-z][\w:-]*(?:\.[\w:-]+)*")
+SCRIPT = re.compile(r"\b(?:(?:npm|pnpm|yarn|bun) run|make|just|task|poe) [A-Za-z][\w:-]*(?:\.[\w:-]+)*")
 _PACKAGE = re.compile(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
 
 
@@ -182,11 +182,6 @@ def paths_in(text: str) -> Iterator[str]:
         plain = path.removeprefix("./").rstrip(".")
         if is_path(plain) and len(plain) <= _MAX_PATH:
             yield plain
-
-
-def scripts_in(text: str) -> list[str]:
-    """Return the targets of runners that a text names: `make check`, `npm run build`."""
-    return _SCRIPT.findall(text)
 
 
 def packages_in(text: str) -> Iterator[str]:

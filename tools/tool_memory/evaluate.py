@@ -24,13 +24,12 @@ from swarm_memory.tools.tool_memory.log import (
     arguments_of,
     asked_of,
     input_tokens,
-    is_looking,
     opening_tokens,
     show_value,
     similarity,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import Call, says_nothing
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call, says_nothing
 from swarm_memory.tools.trajectory.failures import error_line
 from swarm_memory.tools.trajectory.phrasing import show_symptom
 
@@ -275,7 +274,8 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
     if corrected:
         return "the user corrected what was done right after it"
     arguments = arguments_of(call.input)
-    if is_looking(call.tool_name, arguments) and says_nothing(call.output):
+    looks = asked_of(arguments) or LOOKING_TOOL.search(call.tool_name.rpartition("__")[2])
+    if looks and says_nothing(call.output):
         return "it found nothing"
     wanted = set(query_tokens(asked_of(arguments)))
     if len(wanted) < MIN_ASKED:

@@ -28,7 +28,6 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import LOOKING_TOOL
 from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.tasks import is_own_tool
@@ -276,11 +275,6 @@ def asked_of(arguments: Mapping[str, JsonValue]) -> str:
     """Return what a call asked for in words: the values of `query`, `question` …; empty where it asks for nothing."""
     asked = (value for name, value in arguments.items() if name.lower() in _ASKING and isinstance(value, str))
     return " ".join(asked).strip()
-
-
-def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
-    """Tell whether a call looks for something, so that an empty answer is of no use."""
-    return bool(asked_of(arguments)) or LOOKING_TOOL.search(tool_name.rpartition("__")[2]) is not None
 
 
 def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:

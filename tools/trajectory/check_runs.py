@@ -68,7 +68,8 @@ def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
                 by_path.setdefault(plain, []).append((how, call))
     groups: dict[str, list[tuple[How, Call]]] = {}
     for path in sorted(by_path, key=len, reverse=True):
-        whole = next((other for other in groups if same_file(other, path)), path)
+        # One file, as far as they show: the longer ones come first, and another may be the end of one.
+        whole = next((other for other in groups if other.endswith(f"/{path}")), path)
         groups.setdefault(whole, []).extend(by_path[path])
     files: list[File] = []
     for path, touches in groups.items():
@@ -125,11 +126,6 @@ def _of_part(part: Part) -> Iterator[tuple[str, How]]:
     if how is not None:
         for word in plain:
             yield word, how
-
-
-def same_file(left: str, right: str) -> bool:
-    """Whether two paths are one file, as far as they show: one may be the end of the other."""
-    return left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}")
 
 
 _PATH = re.compile(r"[/.]|::")

@@ -273,9 +273,6 @@ async def mirror(
     return await site.work(MIRROR, {"reads": True})
 
 
-NONE_PROVEN = "no memory is proven yet: too few tasks that used one are known to have succeeded"
-
-
 @command()
 def promote(
     invocation: Invocation,
@@ -318,7 +315,9 @@ def promote(
         return await plan_promoted(toolbox, root, meant, overwrite=overwrite)
 
     planned, changes = invocation.run(plan, reads=True)
-    notices = [*planned.notices, *([NONE_PROVEN] if proven and not meant else [])]
+    notices = list(planned.notices)
+    if proven and not meant:
+        notices.append("no memory is proven yet: too few tasks that used one are known to have succeeded")
     if not as_json:
         say_notices([*(f"{memory_id} is not promoted: {why}" for memory_id, why in planned.left.items()), *notices])
     carry_out(

@@ -160,8 +160,9 @@ async def work(
 
     A job is due some seconds after its task's last turn, or at once when the session has ended.
     """
+    from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.jobs.team import queue_sync
-    from swarm_memory.server.jobs.transcripts import holds_task, queue_session
+    from swarm_memory.server.jobs.transcripts import queue_session
     from swarm_memory.server.missed import note_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
@@ -169,7 +170,7 @@ async def work(
     try:
         if transcript is not None:
             is_off = off_by(site.root, site.settings().settings.enabled)
-            if is_off or not holds_task(transcript):
+            if is_off or next(read_trajectories(transcript), None) is None:
                 return {"jobs": 0}  # no bank is made for it
         toolbox = await site.toolbox()
         if session is not None and transcript is not None:

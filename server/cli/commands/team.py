@@ -214,7 +214,7 @@ async def people(
     Example:
       swarm-memory team people ada --revoke
     """
-    from swarm_memory.tools.team.people import audit_trail, change_role, list_people, renew_token
+    from swarm_memory.tools.team.people import audit_trail, change_role, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
@@ -223,7 +223,7 @@ async def people(
     if audit:
         return [each._asdict() | {"data": dict(each.data)} for each in await audit_trail(toolbox, limit)]
     if name is None:
-        return await list_people(toolbox)
+        return await toolbox.store.people.list(toolbox.scope.tenant_id)
     if new_token:
         return await renew_token(toolbox, name)
     return await (revoke_person(toolbox, name) if role is None else change_role(toolbox, name, role))

@@ -73,8 +73,7 @@ def _result(session: Session, record: Record, text: str, waiting: dict[str, str]
     text, code = _HEAD.sub("", text, count=1), None
     is_error = True if status == "ERROR" else None
     if kind == _SHELL.upper() or session.tools.get(call_id) == _SHELL:
-        answer = read_answer(text)
-        code, text = answer.exit_code, answer.text
+        text, code, _ = read_answer(text)
     elif status == "DONE":
         is_error = False
     session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=status.startswith("CANCEL"))

@@ -135,9 +135,8 @@ def _result(session: Session, block: Record) -> None:
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
     is_error, code = block.flag("isError", "is_error"), None
     if session.tools.get(call_id) in _SHELLS:
-        answer = read_answer(text)
-        code, text = answer.exit_code, answer.text
-        is_error = answer.is_error if is_error is None else is_error
+        text, code, failed = read_answer(text)
+        is_error = failed if is_error is None else is_error
     session.result(call_id, text, is_error=is_error, exit_code=code)
 
 

@@ -101,7 +101,9 @@ def _made_again(
         if check_content(source, database) == "new":
             raise StoreDamaged(f"{database} is empty and was a bank")
         carry_over(source, target)
-        changed = _drop_changed(target)
+        memories, trajectories = damaged(target), damaged_trajectories(target)
+        target.executemany(_QUERIES["delete_pattern"], ((each,) for each in memories))
+        target.executemany(_QUERIES["delete_trajectory"], ((each,) for each in trajectories))
         orphans = drop_orphans(target)
         for model, dims, seqs in found.vectors:
             target.executemany(_QUERIES["drop_vector"], ((seq, model, dims) for seq in seqs))
@@ -110,17 +112,10 @@ def _made_again(
     left = inspect(target, searchable)
     if not left.sound:
         raise StoreDamaged(f"{database} is damaged ({(*left.pages, *left.indexes, *left.memories)[0]})")
+    named = [f"memory {each}" for each in memories] + [f"trajectory {each}" for each in trajectories]
+    changed = [f"{each}: left out, its text is not what was written" for each in named]
     gone = [f"left out, for what they belong to is lost: {counted(orphans, 'row')}"] if orphans else []
     return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made of the rows, with new indexes"]
-
-
-def _drop_changed(target: "SqliteConnection") -> list[str]:
-    """Delete memories and trajectories whose text is not what was written; return what is said of each."""
-    memories, trajectories = damaged(target), damaged_trajectories(target)
-    target.executemany(_QUERIES["delete_pattern"], ((each,) for each in memories))
-    target.executemany(_QUERIES["delete_trajectory"], ((each,) for each in trajectories))
-    named = [f"memory {each}" for each in memories] + [f"trajectory {each}" for each in trajectories]
-    return [f"{each}: left out, its text is not what was written" for each in named]
 
 
 def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: Sequence[str] | None = None) -> None:

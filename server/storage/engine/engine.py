@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
-from hashlib import sha256
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
@@ -47,11 +46,6 @@ def writing_as(person_id: str | None) -> Generator[None]:
 
 
 FORKED = "the bank was opened before this process forked: open it again in the child"
-
-
-def outward(bank: str) -> str:
-    """Return by what a bank's id goes to others, who can tell banks apart by it and not know the id."""
-    return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
 
 class Engine(ABC):

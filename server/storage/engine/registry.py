@@ -324,9 +324,7 @@ def _write(record: Record) -> None:
     part = path.with_suffix(f".{os.urandom(8).hex()}.part")
     try:
         make_folder(path.parent)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(record._asdict(), file)
+        make_private(part, json.dumps(record._asdict()).encode())
         flush(part)
         part.replace(path)
         flush(path.parent)

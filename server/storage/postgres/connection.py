@@ -214,6 +214,5 @@ def _is_refused(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError) and any(sign in str(error) for sign in _REFUSALS)
 
 
-def collides(error: BaseException | None) -> bool:
-    """Return whether a transaction was undone because another one came first: run again it sees what that one wrote."""
-    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
+COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+"""A transaction was undone because another one came first: run again it sees what that one wrote."""

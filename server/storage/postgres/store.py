@@ -24,11 +24,11 @@ from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.engine.engine import FORKED, Recorder, reads
 from swarm_memory.server.storage.postgres.connection import (
+    COLLISIONS,
     LostInCommit,
     Place,
     PostgresConnection,
     RawConnection,
-    collides,
     connect,
     is_lost,
     postgres_errors,
@@ -140,7 +140,7 @@ class PostgresStore(Bank):
                     return function(self._connection())
             except StorageError as error:
                 cause = error.__cause__
-                lost, collided = is_lost(cause), collides(cause)
+                lost, collided = is_lost(cause), isinstance(cause, COLLISIONS)
                 collisions += collided
                 if lost:
                     self._drop()

@@ -5,7 +5,6 @@ the same transcript does not bring any of it back.
 """
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,9 +14,8 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import RETRIEVED, VERDICT
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.location import LOG
+from swarm_memory.server.location import LOG, write_private
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import delete_item, find_patterns
 from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scopes, log_event, to_json
@@ -259,9 +257,7 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
         if len(kept) == len(lines):
             continue
         taken += len(lines) - len(kept)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        make_private(part, "".join(kept).encode())
-        part.replace(path)
+        write_private(path, "".join(kept))
     return taken
 
 

@@ -9,7 +9,6 @@ from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
 from swarm_memory.tools.sources.sources import search_sources
-from swarm_memory.tools.team.people import audit_trail, list_people
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 
 MOST = 100
@@ -81,8 +80,9 @@ async def benchmark(asked: Asked) -> Page:
 
 async def people(asked: Asked) -> Page:
     """List the people of the team, and the newest of the audit trail."""
-    trail = await audit_trail(asked.toolbox, MOST)
-    return Page("people.html", {"people": await list_people(asked.toolbox), "trail": trail, "most": MOST})
+    store, tenant = asked.toolbox.store.people, asked.toolbox.scope.tenant_id
+    shown = {"people": await store.list(tenant), "trail": await store.audit(tenant, MOST), "most": MOST}
+    return Page("people.html", shown)
 
 
 async def settings(asked: Asked) -> Page:

@@ -17,6 +17,7 @@ from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_moment
 from swarm_memory.server.storage.stores.team.sharing import next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
+from swarm_memory.tools.guard.generalize import with_texts
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
@@ -143,14 +144,5 @@ def take_out_of_team(connection: Connection, person: Person) -> None:
             _TEAM.run(connection, "count_evidence", memory_id=memory_id, revision=revision)
     for seq, text in _SQL.rows(connection, "events_of_team", person.tenant_id):
         data = json.loads(text)
-        if (unnamed := _without(data, person.name)) != data:
+        if (unnamed := with_texts(data, lambda text: FORGOTTEN if text == person.name else text)) != data:
             _FORGETTING.run(connection, "put_event", data=unnamed, key=seq)
-
-
-def _without(value: JsonValue, name: str) -> JsonValue:
-    """Return a value of JSON with another word in the place of a name."""
-    if isinstance(value, dict):
-        return {key: _without(each, name) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_without(each, name) for each in value]
-    return FORGOTTEN if value == name else value

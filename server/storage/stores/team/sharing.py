@@ -5,6 +5,7 @@ and what was proposed from there.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
@@ -24,7 +25,7 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, outward, reads, writes
+from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.stores.memories import (
     add_items,
     change_status,
@@ -326,8 +327,9 @@ class TeamCache(Part):
 
     @reads
     def bank_id(self, connection: Connection) -> str:
-        """Return by what others know the bank."""
-        return outward(next(iter(_SQL.column(connection, "bank_id")), ""))
+        """Return by what others know the bank: they can tell banks apart by it, and not know the id."""
+        bank = next(iter(_SQL.column(connection, "bank_id")), "")
+        return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
     @reads
     def caches(self, connection: Connection, scope: Scope) -> list[Cache]:
