@@ -53,8 +53,8 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     if not (shown or lately or active):
         return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
     if not (shown or lately):
-        why = "one is where a task, call or error fits it, once `swarm-memory doctor` finds the hooks in order"
-        return f"No note of {active:,} was shown to an agent this week: {why}."
+        when = "it comes where a task, call or error fits it; `swarm-memory doctor` checks the hooks"
+        return f"No note was shown to an agent this week, of {active:,} in use: {when}."
     notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
     ended = sum(credit.worked is True for _, credit in lately)
     known = await toolbox.store.get_memories(toolbox.readable, list({credit.memory_id for _, credit in used}))
