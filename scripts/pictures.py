@@ -1,9 +1,12 @@
-"""Makes the pictures of the README: pages of a bank that learned from transcripts, as a Chromium shows them.
+"""Makes the pictures of the README: pages of a bank that learned from the shipped session, as a Chromium shows them.
 
-python scripts/pictures.py TRANSCRIPT... --ask PROMPT [--out docs/pictures]
+python scripts/pictures.py [--out docs/pictures]
+
+Needed: Pillow. What was learned is kept by the user's word, so that it is in use.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -17,14 +20,14 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 WIDTH, HEIGHT = 1120, 760
+SESSION = Path(__file__).resolve().parent.parent / "server" / "cli" / "demo" / "session.jsonl"
+PROMPT = "Run pytest and make the tests pass."
 CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
 
 
 def main() -> None:
     """Learn, open the pages, and take a picture of a task, a memory and an answer."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("transcripts", nargs="+", type=Path)
-    parser.add_argument("--ask", required=True, help="the prompt of the page Ask")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -32,19 +35,25 @@ def main() -> None:
         project = Path(home, "shop")
         project.mkdir()
         environment = {"PATH": os.environ["PATH"], "HOME": home}
-        given = [str(path.resolve()) for path in options.transcripts]
-        subprocess.run([*CLI, "learn", *given], cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
+        learned = run_in(project, environment, "learn", "--json", str(SESSION))
+        run_in(project, environment, "memories", "restore", *json.loads(learned)["stored"])
         with subprocess.Popen(
             [*CLI, "ui", "--no-browser"], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
         ) as pages:
             assert pages.stdout is not None
             try:
-                take(pages.stdout.readline().removeprefix("swarm-memory: ").strip(), options.ask, options.out)
+                take(pages.stdout.readline().removeprefix("swarm-memory: ").strip(), options.out)
             finally:
                 pages.terminate()
 
 
-def take(link: str, prompt: str, out: Path) -> None:
+def run_in(project: Path, environment: dict[str, str], *words: str) -> str:
+    """Run a command in a project and return what it prints."""
+    done = subprocess.run([*CLI, *words], cwd=project, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
+
+
+def take(link: str, out: Path) -> None:
     """Follow the link, and take the pictures."""
     origin = link.partition("/ui")[0]
     with sync_playwright() as driver:
@@ -58,7 +67,7 @@ def take(link: str, prompt: str, out: Path) -> None:
         page.get_by_text("The whole task").click()
         save(page, out / "task.png")
         page.goto(f"{origin}/ui/ask")
-        page.locator("main textarea").fill(prompt)
+        page.locator("main textarea").fill(PROMPT)
         page.locator("main form button").first.click()
         page.wait_for_load_state()
         save(page, out / "ask.png")
