@@ -46,7 +46,7 @@ BUDGETS = {
     "server/cli": 3_002,  # aim 2,800
     "server/mcp server/operations": 1_592,  # aim 1,400
     "server/http server/access": 604,  # aim 700
-    "server/viewer": 1_197,
+    "server/viewer": 1_198,
     "server/chat": 643,  # aim 500
     "server/embedding server/rerank": 740,  # aim 800
     "server/jobs": 1_018,  # aim 900

@@ -14,14 +14,3 @@ ORDER BY CASE :sort
     WHEN 'taught' THEN (SELECT count(*) FROM patterns AS p WHERE p.task_id = t.task_id AND p.scope_id = t.scope_id)
     WHEN 'took' THEN extract(epoch FROM t.ended_at::timestamptz - t.started_at::timestamptz)
   END DESC NULLS LAST, coalesce(t.ended_at, t.created_at) DESC, t.seq DESC LIMIT :limit OFFSET :offset;
-
--- name: by_week
--- What happened in each week of a scope, by its Monday (UTC): tasks that ended, by the newest verdict; memories that were learned.
-SELECT date_trunc('week', substr(coalesce(t.ended_at, t.created_at), 1, 10)::date)::date::text, coalesce(t.judge_label, 'not judged'), count(*) FROM task_trajectories AS t
-WHERE t.scope_id = :scope_id
-  AND NOT EXISTS (
-    SELECT 1 FROM task_trajectories AS later
-    WHERE later.scope_id = t.scope_id AND later.task_id = t.task_id AND later.seq > t.seq)
-GROUP BY 1, 2
-UNION ALL
-SELECT date_trunc('week', substr(p.created_at, 1, 10)::date)::date::text, 'learned', count(*) FROM patterns AS p WHERE p.scope_id = :scope_id GROUP BY 1;

@@ -15,16 +15,14 @@ ORDER BY CASE :sort
     WHEN 'took' THEN julianday(t.ended_at) - julianday(t.started_at)
   END DESC NULLS LAST, coalesce(t.ended_at, t.created_at) DESC, t.seq DESC LIMIT :limit OFFSET :offset;
 
--- name: by_week
--- What happened in each week of a scope, by its Monday (UTC): tasks that ended, by the newest verdict; memories that were learned.
-SELECT date(substr(coalesce(t.ended_at, t.created_at), 1, 10), 'weekday 0', '-6 days'), coalesce(t.judge_label, 'not judged'), count(*) FROM task_trajectories AS t
+-- name: tasks_by_day
+-- How many tasks of a scope ended on each day (UTC), by the newest verdict.
+SELECT substr(coalesce(t.ended_at, t.created_at), 1, 10), coalesce(t.judge_label, 'not judged'), count(*) FROM task_trajectories AS t
 WHERE t.scope_id = :scope_id
   AND NOT EXISTS (
     SELECT 1 FROM task_trajectories AS later
     WHERE later.scope_id = t.scope_id AND later.task_id = t.task_id AND later.seq > t.seq)
-GROUP BY 1, 2
-UNION ALL
-SELECT date(substr(p.created_at, 1, 10), 'weekday 0', '-6 days'), 'learned', count(*) FROM patterns AS p WHERE p.scope_id = :scope_id GROUP BY 1;
+GROUP BY 1, 2;
 
 -- name: find_task
 -- A trajectory by its own id, or the newest of a task, with how many of its task came later.

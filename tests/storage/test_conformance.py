@@ -609,7 +609,7 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
         assert await tools.memories(HERE, None) == []
 
 
-async def test_tasks_are_counted_by_week_filtered_and_sorted(open_store: Any) -> None:
+async def test_tasks_are_counted_by_day_filtered_and_sorted(open_store: Any) -> None:
     verdict = Verdict(label="Failure", confidence=0.9, judge="evidence")
     async with open_store() as store:
         for days, minutes in ((0, 5), (1, 9), (4, 1)):  # T0 is a Friday: the last is of the week's Monday
@@ -621,8 +621,8 @@ async def test_tasks_are_counted_by_week_filtered_and_sorted(open_store: Any) ->
         item = made_item("Learned", provenance=Provenance(task_id="t4"), created_at=T0 - timedelta(days=5))
         await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
         monday = (T0 - timedelta(days=4)).date()
-        weeks = [(monday - timedelta(weeks=1), "learned", 1), (monday, "Failure", 3)]
-        assert sorted(await store.by_week(HERE)) == weeks
+        days = [(T0.date() - timedelta(days=each), "Failure", 1) for each in (4, 1, 0)]
+        assert sorted(await store.tasks_by_day(HERE)) == days
 
         async def found(**which: Any) -> list[str]:
             return [row.task_id for row in await store.list_tasks(HERE, TaskFilter(**which))]

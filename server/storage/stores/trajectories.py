@@ -120,10 +120,10 @@ class Trajectories(Journal):
         return _described(connection, _TASKS.column(connection, "newest_tasks", scope_id=scope, **which._asdict()))
 
     @reads
-    def by_week(self, connection: Connection, scope: Scope) -> list[tuple[date, str, int]]:
-        """Return for a week, by its Monday (UTC), how many tasks ended with a verdict, or memories were `learned`."""
-        rows = _TASKS.rows(connection, "by_week", scope_id=scope)
-        return [(date.fromisoformat(monday), what, count) for monday, what, count in rows]
+    def tasks_by_day(self, connection: Connection, scope: Scope) -> list[tuple[date, str, int]]:
+        """Return for a day (UTC) how many tasks ended with a verdict."""
+        rows = _TASKS.rows(connection, "tasks_by_day", scope_id=scope)
+        return [(date.fromisoformat(day), label, count) for day, label, count in rows]
 
     @reads
     def sources_of_tasks(self, connection: Connection, scope: Scope) -> list[TrajectorySource]:

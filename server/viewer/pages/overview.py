@@ -64,8 +64,9 @@ async def overview(asked: Asked) -> Page:
 async def _weeks(toolbox: Toolbox) -> list[tuple[date, Counter[str]]]:
     """Return each week (UTC) since the first with anything, with tasks by verdict and how much was `learned`."""
     found = defaultdict[date, Counter[str]](Counter)
-    for monday, what, count in await toolbox.store.by_week(toolbox.scope):
-        found[monday][what] = count
+    days = [(day, "learned", count) for day, count in (await toolbox.store.items_by_day(toolbox.scope)).items()]
+    for day, what, count in (*days, *await toolbox.store.tasks_by_day(toolbox.scope)):
+        found[day - timedelta(days=day.weekday())][what] += count
     today = toolbox.clock.now().astimezone(UTC).date()
     last = today - timedelta(days=today.weekday())
     since = min(*found, last - (LEAST_WEEKS - 1) * WEEK) if found else last + WEEK
