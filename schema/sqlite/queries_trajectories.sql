@@ -18,9 +18,11 @@ INSERT INTO task_trajectories (
 WHERE task_trajectories.scope_id = excluded.scope_id AND task_trajectories.content_digest = excluded.content_digest;
 
 -- name: learned_before
--- The run that learned from exactly this trajectory.
-SELECT id, run_id, verdict_json FROM task_trajectories
-WHERE scope_id = ? AND task_id = ? AND content_digest = ? AND run_id IS NOT NULL ORDER BY seq DESC LIMIT 1;
+-- The run that learned from exactly this trajectory, or from its copy in another session: one that began as it did.
+SELECT id, task_id, run_id, verdict_json FROM task_trajectories
+WHERE scope_id = :scope_id AND content_digest = :content_digest AND run_id IS NOT NULL
+  AND (task_id = :task_id OR started_at = :started_at)
+ORDER BY task_id = :task_id DESC, seq DESC LIMIT 1;
 
 -- name: judged_before
 -- Exactly this trajectory, where it has a verdict and nothing was learned from it.

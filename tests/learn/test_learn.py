@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from claude_lines import call, prompt, result, says, text, write
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import ModelUnavailable, StorageError
@@ -46,6 +47,10 @@ def checked(task_id: str = "t1", task: str = "run the tests of the billing servi
     return script.shell("sh ci/billing.sh all", "Tests  21 passed (21)").say("ok")
 
 
+async def silent(progress: Progress) -> None:
+    del progress
+
+
 async def test_a_trajectory_is_judged_distilled_and_stored_with_where_it_came_from(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
         result = await learn(tools, checked().done())
@@ -77,6 +82,22 @@ async def test_learning_twice_from_the_same_trajectory_changes_nothing(tmp_path:
         assert (second.trajectory_id, second.verdict) == (first.trajectory_id, first.verdict)
         assert second.stored == ()
         assert second.reason
+
+
+async def test_what_a_forked_session_repeats_counts_once(tmp_path: Path) -> None:
+    done = [prompt("run the tests of the billing service"), says(call("c1", "sh ci/billing.sh all")),
+            result("c1", "Tests  21 passed (21)"), says(text("ok"))]  # fmt: skip
+    fork = [{**each, "sessionId": "fork"} for each in done]  # with the uuids and times of the lines before it
+    later = [{**each, "sessionId": "later", "timestamp": "2026-02-02T10:00:00.000Z"} for each in done]
+    files = [write(tmp_path / name, lines) for name, lines in (("a.jsonl", done), ("b.jsonl", fork))]
+    async with opened(tmp_path, EMBEDDER) as (tools, bank):
+        first = await import_files(tools, files, False, silent)
+        before = await bank.items()
+        assert (first.tasks, first.known, first.calls, len(before)) == (2, 1, 1, first.stored)
+        assert (await import_files(tools, files, False, silent)).known == 2
+        assert await bank.items() == before
+        again = await import_files(tools, [write(tmp_path / "c.jsonl", later)], False, silent)
+        assert (again.known, again.calls) == (0, 1)
 
 
 @pytest.mark.parametrize("redact_pii", [True, False])
@@ -302,9 +323,6 @@ async def test_the_tasks_behind_an_odd_one_of_a_file_are_learned_from(
     tasks[1]["task"] = "the odd one"
     file = tmp_path / "runs.jsonl"
     file.write_text("\n".join(map(json.dumps, tasks)))
-
-    async def silent(progress: Progress) -> None:
-        del progress
 
     async with opened(tmp_path / "bank", StaticEmbedder()) as (tools, _):
         tally = await import_files(tools, [file], False, silent)

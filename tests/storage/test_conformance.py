@@ -385,7 +385,7 @@ def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
         Step(id=f"s{number}", kind="message", role="assistant", text=text, at=AT)
         for number, text in enumerate(texts, start=1)
     )
-    return Trajectory(task_id=task_id, task="Fix the lock", steps=steps, started_at=AT)
+    return Trajectory(task_id=task_id, task=f"Fix the lock {task_id}", steps=steps, started_at=AT)
 
 
 @pytest.fixture
@@ -418,17 +418,17 @@ async def test_a_run_is_written_whole_and_known_again(open_store: Any, record: A
     done = trajectory("one", "two")
     run = record(done, "Retry once", "Log it")
     async with open_store() as store:
-        assert await store.learned_before(HERE, "t1", done.content_digest) is None
+        assert await store.learned_before(HERE, done) is None
         assert await store.save_learning(run) == ()
     async with open_store() as store:
-        before = await store.learned_before(HERE, "t1", done.content_digest)
+        before = await store.learned_before(HERE, done)
         assert before is not None
         assert (before.trajectory_id, before.run_id, before.verdict) == (run.trajectory_id, run.run_id, WON)
         assert before.memory_ids == tuple(each.item.id for each in run.memories)
         assert await store.get_trajectory(HERE, run.trajectory_id) == (done, WON)
         assert await store.get_trajectory(HERE, "t1") == (done, WON)
         assert await store.get_trajectory(Scope(project="there"), "t1") is None
-        assert await store.learned_before(Scope(project="there"), "t1", done.content_digest) is None
+        assert await store.learned_before(Scope(project="there"), done) is None
         (event,) = await store.memory_history([HERE], run.run_id)
         assert (event.kind, event.at, event.data["label"]) == ("learned", AT, "Success")
 
@@ -480,7 +480,7 @@ async def test_a_run_with_one_bad_vector_writes_nothing(open_store: Any, record:
     async with open_store() as store:
         with pytest.raises(StorageError, match="refused"):
             await store.save_learning(run._replace(memories=(run.memories[0], broken)))
-        assert await store.learned_before(HERE, "t1", done.content_digest) is None
+        assert await store.learned_before(HERE, done) is None
         assert await store.list_memories([HERE], MemoryFilter()) == []
         await store.save_learning(run)
 
@@ -492,12 +492,12 @@ async def test_a_verdict_alone_is_kept_and_is_no_learning(open_store: Any, recor
         await store.save_verdict(HERE, "tr_1", done, WON)
         await store.save_verdict(HERE, "tr_1", done, lost)
         assert await store.get_trajectory(HERE, "tr_1") == (done, lost)
-        assert await store.learned_before(HERE, "t1", done.content_digest) is None
+        assert await store.learned_before(HERE, done) is None
         assert (await store.statistics(HERE, "numbers")).verdicts == {"Failure": 1}
         await store.save_verdict(Scope(project="there"), "tr_1", done, WON)
         assert await store.get_trajectory(HERE, "tr_1") == (done, lost)
         await store.save_learning(record(done, "Retry once"))
-        assert await store.learned_before(HERE, "t1", done.content_digest) is not None
+        assert await store.learned_before(HERE, done) is not None
 
 
 async def test_a_run_grows_with_its_rollouts_until_it_ends(open_store: Any) -> None:

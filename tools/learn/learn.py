@@ -274,7 +274,7 @@ async def learn(
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
-    before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, archived.content_digest)
+    before = await toolbox.store.learned_before(toolbox.scope, archived)
     if before is not None:
         return await _already(toolbox, kept, before)
     if kept.broken_off is not None and not kept.has_acts and agent_verdict is None:
@@ -385,8 +385,7 @@ async def _learned(
 async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     superseded = await toolbox.store.save_learning(record)
-    task = record.trajectory
-    first = await toolbox.store.learned_before(toolbox.scope, task.task_id, task.content_digest)
+    first = await toolbox.store.learned_before(toolbox.scope, record.trajectory)
     if first is not None and first.run_id != record.run_id:
         return first
     superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
@@ -398,10 +397,11 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
 
 async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
     """An outcome is recorded only where the run before was cut off; a later version's must not be replaced."""
-    is_recorded = await toolbox.store.get_outcome(toolbox.scope, trajectory.task_id) is not None
+    is_recorded = await toolbox.store.get_outcome(toolbox.scope, before.task_id) is not None
+    trajectory = trajectory.model_copy(update={"task_id": before.task_id})
     return LearnResult(
         status="already_learned",
-        task_id=trajectory.task_id,
+        task_id=before.task_id,
         trajectory_id=before.trajectory_id,
         run_id=before.run_id,
         verdict=before.verdict,

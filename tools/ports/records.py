@@ -243,6 +243,8 @@ class LearnedBefore(NamedTuple):
     """What is known of a trajectory that was learned from."""
 
     trajectory_id: str
+    task_id: str
+    """Another one's where a forked session repeats what was done in the one before it."""
     run_id: str
     verdict: Verdict
     memory_ids: tuple[str, ...]

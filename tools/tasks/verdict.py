@@ -126,7 +126,7 @@ async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Chang
     if former_run is None or row.matts_run_id is not None:
         return _Changed(former_run)
     if not row.is_blank and task.verdict is not None:
-        before = LearnedBefore(row.trajectory_id, former_run, task.verdict, ())
+        before = LearnedBefore(row.trajectory_id, row.task_id, former_run, task.verdict, ())
         learned = await learn_again(toolbox, before, task.trajectory, verdict)
         return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded, is_pending=False)
     taught = await toolbox.store.list_memories(

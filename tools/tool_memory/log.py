@@ -210,7 +210,8 @@ async def learn_and_log(
     learned = await learn(
         toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts, had_read=had_read
     )
-    return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
+    is_copy = learned.task_id != reading.trajectory.task_id  # in a forked session, whose calls are the other's
+    return learned.model_copy(update={"calls": 0 if is_copy else await log_calls_of(toolbox, reading)})
 
 
 async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:

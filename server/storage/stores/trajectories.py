@@ -53,11 +53,9 @@ class Trajectories(Journal):
     """What was done, what was learned from it, and what came of it, in one bank."""
 
     @reads
-    def learned_before(
-        self, connection: Connection, scope: Scope, task_id: str, content_digest: str
-    ) -> LearnedBefore | None:
-        """Return what was learned from exactly this trajectory of this task."""
-        return _learned_before(connection, scope, task_id, content_digest)
+    def learned_before(self, connection: Connection, scope: Scope, trajectory: Trajectory) -> LearnedBefore | None:
+        """Return what was learned from exactly this trajectory, or from its copy in another session."""
+        return _learned_before(connection, scope, trajectory)
 
     @writes
     def save_learning(self, connection: Connection, record: LearnRecord) -> tuple[str, ...]:
@@ -69,7 +67,7 @@ class Trajectories(Journal):
         """
         task_id = record.trajectory.task_id
         # Another process may have learned from the same trajectory meanwhile.
-        before = _learned_before(connection, record.scope, task_id, record.trajectory.content_digest)
+        before = _learned_before(connection, record.scope, record.trajectory)
         if before is not None and before.run_id != record.replaces:
             return ()
         scope_id = make_scope(connection, record.scope)
@@ -247,13 +245,14 @@ def _note_tried(connection: Connection, index: Index, scope_id: int, record: Lea
             log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
-def _learned_before(connection: Connection, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-    row = _SQL.row(connection, "learned_before", scope, task_id, content_digest)
+def _learned_before(connection: Connection, scope: Scope, trajectory: Trajectory) -> LearnedBefore | None:
+    known = {"content_digest": trajectory.content_digest, "started_at": trajectory.started_at}
+    row = _SQL.row(connection, "learned_before", scope_id=scope, task_id=trajectory.task_id, **known)
     if row is None:
         return None
-    trajectory_id, run_id, verdict = row
+    trajectory_id, task_id, run_id, verdict = row
     ids = tuple(_SQL.column(connection, "ids_of_run", run_id, scope))
-    return LearnedBefore(trajectory_id, run_id, Verdict.model_validate_json(verdict), ids)
+    return LearnedBefore(trajectory_id, task_id, run_id, Verdict.model_validate_json(verdict), ids)
 
 
 def add_trajectory(
