@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.tools.retrieve.embed import BATCH
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -25,9 +26,6 @@ MAX_MODEL_CHARS = 24_000
 
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-BATCH = 32
-"""Texts of one request; at most 768,000 characters together."""
-
 TIMEOUT_S = 20.0
 """Of a request with its retries."""
 

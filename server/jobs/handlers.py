@@ -47,15 +47,16 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     """Return the handlers by kind, for the project in `root`."""
+    embedding = anyio.Lock()  # two lanes would send an endpoint the same texts
     return {
         RUN_MATTS: partial(scale, root=root),
-        CONSOLIDATE: consolidate_bank,
+        CONSOLIDATE: partial(consolidate_bank, embedding=embedding),
         RETENTION: lambda toolbox, _, report: remove_old(toolbox, report),
         WITHDRAW: withdraw,
         INDEX_SOURCES: partial(index_sources, root=root),
         REFRESH: partial(refresh, root=root),
-        EMBED: embed_waiting,
-        REEMBED: reembed_bank,
+        EMBED: partial(embed_waiting, embedding=embedding),
+        REEMBED: partial(reembed_bank, embedding=embedding),
         IMPORT: partial(import_given, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
@@ -135,7 +136,9 @@ def _unasked(toolbox: Toolbox) -> Toolbox:
     return toolbox if toolbox.settings.chat.learn_with is None else replace(toolbox, chat=None)
 
 
-async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def consolidate_bank(
+    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+) -> Mapping[str, JsonValue]:
     """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
     from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 
@@ -146,7 +149,8 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapp
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
     if not dry_run:
         with suppress(ModelError):  # the result says how many were left out
-            await embed_stored(toolbox)
+            async with embedding:
+                await embed_stored(toolbox)
     done = await consolidate(toolbox, dry_run=dry_run, full=full, on_progress=report.counts())
     return done.model_dump(mode="json", exclude_defaults=True)
 
@@ -157,17 +161,23 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
 
 
-async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def embed_waiting(
+    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+) -> Mapping[str, JsonValue]:
     """Embed what was stored without a vector; `left`, up to the position `seen`, is refused or another embedder's."""
-    done, asked = await embed_stored(toolbox, report.counts())
+    async with embedding:
+        done, asked = await embed_stored(toolbox, report.counts())
     return {"embedded": done, "left": await not_embedded(toolbox), **asked}
 
 
-async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def reembed_bank(
+    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
     count = report.counts("embedded")
-    stored, _ = await embed_stored(toolbox, count)
-    done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
+    async with embedding:
+        stored, _ = await embed_stored(toolbox, count)
+        done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 

@@ -327,7 +327,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
 ) -> None:
     if by_itself:
         monkeypatch.setattr("swarm_memory.server.embedding.endpoint.REST_S", 0.0)
-    names = [_made_name(number) for number in range(300 if FULL else 12)]
+    names = [_made_name(number) for number in range(300 if FULL else 12 if by_itself else 33)]
     with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
@@ -344,10 +344,10 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
         if not by_itself:
             endpoint.answers_left = 1
             broken = await _reembedded(tmp_path, endpoint)
-            assert ("failed" in broken) == FULL, broken
+            assert "failed" in broken
             assert asked <= 3 * MAX_FAILURES * 3
             endpoint.answers_left = None
-            for _ in range(2 if FULL else 1):
+            for _ in range(2):
                 await _reembedded(tmp_path, endpoint)
         documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
         endpoint.answers_left = 0
@@ -369,7 +369,7 @@ async def _waits(server: Abused, kind: str) -> bool:
 
 async def _recall(server: Abused, names: list[str]) -> float:
     """Return the share of some memories that a question about them finds."""
-    sample = random.Random(3).sample(names, min(len(names), 50))
+    sample = random.Random(3).sample(names, min(len(names), 50 if FULL else 9))
     found = [await server.call("retrieve_memories", {"query": f"how do I look at {name}", "k": 5}) for name in sample]
     return sum(f"Use the {name} tool" in answer for name, answer in zip(sample, found, strict=True)) / len(sample)
 

@@ -22,7 +22,9 @@ REEMBED = "reembed"
 BACKLOG = "backlog"
 """Their key: there is at most one that waits."""
 
-BATCH = 128
+BATCH = 32
+"""Texts of one request to an endpoint, and written together: what it answered is kept where the next one fails."""
+
 _PIECE = 8
 """Of an embedder that takes milliseconds for a text, so many are embedded before a caller is let in."""
 
