@@ -107,13 +107,18 @@ class Provenance(Model):
 
     @property
     def is_users_word(self) -> bool:
-        """Whether the user of this bank said it: by the command (then nobody judged), or in a prompt."""
+        """Whether the user of this bank said it: by a command of his own, or in a prompt."""
         return self.distiller == "user" and self.imported_from is None
+
+    @property
+    def is_own_command(self) -> bool:
+        """Whether he typed it as a command: then no agent brought it, and nobody judged."""
+        return self.is_users_word and self.judge is None
 
     @property
     def priority(self) -> Priority:
         """Where it stands before anything is known of its use. What the user typed is not doubted for its wording."""
-        if self.suspect is not None and not (self.is_users_word and self.judge is None):
+        if self.suspect is not None and not self.is_own_command:
             return -1
         return 1 if self.is_users_word else 0
 

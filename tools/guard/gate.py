@@ -54,17 +54,15 @@ def admitted(
     it. Texts are cleaned and redacted. What is active waits in quarantine, with the reason, for what a rule finds, for
     a copy of what tools said and no prompt did, and for what only a result says of what was brought as the user's word.
     What the classifier alone finds is noted as suspect, which lowers its trust (`Provenance.priority`). Of an edit only
-    what the `former` text, as it stood, did not have counts. What the user's own command stores is only marked; what a
-    prompt of the user's says is held back by the rules for prompts alone. Raises `InputError` for a text of no allowed
-    length.
+    what the `former` text, as it stood, did not have counts. The user's own command and prompt are held to the rules
+    for prompts alone, and what the command stores is only marked. Raises `InputError` for a text of no allowed length.
     """
     item = MemoryItem.model_validate({**said, **checked_texts(said, settings), "provenance": source})
     if item.status != "active":
         return item
     known = set[str]() if former is None else {finding.rule for finding in _found(former, read)}
     findings = tuple(each for each in _found(item, read) if each.rule not in known)
-    by_own_command = source.is_users_word and source.judge is None
-    if (findings and not by_own_command) or _is_prompts(source):
+    if (findings and not source.is_own_command) or _is_prompts(source):
         return held_back(item, findings)
     found = findings or by_wording(_text(item))
     suspect = clean(reason_of(found), _MAX_REASON_CHARS) if found else None
@@ -95,7 +93,7 @@ def _is_prompts(source: Provenance) -> bool:
 def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
     """Return all for which an item may be held back; a title and what is quoted name commands and errors, as read."""
     source = item.provenance
-    if _is_prompts(source):
+    if _is_prompts(source) or source.is_own_command:
         return by_rules_of_prompts(_text(item))
     found = by_rules(_text(item))
     if source.heard_in == "result":
@@ -142,7 +140,7 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
         (less, "stored with less trust", f"the user vouches for it: {restore}"),
         (marked, "stored as you said it, and marked", "to see why: swarm-memory show"),
     ):
-        named = [each.rule for item in found for each in by_rules(_text(item)) or by_wording(_text(item))]
+        named = [each.rule for item in found for each in _found(item, NOTHING_READ) or by_wording(_text(item))]
         named += [COPIED for item in found if COPIED in (item.status_reason or "")]
         rules = ", ".join(dict.fromkeys(named)) or "by a model"
         ids = " ".join(item.id for item in found[:_MAX_NAMED])

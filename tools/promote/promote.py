@@ -168,8 +168,7 @@ def _why_not(item: MemoryItem) -> str | None:
         return f"it is {item.status}"
     if item.use == "open_problem":
         return "it is no advice yet: nothing was seen to end its error"
-    by_own_command = item.provenance.is_users_word and item.provenance.judge is None
-    if not by_own_command and (item.provenance.priority < 0 or suspects([item])):
+    if not item.provenance.is_own_command and (item.provenance.priority < 0 or suspects([item])):
         return "its wording is suspect: look at it, and `swarm-memory memories restore` it where it is sound"
     return None
 
