@@ -238,14 +238,17 @@ def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
     swarm: Shell, project: Path, home: Path
 ) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "other"}}}')
+    (exclude := project / ".git" / "info" / "exclude").parent.mkdir(parents=True, exist_ok=True)
+    exclude.write_text("*.log")
     planned = swarm("install", "--dry-run", "--json").json
-    assert planned["status"] == "planned"
+    assert (planned["status"], exclude.read_text()) == ("planned", "*.log")
     assert "swarm-memory" not in (home / ".claude.json").read_text()
     assert "not installed" in swarm("doctor").out
     done = swarm("install")
     assert done.code == 0
     assert "Backup" in done.out
     assert (project / ".claude" / "settings.local.json").exists()
+    assert exclude.read_text() == "*.log\n/.claude/settings.local.json\n"
     assert "already installed" in swarm("install").out
     assert "server and hooks are installed (local)" in swarm("doctor", "-v").out
     well = swarm("doctor")

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.hosts.settings_files import FileChange
 from swarm_memory.server.location import FOLDER, state_folder, user_file
 from swarm_memory.server.operations.operation import Row
 
@@ -85,15 +87,27 @@ def install(
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
+    if excluded := _excluded(root, changes):
+        changes.append(excluded)
     carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
-        say("settings.local.json names this machine's Python: keep it out of git.")
     say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.after_install)
     say_findings(finding for finding in examined(root) if finding.advice)
+
+
+def _excluded(root: Path, changes: Sequence[FileChange]) -> FileChange | None:
+    """Return what keeps out of Git a new file that names this machine's Python; None where there is none, or no Git."""
+    local = next((each.path for each in changes if each.path.name == "settings.local.json" and not each.before), None)
+    top = next((each for each in (root, *root.parents) if (each / ".git" / "info").is_dir()), None)
+    if local is None or top is None:
+        return None
+    path, line = top / ".git" / "info" / "exclude", f"/{local.relative_to(top).as_posix()}"
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    lines = (before or "").splitlines()
+    return None if line in lines else FileChange(path, before, "\n".join([*lines, line, ""]), 0o644)
 
 
 @command()
