@@ -98,6 +98,24 @@ def write_private(path: Path, text: str) -> None:
     part.replace(path)
 
 
+def address_file(database: Path) -> Path:
+    """Return where `ui`, as long as it runs, says at which address a bank's pages are, and in which process."""
+    import hashlib
+
+    named = hashlib.sha256(os.fsencode(os.path.realpath(database))).hexdigest()
+    return state_folder() / f"ui-{named[:16]}.txt"
+
+
+def address_of_pages(database: Path) -> str | None:
+    """Return at which address a bank's pages are now; None where they are not shown."""
+    try:
+        address, process = address_file(database).read_text(encoding="utf-8").split()
+        os.kill(int(process), 0)
+    except (OSError, ValueError):  # none, or left by one that was killed
+        return None
+    return address
+
+
 def refuse_links(*folders: Path) -> None:
     """Raise `OSError` for a folder that is a symbolic link: one that comes with a cloned repository leads anywhere."""
     for folder in folders:

@@ -15,7 +15,7 @@ from served import ran
 from shell import Shell
 
 from swarm_memory.server.cli.commands.setup import SESSION
-from swarm_memory.server.location import state_folder
+from swarm_memory.server.location import address_file, state_folder, write_private
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.tools.team.people import hash_of
@@ -121,9 +121,15 @@ def test_post_task_refuses_more_than_one_task_and_records_none(
     assert not (project / ".swarm").exists()
 
 
-def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, learned: str) -> None:
+def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, project: Path, learned: str) -> None:
     assert [item["id"] for item in swarm("memories", "list", "--json").json] == [learned]
     assert swarm("show", learned, "--json").json[0]["provenance"]["task_id"] == "fix-0"
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for process in (os.getpid(), gone.pid):  # of `swarm-memory ui`
+        write_private(address_file(project / ".swarm" / "memory.db"), f"http://127.0.0.1:9 {process}")
+        said = f"http://127.0.0.1:9/ui/memories/{learned}" in swarm("show", learned).out
+        assert said is (process == os.getpid())
     edited = swarm("memories", "edit", learned, "--title", "Migrate before testing", "--reason", "shorter", "--json")
     assert edited.json["title"] == "Migrate before testing"
     assert swarm("memories", "quarantine", learned, "--json").json == {"action": "quarantine", "changed": 1}

@@ -15,6 +15,7 @@ from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.location import address_of_pages
 from swarm_memory.server.operations import memories as operations
 from swarm_memory.server.operations.operation import Row, Word, row
 
@@ -92,7 +93,11 @@ def _memories(answer: Row) -> Any:
 def _show_list(answer: Row) -> None:
     long = {"description", "content", "provenance"}
     short = [{name: value for name, value in each.items() if name not in long} for each in answer["memories"]]
-    print_answer({**answer, "memories": short or "none"})
+    _show({**answer, "memories": short or "none"})
+
+
+def _show(answer: Row) -> None:
+    print_answer({name: value for name, value in answer.items() if name != "action"})
 
 
 command_of(
@@ -128,12 +133,17 @@ command_of(
 )
 
 
-@command(of=memories, show=print_answer, json=_memories)
+@command(of=memories, show=_show, json=_memories)
 async def show(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
-    """Show memories with their steps and where they came from; `swarm-memory show ID` does the same."""
-    return await operations.manage_memories(site, "history" if history else "get", list(ids))
+    """Show memories with their steps and where they came from; `swarm-memory show ID` does the same.
+
+    While `swarm-memory ui` runs, the addresses of their pages are named too.
+    """
+    answer = await operations.manage_memories(site, "history" if history else "get", list(ids))
+    address = address_of_pages(site.place.database)
+    return {**answer, "pages": [f"{address}/ui/memories/{each}" for each in ids]} if address else answer
 
 
 @command(of=memories, show=print_answer)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
+from swarm_memory.server.location import address_file, locate, log_line, state_folder, user_file, write_private
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -197,6 +197,8 @@ def ui(
         def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
             click.echo("This link lets one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
+            write_private(said := address_file(invocation.place.database), f"{origin} {os.getpid()}")
+            opened.callback(said.unlink, missing_ok=True)
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 
