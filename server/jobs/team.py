@@ -22,8 +22,8 @@ SYNC = "team_sync"
 LIMIT_S = 120.0
 """So long one exchange may take."""
 
-FIRST_PULL_S = 5.0
-"""So long somebody waits who asks for memories before the team's were ever pulled."""
+PULL_S = 5.0
+"""So long somebody waits who asks for memories before the team's were ever pulled, or has decided about one."""
 
 MOST_PAUSE = timedelta(hours=6)
 """A server that does not answer is asked again after twice as long each time, and at least so often."""
@@ -49,19 +49,21 @@ async def queue_sync(toolbox: Toolbox) -> None:
     await toolbox.queue(SYNC, SYNC, {"project": project})
 
 
-async def first_pull(toolbox: Toolbox) -> str | None:
-    """Pull now where the team was never asked; return why that failed: it is not tried again but in the background.
+async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
+    """Pull now where the team was never asked, or `again`; return why that failed: it is tried in the background.
 
-    It takes at most `FIRST_PULL_S`. Raises `StorageError`.
+    It takes at most `PULL_S`. Raises `StorageError`.
     """
     url, store = toolbox.settings.team.url, toolbox.store.team_cache
     caches = await store.caches(toolbox.scope)
-    if url is None or not toolbox.team or any(each.checked_at or each.failures for each in caches if each.url == url):
+    if url is None or not toolbox.team:
+        return None
+    if not again and any(each.checked_at or each.failures for each in caches if each.url == url):
         return None
     project = toolbox.team[0].project.removeprefix(TEAM)
     await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))
-    done, failures = await _exchange(toolbox, project, FIRST_PULL_S, TeamClient)
-    return f"nothing was pulled from the team yet: {done['fault']}" if failures else None
+    done, failures = await _exchange(toolbox, project, PULL_S, TeamClient)
+    return f"nothing was pulled from the team: {done['fault']}" if failures else None
 
 
 async def sync_team(

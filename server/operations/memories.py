@@ -85,10 +85,10 @@ async def retrieve_memories(
 
     toolbox, unpulled = await site.for_reading(), None
     if site.is_users and toolbox.settings.team.url is not None and toolbox.team:  # a server's worker does it by itself
-        from swarm_memory.server.jobs.team import first_pull
+        from swarm_memory.server.jobs.team import pull
 
         toolbox = await site.toolbox()
-        unpulled = await first_pull(toolbox)
+        unpulled = await pull(toolbox)
     toolbox = toolbox.in_project(project)
     session = None if task_id else await site.session()
     only, of_task = SearchFilter(domain, tuple(tags or ())), task_id or (session and session.task_id)

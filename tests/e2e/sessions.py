@@ -68,7 +68,7 @@ def swarm_memory(project: Path, *arguments: str) -> str:
 def learn_demo(project: Path) -> Any:
     """Let two sessions of the demo, each the witness of the other, teach the project their fix; return the memory."""
     other = project.parent / "another_session.jsonl"
-    other.write_text(DEMO.read_text("utf-8").replace("000000000001", "000000000002"), "utf-8")
+    other.write_text(DEMO.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8")
     swarm_memory(project, "learn", str(DEMO))
     swarm_memory(project, "learn", str(other))
     (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))

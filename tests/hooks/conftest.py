@@ -23,7 +23,9 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> HookProject:
     folder = tmp_path_factory.mktemp("taught")
     project = HookProject.made(folder / "shop", folder / "home")
     other = project.transcript.with_name("s0.jsonl")  # a second session bears out what the first one showed
-    other.write_text(project.transcript.read_text("utf-8").replace("000000000001", "000000000002"), "utf-8")
+    other.write_text(
+        project.transcript.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8"
+    )
     project.cli("learn", str(other))
     project.cli("learn", str(project.transcript))
     other.unlink()

@@ -126,7 +126,9 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
             each.transcript.write_bytes(demo.read_bytes())
         error = first_error(ann.transcript)
         other = ann.transcript.with_name("s0.jsonl")  # a second session bears out what the first one showed
-        other.write_text(ann.transcript.read_text("utf-8").replace("000000000001", "000000000002"), "utf-8")
+        other.write_text(
+            ann.transcript.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8"
+        )
         ann.cli("learn", str(other))
         ann.cli("learn", str(ann.transcript))
         (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
@@ -139,6 +141,7 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         assert failure(cem, error, "c0") == "", "nobody is shown it before it is accepted"
         decided = rob.cli("team", "review", card["id"], "accept", "--word", "seen it too")
         assert "status: accepted" in decided
+        assert NOTE in rob.cli("retrieve", error), "he has it at once"
         cem.cli("jobs", "work", "--until-idle")
         beside = failure(cem, error, "c1")
         assert NOTE in beside
@@ -186,7 +189,7 @@ def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_ho
             (each.root / ".git").mkdir(parents=True)
             (each.root / ".git" / "config").write_text(REMOTE)
         assert "make seed" in clones[0].cli("pre-task", "--task-id", "T-1", "--query", "the tests of the shop fail")
-    away = "nothing was pulled from the team yet: 127.0.0.1 was not reached"
+    away = "nothing was pulled from the team: 127.0.0.1 was not reached"
     assert away in clones[1].cli("retrieve", "the tests of the shop fail")
     assert away not in clones[1].cli("retrieve", "the tests of the shop fail"), "it is asked once"
     nameless = replace(dia, root=tmp_path / "dia" / "nameless")

@@ -162,10 +162,15 @@ async def review(
     """
     if proposal_id is not None and act is None:
         raise click.UsageError("say what is decided: accept, decline or undo")
-    team = _team(await site.toolbox())
+    from swarm_memory.server.jobs.team import pull
+
+    team = _team(toolbox := await site.toolbox())
     if proposal_id is None or act is None:
         return await team.proposals(None if mine or everything else "waiting", mine=mine)
-    return await team.decide(proposal_id, Decided(act=act, word=word, although_suspect=although_suspect))
+    decided = await team.decide(proposal_id, Decided(act=act, word=word, although_suspect=although_suspect))
+    if fault := await pull(toolbox, again=True):  # what was decided holds here at once
+        say(fault)
+    return decided
 
 
 def _show_person(found: "Added | Person | list[object]") -> None:
