@@ -77,7 +77,7 @@ def folder_of(toolbox: Toolbox) -> str:
 
 def switch(root: Path, folder: str) -> None:
     """Have a project be mirrored in a folder of it, with "" no more. Raises `InputError`, `ConfigError`."""
-    held = _read(_checked(root, folder)) if folder else {}
+    held, _ = _read(_checked(root, folder)) if folder else ({}, [])
     if strange := [name for name, text in held.items() if not text.startswith(b"---\n")]:
         raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
     former = record_of(root)
@@ -112,7 +112,8 @@ class _Run:
     """One run over a folder."""
 
     def __init__(self, toolbox: Toolbox, folder: Path, record: Record) -> None:
-        self._toolbox, self._folder, self._files = toolbox, folder, _read(folder)
+        self._toolbox, self._folder = toolbox, folder
+        self._files, self._left_out = _read(folder)
         self.kept = dict(record.files) if folder.is_dir() else {}  # who removes the whole folder means the files
         self.count, self.notices = Counter[str](), list[str]()
         self._has_begun, self.has_read = record.has_begun, False
@@ -125,6 +126,9 @@ class _Run:
         gone = [name for name, each in kept.items() if each.file and name not in files]
         await self._look()
         if reads:
+            if out := self._left_out:
+                limits = f"{MAX_BYTES // 1000} KB, {MAX_FILES:,} files, no links"
+                self.notices.append(f"not read: {out[0]}{f' and {len(out) - 1} more' if out[1:] else ''} ({limits})")
             try:
                 blobs = await _in_git(self._folder) if changed or gone else {}
                 for name in changed:
@@ -230,16 +234,18 @@ def _checked(root: Path, folder: str) -> Path:
     return root / folder
 
 
-def _read(folder: Path) -> dict[str, bytes]:
-    """Return the files of a mirror by name, and remove what a killed process left half written."""
-    found: dict[str, bytes] = {}
+def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of a mirror by name, and which are left out; remove what a killed process left half written."""
+    found, left_out = dict[str, bytes](), list[str]()
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
             path.unlink(missing_ok=True)
         is_one = path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md"
         if is_one and len(found) < MAX_FILES and (held := _held(path)) is not None:
             found[path.name] = held
-    return found
+        elif is_one:
+            left_out.append(path.name)
+    return found, left_out
 
 
 def _held(path: Path) -> bytes | None:

@@ -252,7 +252,8 @@ def test_nothing_outside_the_folder_is_read_or_written(project: Path, swarm: She
     (project / NOTES / "large.md").write_text("x" * 70_000)
     (project / NOTES / "odd.md").write_text("---\ntags: {a: &a [*a]}\n---\nNo list of tags.\n")
     assert now(swarm)["notices"] == [
-        "odd.md is left as it is: its front matter cannot be read: tags: Input should be a valid tuple"
+        "not read: large.md and 1 more (64 KB, 5,000 files, no links)",
+        "odd.md is left as it is: its front matter cannot be read: tags: Input should be a valid tuple",
     ]
     assert stored(swarm).keys() == {PNPM}
     assert not list((tmp_path / "elsewhere").iterdir())
