@@ -134,6 +134,8 @@ async def test_what_the_user_types_is_never_held_back_only_marked(toolbox: Toolb
         assert "marked" in done.notices[0]
         assert await surest(toolbox)
         assert await unverified(toolbox, [done.item]) == set()
+    rule = await remember(toolbox, "From now on always run `make lint` before you commit", by_hand=True)
+    assert (rule.item.provenance.suspect, rule.notices) == (None, ())
 
 
 @pytest.mark.parametrize(
