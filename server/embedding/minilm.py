@@ -19,7 +19,7 @@ import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, verify
+from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, names_of, verify
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -68,16 +68,12 @@ class MiniLMEmbedder:
     def name(self) -> str:
         return self._path.stem
 
-    async def embed_query(self, text: str) -> "Vector":
-        """Return the vector of ``text``."""
-        return (await self.embed_queries([text]))[0]
-
     async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text.
 
         The first, a whole query, is embedded beside the others, its sentences, which have as many words together.
         """
-        names = _names(texts)
+        names = names_of(texts)
         whole = anyio.to_thread.run_sync(self._embed, texts[:1], names[:1], 1)
         if len(texts) < 2:
             return await whole
@@ -88,7 +84,7 @@ class MiniLMEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text."""
-        return await anyio.to_thread.run_sync(self._embed, texts, _names(texts), MAX_WINDOWS) if texts else []
+        return await anyio.to_thread.run_sync(self._embed, texts, names_of(texts), MAX_WINDOWS) if texts else []
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text as the model gets them."""
@@ -121,11 +117,6 @@ class MiniLMEmbedder:
     def _model(self) -> "_Model":
         with _loading:
             return _loaded(self._path, self._threads)
-
-
-def _names(texts: Sequence[str]) -> list[str]:
-    """Return what errors call the texts."""
-    return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
 
 
 _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")

@@ -143,16 +143,12 @@ class StaticEmbedder:
     def dimensions(self) -> int:
         return self._table.dimensions
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``. Raises `InputError` for a blank text, `ConfigError` for a damaged table."""
-        return self.embed(text)
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
+        """Return the vectors of ``texts`` in order; raises as `embed_many`."""
         return self.embed_many(texts)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
+        """Return the vectors of ``texts`` in order; raises as `embed_many`."""
         if len(texts) < _THREAD_FROM_TEXTS:
             return self.embed_many(texts)
         import anyio.to_thread
@@ -160,12 +156,15 @@ class StaticEmbedder:
         return await anyio.to_thread.run_sync(self.embed_many, texts)
 
     def embed(self, text: str) -> Vector:
-        """Return the vector of one text, without an event loop; raises as `embed_query`."""
-        return self._sums([self._counts(text, "The text")])[0]
+        """Return the vector of one text, without an event loop; raises as `embed_many`."""
+        return self.embed_many([text])[0]
 
     def embed_many(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts``, without an event loop."""
-        counts = [self._counts(text, f"Text {at}") for at, text in enumerate(texts)]
+        """Return the vectors of ``texts``, without an event loop.
+
+        Raises `InputError` that names a blank text, `ConfigError` for a damaged table.
+        """
+        counts = [self._counts(text, name) for text, name in zip(texts, names_of(texts), strict=True)]
         starts = range(0, len(counts), _TEXTS_AT_ONCE)
         return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
@@ -253,6 +252,11 @@ def verify(path: Path) -> None:
         raise ConfigError(f"{path} cannot be compared with {checksum}: reinstall swarm-memory.") from error
     if found != expected:
         raise _damaged(path, f"its SHA-256 is not the one in {checksum.name}")
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Return what errors call the texts."""
+    return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"] * len(texts)
 
 
 def _damaged(path: Path, reason: str) -> ConfigError:

@@ -78,7 +78,7 @@ def settings_of(**given: Any) -> EmbeddingSettings:
 
 async def error_of(embedder: OpenAIEmbedder, kind: type[Exception]) -> str:
     with pytest.raises(kind) as raised:
-        await embedder.embed_query("text")
+        await embedder.embed_queries(["text"])
     await embedder.aclose()
     assert KEY not in str(raised.value)
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
@@ -96,7 +96,7 @@ async def test_vectors_come_back_in_the_order_of_the_texts_with_length_one(endpo
 
 async def test_prefixes_are_put_before_queries_and_documents(endpoint: Endpoint) -> None:
     client = embedder(endpoint, query_prefix="query: ", document_prefix="passage: ")
-    await client.embed_query("x")
+    await client.embed_queries(["x"])
     await client.embed_documents(["y"])
     await client.aclose()
     assert [request["input"] for request in endpoint.requests] == [["query: x"], ["passage: y"]]
@@ -112,7 +112,7 @@ async def test_long_lists_go_in_batches(endpoint: Endpoint) -> None:
 
 async def test_a_text_is_cut_to_what_a_model_reads_and_lone_surrogates_are_replaced(endpoint: Endpoint) -> None:
     client = embedder(endpoint)
-    await client.embed_query("x\ud800" + "y" * 100_000)
+    await client.embed_queries(["x\ud800" + "y" * 100_000])
     await client.aclose()
     assert endpoint.requests[0]["input"][0][:3] == "x?y"
     assert len(endpoint.requests[0]["input"][0]) == 24_000
@@ -128,7 +128,7 @@ async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoin
 async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -> None:
     endpoint.answers = [failing(status, retry_after_ms="10"), vectors]
     client = embedder(endpoint)
-    assert len(await client.embed_query("text")) == 3
+    assert len((await client.embed_queries(["text"]))[0]) == 3
     await client.aclose()
     assert len(endpoint.requests) == 2
 
@@ -185,7 +185,7 @@ async def test_nobody_listening_is_unavailable(endpoint: Endpoint) -> None:
 async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint) -> None:
     for model in ("small", "text-embedding-3-small"):
         client = embedder(endpoint, model=model)
-        await client.embed_query("x")
+        await client.embed_queries(["x"])
         await client.aclose()
     assert [request.get("dimensions") for request in endpoint.requests] == [None, 3]
 

@@ -91,7 +91,7 @@ async def searched(database: Path) -> list[list[str]]:
     embedder, found = StaticEmbedder(), list[list[str]]()
     async with opened(database) as store:
         for text in ("retry the token", "merge config", "lock the queue"):
-            query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
+            query = SearchQuery((HERE,), embedder.name, (await embedder.embed_queries([text]))[0], tokenize(text), 10)
             result = await store.search(query)
             found.append(sorted(candidate.id for candidate in result.candidates))
     return found
@@ -201,7 +201,7 @@ async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(data
         await store.add_memories(memories[10:], embedder.name)
         kept = found = 0
         for memory in memories[:10]:
-            asked = await embedder.embed_query(memory.item.title)
+            asked = (await embedder.embed_queries([memory.item.title]))[0]
             nearest = [each for each, _ in await store.nearest([HERE], embedder.name, asked, 10)]
             vectors = {each.item.id: each.vector for each in memories[10:] if each.vector is not None}
             by_force = sorted(vectors, key=lambda each: -sum(map(mul, vectors[each], asked)))[:10]

@@ -68,7 +68,7 @@ async def state(toolbox: Toolbox) -> tuple[Any, ...]:
     store, scopes = toolbox.store, toolbox.scope.readable()
     items = {item.id: item for item in await store.list_memories(scopes, EVERY)}
     links = await store.memory_links(scopes, list(items))
-    near = await store.nearest(scopes, toolbox.embedder.name, await toolbox.embedder.embed_query(FIRST), 99)
+    near = await store.nearest(scopes, toolbox.embedder.name, (await toolbox.embedder.embed_queries([FIRST]))[0], 99)
     return (
         sorted((item.title, item.content, item.status) for item in items.values()),
         sorted((items[link.src_id].title, items[link.dst_id].title, link.relation) for link in links),
@@ -273,6 +273,6 @@ async def test_over_mcp_the_vector_follows_by_itself(connected: Callable[[], Any
             while (await caller.call("memory_status"))["not_embedded"]:
                 await anyio.lowlevel.checkpoint()
     ((memory_id, cosine),) = await toolbox.store.nearest(
-        (toolbox.scope,), toolbox.embedder.name, await toolbox.embedder.embed_query(FIRST), 1
+        (toolbox.scope,), toolbox.embedder.name, (await toolbox.embedder.embed_queries([FIRST]))[0], 1
     )
     assert (memory_id, cosine > 0.9) == (stored["id"], True)

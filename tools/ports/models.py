@@ -91,16 +91,15 @@ class Embedder(Protocol):
         """Calibrated cosine from which two memories may say the same, if their words do not speak against it."""
         ...
 
-    async def embed_query(self, text: str) -> Vector:
-        """Embed one query. Raises `ModelError` when an endpoint fails, `InputError` for text without content."""
-        ...
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed queries, in order, at once. Raises as `embed_query`."""
+        """Embed queries, in order, at once.
+
+        Raises `ModelError` when an endpoint fails, `InputError` for text without content.
+        """
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts, in order. Raises as `embed_query`."""
+        """Embed texts, in order. Raises as `embed_queries`."""
         ...
 
 

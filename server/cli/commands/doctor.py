@@ -129,7 +129,7 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
     settings = invocation.settings().settings.embedding
     embedder = make_embedder(settings)
-    anyio.run(embedder.embed_query, "is this endpoint there?")
+    anyio.run(embedder.embed_queries, ["is this endpoint there?"])
     answers = f"{embedder.name}, {embedder.dimensions} dimensions, answers"
     if isinstance(embedder, MiniLMEmbedder | StaticEmbedder):
         embedder.verify()
