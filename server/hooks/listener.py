@@ -4,9 +4,7 @@ import errno
 import json
 import logging
 import os
-import socket
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -23,11 +21,9 @@ from swarm_memory.server.hooks.client import (
     GO,
     MAX_REQUEST_BYTES,
     READY,
-    READY_S,
     given_settings,
     is_private,
     run_folder,
-    send,
     short_name,
     socket_prefix,
 )
@@ -68,7 +64,6 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
         Path(run_folder()).mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240
         if not is_private(run_folder()):
             raise PermissionError(errno.EPERM, "others may enter its folder")
-        await anyio.to_thread.run_sync(_sweep)
         with short_name(path) as address:
             listener = await anyio.create_unix_listener(address, mode=0o600)
     except OSError as error:
@@ -83,13 +78,6 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108 - one system call
-
-
-def _sweep() -> None:
-    """Remove the sockets of servers that were killed, in whatever project: nobody listens and the process is gone."""
-    for path in Path(run_folder()).glob("*.sock"):
-        with socket.socket(socket.AF_UNIX) as channel, suppress(OSError, ValueError):  # the name is of no server
-            send(channel, str(path), b"", time.monotonic() + READY_S)
 
 
 async def _exchange(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:

@@ -167,7 +167,7 @@ async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
     count = report.counts("embedded")
     stored, _ = await embed_stored(toolbox, count)
-    done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
+    done = await reembed(toolbox, on_progress=count)
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 

@@ -29,6 +29,7 @@ from swarm_memory.schema.errors import (
     StoreUntrusted,
 )
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair, restore
@@ -37,8 +38,10 @@ from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine import registry, threads
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.toolbox import Toolbox
 from tests.faults.rig import (
     EVERY,
     HERE,
@@ -170,7 +173,7 @@ async def test_indexes_that_are_lost_or_out_of_step_are_rebuilt_from_the_rows(da
     await _is_noticed(database)
     await asyncio.to_thread(repair, database, choose(), 5.0)
     async with opened(database) as store:
-        await reembed(store, StaticEmbedder())
+        await reembed(Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE))
     found = await inspected(database)
     after = await searched(database)
     assert found.sound, found

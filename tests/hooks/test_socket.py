@@ -56,24 +56,6 @@ def test_a_server_answers_and_after_its_end_the_command_does_the_same_by_itself(
     assert (one[1], *one[3:]) == (two[1], *two[3:])
 
 
-def test_a_server_that_starts_removes_the_sockets_of_killed_ones_in_any_project_and_of_no_living_one(
-    learned: HookProject, tmp_path: Path
-) -> None:
-    other = HookProject.made(tmp_path / "other", learned.home)
-    with learned.serving() as living:
-        with other.serving() as server:
-            server.process.kill()
-            server.process.wait()
-            (dead,) = other.sockets()
-        (of_living,) = learned.sockets()
-        with other.serving():
-            assert not dead.exists()
-            assert of_living.exists()
-            assert living.process.poll() is None
-            assert learned.prompt(patient=True) != ""
-            assert record_of(learned, "s1")["via"] == "server"
-
-
 def test_the_socket_of_a_killed_server_is_removed_and_the_command_does_the_work(learned: HookProject) -> None:
     with learned.serving() as server:
         server.process.kill()
@@ -114,7 +96,7 @@ def test_a_server_of_another_project_does_not_answer_though_its_name_says_so(
     ours.unlink()
 
 
-def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_for_it(learned: HookProject) -> None:
+def test_a_server_with_other_settings_of_its_environment_does_not_answer_for_a_command(learned: HookProject) -> None:
     with learned.serving():
         learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
         assert learned.prompt(patient=True) == ""
@@ -123,14 +105,11 @@ def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_
         assert learned.rows(query) == [("another",)], "the command did it itself, as it was said"
         assert NOTE in learned.prompt(session="s2", patient=True)
         assert record_of(learned, "s2")["via"] == "server"
-
-
-def test_a_server_with_a_setting_that_the_command_lacks_does_not_answer_for_it(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
     with learned.serving():
         learned.extra.clear()
-        assert NOTE in learned.prompt(patient=True)
-    assert record_of(learned, "s1")["via"] == "hook"
+        assert NOTE in learned.prompt(session="s3", patient=True)
+        assert record_of(learned, "s3")["via"] == "hook", "the command lacks what the server has"
 
 
 @pytest.mark.parametrize("whose", ["the project's", "the user's"])
@@ -218,7 +197,8 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
             {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"},
         )
         said = [framed(learned.root, json.dumps(event).encode()) for event in events]
-        said += [framed(learned.root, b"{]"), framed(learned.root, b"", "x" * 500_000)]
+        said += [framed(learned.root, each) for each in (b"{]", b"[" * 100_000)]
+        said += [framed(learned.root, b"", "x" * 500_000)]
         for each in (*RUBBISH, *said):
             for follow in (b"go\n", b"no\n", b""):
                 send(path, each, follow)
@@ -226,15 +206,6 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
             assert path.exists(), f"the server listens no more after {each[:80]}"
         assert NOTE in learned.prompt(session="s9", patient=True)
         assert record_of(learned, "s9")["via"] == "server"
-
-
-def test_a_server_goes_on_answering_after_json_that_is_nested_too_deep(learned: HookProject) -> None:
-    with learned.serving() as server:
-        (path,) = learned.sockets()
-        send(path, framed(learned.root, b"[" * 100_000), b"")
-        assert server.call("memory_status").get("isError") is not True
-        assert NOTE in learned.prompt(patient=True)
-        assert record_of(learned, "s1")["via"] == "server"
 
 
 def send(path: Path, text: bytes, follow: bytes) -> None:

@@ -485,7 +485,7 @@ async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -
         nonlocal asked
         asked += 1
 
-    done = await reembed(toolbox.store, slow, on_progress=lambda _: None, give_way=give_way)
+    done = await reembed(replace(toolbox, embedder=slow, give_way=give_way))
     assert (done.embedded, slow.longest, asked) == (20, 8, 3)
 
 

@@ -71,7 +71,7 @@ def _repair(invocation: Invocation) -> None:
         path.unlink(missing_ok=True)
     done = care.repair()
     if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
-        invocation.run(lambda toolbox: reembed(toolbox.store, toolbox.embedder))
+        invocation.run(reembed)
     removed = [f"removed {path}, half a copy that a killed process left" for path in halves]
     kept = [f"what stood there before is {done.kept}"] if done.kept else []
     for action in [*removed, *done.actions, *kept] or ["nothing to repair"]:
