@@ -26,10 +26,6 @@ def vectors(request: dict[str, Any]) -> Reply:
     return Reply(200, json.dumps({"object": "list", "model": "m", "data": data[::-1]}).encode())
 
 
-def one(embedding: str) -> Answer:
-    return lambda _: Reply(200, f'{{"data": [{{"index": 0, "embedding": {embedding}}}]}}'.encode())
-
-
 def failing(status: int, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda _: Reply(status, json.dumps({"error": {"message": f"bad key {KEY}"}}).encode(), {**JSON, **named})
@@ -142,34 +138,15 @@ async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endp
     assert len(endpoint.requests) == 1
 
 
-async def test_all_tries_together_keep_the_time_limit(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.embedding.endpoint.TIMEOUT_S", 0.2)
-    endpoint.answers = [endpoint.hang]
-    assert "within 0.2 s" in await error_of(embedder(endpoint), ModelUnavailable)
-
-
-@pytest.mark.parametrize(
-    "embedding",
-    ["[NaN, 1, 2]", "[Infinity, 1, 2]", "[1e999, 1, 2]", "[0, 0, 0]", "[1, 2]", "[1, 2, 3, 4]", '["1", 2, 3]', "null"],
-)
-async def test_an_unusable_vector_is_refused(endpoint: Endpoint, embedding: str) -> None:
-    endpoint.answers = [one(embedding)]
-    await error_of(embedder(endpoint), ModelAnswerInvalid)
-
-
 @pytest.mark.parametrize(
     "body",
     [
-        '{"data": []}',
         '{"data": null}',
-        "{}",
         "[]",
-        '{"data": [{"index": 1, "embedding": [1, 2, 3]}]}',
         '{"data": [{"index": 0, "embedding": [1, 2, 3]}, {"index": 0, "embedding": [1, 2, 3]}]}',
         '{"data": [{"embedding": [1, 2, 3]}]}',
+        '{"data": [{"index": 0, "embedding": null}]}',
         '{"data": ["x"]}',
-        "<html>hello</html>",
-        "",
     ],
 )
 async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, body: str) -> None:

@@ -62,13 +62,6 @@ async def test_query_document_and_plain_call_agree_in_any_length_of_list() -> No
     assert few[0] == (await EMBEDDER.embed_queries([texts[0]]))[0] == EMBEDDER.embed(texts[0])
 
 
-@given(st.lists(st.text(min_size=1, max_size=20), min_size=32, max_size=34))
-@settings(max_examples=10)
-def test_a_vector_is_the_same_alone_and_among_others(texts: list[str]) -> None:
-    texts = [f"word {text}" for text in texts]
-    assert EMBEDDER.embed_many(texts) == [EMBEDDER.embed(text) for text in texts]
-
-
 @pytest.mark.parametrize(
     ("query", "fitting", "other"),
     [

@@ -85,22 +85,6 @@ def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_o
     assert [job["status"] for job in learning(learned)] == ["queued"]
 
 
-def test_without_injection_a_session_is_shown_nothing_and_is_learned_from_as_ever(learned: HookProject) -> None:
-    (learned.bank / "config.yaml").write_text("hooks: {inject: false}\n", encoding="utf-8")
-    assert learned.hook("session-start", learned.event(source="startup")).stdout == ""
-    assert learned.prompt() == ""
-    call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest tests -x"}}
-    assert learned.hook("before-tool", learned.event(hook_event_name="PreToolUse", **call)).stdout == ""
-    error = "E   shop.settings.SettingsError: config/test.toml not found"
-    failed = learned.event(hook_event_name="PostToolUseFailure", error=error, **call)
-    assert learned.hook("tool-failure", failed).stdout == ""
-    assert learned.hook("stop").stdout == ""
-    assert [job["status"] for job in learning(learned)] == ["queued"]
-    (learned.bank / "config.yaml").unlink()
-    assert SAID in learned.hook("session-start", learned.event(source="startup")).stdout
-    assert NOTE in learned.hook("tool-failure", failed).stdout
-
-
 def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
     for word in ("Sort `guests.csv` by the last name.", "Answer in English.", "Sign with `git commit -S`."):
         shop.cli("remember", word)

@@ -191,15 +191,6 @@ async def test_the_agents_own_verdict_on_a_given_trajectory_counts_unless_eviden
         assert [each.label for each in result.run.summary.rollouts] == ["Success", "Failure"]
 
 
-async def test_runs_of_another_project_are_not_seen(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        await run_matts(tools, MattsRequest(task=TASK, count=1, run_id="run_A"), Scripted(lambda _: met()))
-        other = tools.in_project("another")
-        assert await other.store.get_run(other.scope, "run_A") is None
-        assert await other.store.list_runs(other.scope, ("completed",), 10) == []
-        assert not await other.store.cancel_run(other.scope, "run_A")
-
-
 async def test_a_task_that_is_held_out_is_shown_nothing_whether_it_has_an_id_or_not(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         known = made_item("Migrate before the tests of the billing service", scope=tools.scope)
