@@ -198,11 +198,13 @@ class StaticEmbedder:
 
 
 class Table:
-    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number."""
+    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number.
+
+    `tokenizer` finds the rows of a text.
+    """
 
     def __init__(self, path: Path) -> None:
         """Map the file. Raises `ConfigError` when it is missing, cut short, or not a table."""
-        self.path = path
         try:
             with path.open("rb") as file:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -212,28 +214,20 @@ class Table:
         if magic != MAGIC:
             raise _damaged(path, "it does not begin as a table does")
         rows_at = HEADER.size + 2 * self.rows
-        self._vocabulary_at = rows_at + self.rows * self.dimensions
-        if len(self._data) != self._vocabulary_at + vocabulary_bytes:
+        vocabulary_at = rows_at + self.rows * self.dimensions
+        if len(self._data) != vocabulary_at + vocabulary_bytes:
             raise _damaged(path, f"it has {len(self._data)} bytes where its header asks for another length")
         self.weights: Any = numpy.frombuffer(self._data, "<u2", self.rows, HEADER.size).astype(numpy.int32)
         values = numpy.frombuffer(self._data, numpy.uint8, self.rows * self.dimensions, rows_at)
         self.values: Any = values.reshape(self.rows, self.dimensions)
-
-    @cached_property
-    def vocabulary(self) -> dict[str, int]:
-        """The words and their rows."""
         try:
-            words = self._data[self._vocabulary_at :].decode("utf-8").split("\n")
+            words = self._data[vocabulary_at:].decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
-            raise _damaged(self.path, "its vocabulary is not UTF-8") from error
+            raise _damaged(path, "its vocabulary is not UTF-8") from error
         if len(words) >= self.rows:
-            raise _damaged(self.path, f"it has {len(words)} words for {self.rows} rows")
-        return dict(zip(words, range(len(words)), strict=True))
-
-    @cached_property
-    def tokenizer(self) -> WordPiece:
-        """What finds the rows of a text."""
-        return WordPiece(self.vocabulary, range(len(self.vocabulary), self.rows))
+            raise _damaged(path, f"it has {len(words)} words for {self.rows} rows")
+        self.vocabulary = dict(zip(words, range(len(words)), strict=True))
+        self.tokenizer = WordPiece(self.vocabulary, range(len(words), self.rows))
 
 
 _shipped = cache(Table)
