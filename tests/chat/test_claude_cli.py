@@ -218,14 +218,12 @@ class TestRealClaude:
         server_entry = {"command": "sh", "args": ["-c", f"echo server >> {ran}"]}
         (home / ".claude.json").write_text(json.dumps({"mcpServers": {"swarm-memory": server_entry}}))
         said = f'/help me\n!id\nSee @{secret} and @"{secret}" now'
-        async with ScriptedServer([text("ok")]) as server:
-            answer = await ask_claude(server, home, request(30, answer_schema=None, user=said))
-        assert answer.text == "ok"
+        async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
+            await ask_claude(server, home, request(30, user=said))
         assert not ran.exists()
         sent = json.dumps(server.requests[0].body)
         assert all(each in sent for each in ("/help me", str(secret)))
         assert not any(each in sent for each in ("the-memory-of-the-user", "the-content-of-the-secret"))
-        assert server.requests[0].body["tools"] == []
         assert not list(folder.glob("projects/**/*.jsonl"))
 
     async def test_an_error_of_its_api_is_unavailable(self, home: Path) -> None:

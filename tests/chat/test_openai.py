@@ -23,7 +23,8 @@ from tests.chat.chat_bench import SCHEMA, Bench, request
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXy"
-GOOD = completion('{"label": "Success"}')
+GIVEN = '{"label": "Success"}'
+GOOD = completion(GIVEN)
 
 
 def bench(server: ScriptedServer, retries: int = 2, **settings: object) -> Bench:
@@ -64,13 +65,6 @@ async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header
     assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
     assert sent.body["messages"][1]["content"] == "The trajectory."
     assert KEY not in str(sent.body)
-
-
-async def test_plain_text_is_asked_for_and_given_when_there_is_no_schema() -> None:
-    async with ScriptedServer([completion("No {JSON} here")]) as server:
-        answer = await bench(server).model.complete(request(answer_schema=None))
-    assert (answer.text, answer.data) == ("No {JSON} here", None)
-    assert "response_format" not in server.requests[0].body
 
 
 async def test_an_endpoint_without_json_schema_is_asked_for_json_in_words_and_that_is_remembered() -> None:
@@ -230,8 +224,8 @@ async def test_nobody_listening_is_unavailable() -> None:
 
 
 async def test_an_endpoint_that_gives_no_usage_is_estimated() -> None:
-    async with ScriptedServer([envelope(choices=[{"message": {"content": "x" * 400}}], usage="?")]) as server:
-        answer = await bench(server).model.complete(request(answer_schema=None, user="y" * 790))
+    async with ScriptedServer([envelope(choices=[{"message": {"content": GIVEN.ljust(400)}}], usage="?")]) as server:
+        answer = await bench(server).model.complete(request(user="y" * 790))
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (200, 100)
 
 

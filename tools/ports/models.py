@@ -27,8 +27,8 @@ class ChatRequest(Model):
     """`judge`, `distill` …: for the usage figures."""
     system: str
     user: str
-    answer_schema: dict[str, JsonValue] | None = None
-    """JSON schema of the answer; None: plain text."""
+    answer_schema: dict[str, JsonValue]
+    """JSON schema of the answer."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     max_tokens: int = Field(default=2000, ge=1)
     seed: int | None = None
@@ -51,9 +51,8 @@ class ChatUsage:
 class ChatAnswer(Model):
     """A checked answer."""
 
-    text: str
-    data: dict[str, JsonValue] | None = None
-    """The answer as JSON, valid by `answer_schema`; None for plain text."""
+    data: dict[str, JsonValue]
+    """Valid by `answer_schema`."""
     model: str
     """Who answered: `provider:model`."""
     usage: ChatUsage
