@@ -130,7 +130,7 @@ class OpenAIChatModel(MeteredModel):
             "model": self._settings.model,
             "messages": [system, {"role": "user", "content": request.user}],
             "max_completion_tokens" if renamed else "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
+            "temperature": 0.0,
             "seed": request.seed,
             "reasoning_effort": self._settings.effort,
             "response_format": {"type": "json_schema", "json_schema": form},

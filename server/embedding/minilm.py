@@ -57,9 +57,8 @@ class MiniLMEmbedder:
     """With the words that both must share; the least at which nothing is merged wrongly: docs/CONSOLIDATION.md."""
     min_cosine = 0.315
 
-    def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:
+    def __init__(self, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""
-        self._threads = threads
         self._path = model
         self.light = StaticEmbedder()
         """Its vectors are kept beside: a hook that no server answers has no time to load this model."""
@@ -116,7 +115,7 @@ class MiniLMEmbedder:
     @property
     def _model(self) -> "_Model":
         with _loading:
-            return _loaded(self._path, self._threads)
+            return _loaded(self._path)
 
 
 _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
@@ -126,7 +125,7 @@ _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
 class _Model:
     """The model as it is loaded, with its tokenizer."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path) -> None:
         verify(path)
         try:
             os.environ.update(dict.fromkeys(_SILENT, "1"))
@@ -137,7 +136,7 @@ class _Model:
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."
             ) from error
         options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4  # none: they go to stderr
         state = vars(importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")).values()
         # They have no base of their own.

@@ -96,10 +96,7 @@ async def git(folder: Path, *words: str) -> Finished | None:
 
 @lru_cache(_KEPT_TEXTS)
 def _text(path: Path, stamp: tuple[int, int, int]) -> str:
-    """Return the text of a regular file; nothing for any other, or where it cannot be read.
-
-    `stamp` is what changes when the file does.
-    """
+    """Return the text of a regular file, nothing for any other; `stamp` is what changes when the file does."""
     return (held(path, MAX_BYTES) or b"").decode("utf-8", "replace")
 
 

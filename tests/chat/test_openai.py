@@ -56,11 +56,11 @@ async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
 
 async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header_only() -> None:
     async with ScriptedServer([GOOD]) as server:
-        await bench(server).model.complete(request(seed=7, temperature=0.3, max_tokens=99))
+        await bench(server).model.complete(request(seed=7, max_tokens=99))
     sent = server.requests[0]
     assert sent.path == "/v1/chat/completions"
     assert sent.headers["authorization"] == f"Bearer {KEY}"
-    assert [sent.body[name] for name in ("model", "seed", "temperature", "max_tokens")] == ["m-1", 7, 0.3, 99]
+    assert [sent.body[name] for name in ("model", "seed", "temperature", "max_tokens")] == ["m-1", 7, 0.0, 99]
     assert sent.body["response_format"]["json_schema"] == {"name": "judge", "schema": SCHEMA, "strict": True}
     assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
     assert sent.body["messages"][1]["content"] == "The trajectory."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hooked import hooked
+from hooked import SOMEWHERE, hooked
 from laid_bank import BY_TABLE, laid
 from patience import HANG_S
 
@@ -25,6 +25,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 
 TASK = "The checkout tests fail with a SettingsError, please mend them"
+PROMPT = "claude UserPromptSubmit 0"
 
 
 @asynccontextmanager
@@ -160,13 +161,14 @@ async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
         *({"hook_event_name": name} for name in ("PreToolUse", "PreCompact", "PostToolUse", "PostToolUseFailure")),
         {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "make"}},
     ):
-        assert await handle_hook(opened, HookEvent.model_validate({"session_id": "s1", **fields}), "hook") == {}
+        event = HookEvent.model_validate({"session_id": "s1", **fields})
+        assert await handle_hook(opened, event, "hook", SOMEWHERE) == {}
 
 
-@pytest.mark.parametrize("event", [{}, {"hook_event_name": 3}, {"hook_event_name": "Stop", "session_id": [1]}])
+@pytest.mark.parametrize("event", [{"prompt": 3}, {"session_id": [1]}])
 async def test_what_is_no_event_is_answered_to_go_on_and_noted(tmp_path: Path, event: dict[str, Any]) -> None:
     async with bank(tmp_path) as toolbox:
-        assert await answer_hook(opener(toolbox), event, "hook", Location(tmp_path, tmp_path)) == {}
+        assert await answer_hook(opener(toolbox), event, "hook", Location(tmp_path, tmp_path), PROMPT) == {}
     (noted,) = missed(tmp_path)
     assert noted.reason.startswith("not a hook event: ")
 
@@ -178,8 +180,8 @@ async def test_a_fault_is_answered_to_go_on_and_noted(tmp_path: Path, error: Exc
     async def opened() -> Toolbox:
         raise error
 
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": TASK}
-    assert await answer_hook(opened, event, "hook", Location(tmp_path, tmp_path)) == {}
+    event = {"session_id": "s1", "prompt": TASK}
+    assert await answer_hook(opened, event, "hook", Location(tmp_path, tmp_path), PROMPT) == {}
     (noted,) = missed(tmp_path)
     assert noted.event == "UserPromptSubmit"
     assert str(error) in noted.reason

@@ -181,7 +181,8 @@ RUBBISH = (
 
 def framed(root: Path, event: bytes, session: str = "") -> bytes:
     """Return a request of this project, with the settings of its server."""
-    fields = b"\0".join([*head(root, session)[:4], *(f"{name}={value}".encode() for name, value in STATIC.items())])
+    named = head(root, session, "claude UserPromptSubmit 0")[:4]
+    fields = b"\0".join([*named, *(f"{name}={value}".encode() for name, value in STATIC.items())])
     return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
 
 

@@ -49,7 +49,6 @@ async def test_the_labels_of_the_attempts_go_into_the_self_contrast(tmp_path: Pa
     assert "== attempt 2: Success" in asked.user
     assert "[r2-s3] tool call Bash" in asked.user
     assert TASK not in asked.system
-    assert asked.temperature == 0.0
     by_outcome = {each.outcome: each for each in result.stored}
     assert set(by_outcome) == {"Success", "Failure"}
     assert by_outcome["Success"].title == "Run the migrations before the tests"

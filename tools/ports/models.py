@@ -29,7 +29,6 @@ class ChatRequest(Model):
     user: str
     answer_schema: dict[str, JsonValue]
     """JSON schema of the answer."""
-    temperature: float = Field(default=0.0, ge=0, le=2)
     max_tokens: int = Field(default=2000, ge=1)
     seed: int | None = None
     timeout_s: float = Field(default=60.0, gt=0)
