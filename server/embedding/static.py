@@ -11,6 +11,7 @@ values.
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 import unicodedata
 import zlib
@@ -33,13 +34,8 @@ MAX_CHARS = 32_768
 MAX_TOKENS = 1_024
 _MAX_WORD_CHARS = 100
 _CACHED_WORDS = 32_768
-_CJK_RANGES = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+_CJK = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
@@ -55,7 +51,7 @@ class _CharacterMap(dict[int, str | None]):
             cleaned = " "
         elif category.startswith("C") or category == "Mn" or code == 0xFFFD:
             cleaned = None
-        elif is_symbol or any(low <= code <= high for low, high in _CJK_RANGES):
+        elif is_symbol or _CJK.match(character):
             cleaned = f" {character} "
         self[code] = cleaned
         return cleaned

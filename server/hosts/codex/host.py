@@ -71,7 +71,7 @@ class CodexCLI(InstalledHost):
         output = said.get("tool_response")
         if said.get("tool_name") != SHELL or not isinstance(output, str) or not _COMPLAINT.search(output):
             return {}
-        return {**said, "hook_event_name": event, "error": output, "may_have_worked": True}
+        return {**said, "error": output, "may_have_worked": True}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook. A trusted one is known by its command, its place and its limit: they stay."""
