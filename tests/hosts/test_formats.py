@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from claude_lines import call, prompt, result, says, write
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.records import MAX_LINE_CHARS
 from swarm_memory.server.hosts.transcript import read_trajectories
 
 MESSAGES: list[dict[str, Any]] = [
@@ -178,6 +180,20 @@ def test_what_is_no_transcript_is_refused_with_what_is_accepted(content: str) ->
 def test_a_path_that_is_none_is_an_error_of_the_input(name: str) -> None:
     with pytest.raises(InputError):
         list(read_trajectories(name))
+
+
+def test_a_line_that_is_too_long_is_skipped_without_being_held(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt("Fix the build of the shop"), says({"type": "text", "text": "Done."})])
+    first, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join((first, b'{"type":"user","x":"', b"a" * 5 * MAX_LINE_CHARS, b'"}\n', last)))
+    tracemalloc.start()
+    try:
+        (trajectory,) = read_trajectories(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (trajectory.skipped_lines, [step.text for step in trajectory.steps]) == (1, ["Done."])
+    assert peak < 4 * MAX_LINE_CHARS
 
 
 def test_a_step_whose_kind_is_no_text_is_read_as_a_message() -> None:

@@ -134,12 +134,15 @@ async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(tmp_path:
 async def test_a_rollout_that_ends_after_the_run_was_cancelled_is_not_written(tmp_path: Path) -> None:
     class Cancels(Scripted):
         async def run(self, request: RolloutRequest) -> RunnerAnswer:
-            await tools.store.cancel_run(tools.scope, request.run_id)
+            if request.number == 2:
+                await tools.store.cancel_run(tools.scope, request.run_id)
             return await super().run(request)
 
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=1), Cancels(lambda _: met()))
-    assert (result.run.status, result.run.summary.rollouts) == ("cancelled", ())
+    runner = Cancels(lambda _: met())
+    async with opened(tmp_path, matts(max_concurrency=1)) as tools:
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
+    assert (result.run.status, [each.number for each in result.run.summary.rollouts]) == ("cancelled", [1])
+    assert (result.stored, runner.settled) == ((), [(result.run.run_id, None)])
 
 
 async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_be_gone_on_with(tmp_path: Path) -> None:
