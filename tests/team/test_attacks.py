@@ -10,6 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import InputError, TeamUnavailable
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, Provenance
+from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.sharing import Changes, Decided, Evidence, Proposed, SharedMemory, team_scope
 from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.guard.trust import rests_on_evidence
@@ -221,12 +222,15 @@ async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(
     await ann.sync()
 
     class Dead(Hostile):
+        def __init__(self, settings: TeamSettings) -> None:
+            super().__init__()
+
         async def changes(self, project: str, stamp: str, after: int) -> Changes:
             raise TeamUnavailable("memory.acme.example was not reached (ConnectError)")
 
     async def report(progress: Any) -> None: ...
 
-    monkeypatch.setattr("swarm_memory.server.jobs.team.TeamClient", lambda _: Dead())
+    monkeypatch.setattr("swarm_memory.server.jobs.team.TeamClient", Dead)
     toolbox, pauses = ann.toolbox, list[float]()
     await queue_sync(toolbox)
     for _ in range(3):
