@@ -29,6 +29,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Note
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
+from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.memories.remember import remember_notes
@@ -37,6 +38,7 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
+PLACE = Location(Path(), Path(), is_remote=True)
 ID, LISTED = re.compile(r"\[(rm_\w+)\]"), re.compile(r"^- (.+)$", re.MULTILINE)
 
 
@@ -67,7 +69,7 @@ async def play(bank: Toolbox, moments: dict[str, str], task: dict[str, Any], ses
 
     async def shown_at(event: str, **fields: Any) -> frozenset[str]:
         heard = HookEvent(hook_event_name=event, session_id=session_id, **fields)
-        answer: Any = await handle_hook(opened, heard, "server")
+        answer: Any = await handle_hook(opened, heard, "server", PLACE)
         texts.append(answer["hookSpecificOutput"]["additionalContext"] if answer else "")
         listed = (moments.get(line) for line in LISTED.findall(texts[-1]))
         return frozenset(ID.findall(texts[-1])) | frozenset(filter(None, listed))

@@ -22,7 +22,7 @@ from pathlib import Path
 from judge_evidence import HALVES, Judged, Known, read, report
 from rating import Item, shown
 
-from swarm_memory.schema.errors import InputError, ModelUnavailable
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.jobs.transcripts import is_worth_a_model
@@ -30,6 +30,7 @@ from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import combine, judge_by_evidence, judge_by_model
+from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 
@@ -56,8 +57,10 @@ class AnswersFromFiles:
             text = f"{request.system}\n\n# Schema of the answer\n\n{form}\n\n# Question\n\n{request.user}\n"
             (self._asked / f"{key}.md").write_text(text, encoding="utf-8")
             raise ModelUnavailable(f"{key} is not answered yet")
-        text = answer.read_text(encoding="utf-8")
-        return ChatAnswer(text=text, model=self.name, usage=ChatUsage(), latency_ms=0)
+        data = parse_object(answer.read_text(encoding="utf-8"), request.answer_schema)
+        if isinstance(data, Unparsed):
+            raise ModelAnswerInvalid(data.reason)
+        return ChatAnswer(data=data, model=self.name, usage=ChatUsage(), latency_ms=0)
 
 
 @dataclass(slots=True)

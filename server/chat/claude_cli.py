@@ -85,11 +85,9 @@ class ClaudeCliChatModel(MeteredModel):
             raise ModelUnavailable(
                 f"{self._settings.command} was not found: install Claude Code, or take claude_cli from chat.providers."
             )
-        command = [program, *_FIXED_FLAGS]
+        command = [program, *_FIXED_FLAGS, f"--json-schema={json.dumps(request.answer_schema)}"]
         if self._settings.model:
             command.append(f"--model={self._settings.model}")
-        if request.answer_schema is not None:
-            command.append(f"--json-schema={json.dumps(request.answer_schema)}")
         usage.tries += 1
         with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:
             place = Path(folder)

@@ -116,18 +116,16 @@ class MeteredModel(ABC):
         finally:
             latency_ms = (time.perf_counter() - began) * 1000
             self._meter.record(request.purpose, self.name, outcome, usage, latency_ms)
-        return ChatAnswer(text=reply.text, data=data, model=self.name, usage=usage, latency_ms=latency_ms)
+        return ChatAnswer(data=data, model=self.name, usage=usage, latency_ms=latency_ms)
 
 
-def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed | None:
-    """Return the object of an answer, None for plain text that is wanted as it is, or why it cannot be used."""
+def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed:
+    """Return the object of an answer, or why it cannot be used."""
     cut = Unparsed(f"The answer was cut at {request.max_tokens:,} tokens.")
-    if reply.is_cut and (request.answer_schema is None or not reply.text.lstrip().startswith("{")):
+    if reply.is_cut and not reply.text.lstrip().startswith("{"):
         return cut
     if not reply.text.strip():
         return Unparsed("The answer is empty.")
-    if request.answer_schema is None:
-        return None
     data = parse_object(reply.text, request.answer_schema)
     # A whole object counts although a weak model went on behind it until it was cut.
     return cut if reply.is_cut and isinstance(data, Unparsed) else data
@@ -135,8 +133,6 @@ def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unpar
 
 def system_with_schema(request: ChatRequest) -> str:
     """Return the system prompt with the form of the answer, for models that nothing else binds to it."""
-    if request.answer_schema is None:
-        return request.system
     return (
         f"{request.system}\n\nAnswer with exactly one JSON object and nothing else: no prose, no code fence. "
         f"It must be valid by this JSON schema:\n{json.dumps(request.answer_schema, ensure_ascii=False)}"

@@ -123,20 +123,17 @@ class OpenAIChatModel(MeteredModel):
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
         renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
-        form = None
-        if request.answer_schema is not None:
-            # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
-            schema = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
-            form = {"type": "json_schema", "json_schema": schema}
+        # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
+        form = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
         system = {"role": "system", "content": system_with_schema(request)}
         body: dict[str, Any] = {
             "model": self._settings.model,
             "messages": [system, {"role": "user", "content": request.user}],
             "max_completion_tokens" if renamed else "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
+            "temperature": 0.0,
             "seed": request.seed,
             "reasoning_effort": self._settings.effort,
-            "response_format": form,
+            "response_format": {"type": "json_schema", "json_schema": form},
         }
         return {key: value for key, value in body.items() if value is not None and key not in refused}
 

@@ -28,23 +28,16 @@ def command_of(agent: InstalledHost, verb: Literal["install", "uninstall"], scop
     return f"`swarm-memory {verb}{name}{'' if scope == scope_of(agent, 'local') else f' --{scope}'}`"
 
 
-def all_agents() -> Iterator[InstalledHost]:
-    """Yield every agent that we can be installed into."""
-    return (agent for agent in hosts() if isinstance(agent, InstalledHost))
-
-
 def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
     """Return the agents that are meant: those named, or those that the user says, and said before.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
-    agents = {agent.name: agent for agent in all_agents()}
+    agents = {agent.name: agent for agent in hosts()}
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
-            how = " (`learn` reads its sessions; its MCP settings may start `swarm-memory serve`)"
-            known = f"{how if unknown[0] in ROOMS else ''}: {', '.join(agents)}"
-            raise InputError(f"not an agent to install into: {unknown[0]}{known}")
+            raise InputError(f"not an agent to install into: {unknown[0]}: {', '.join(agents)}")
         return [agents[name] for name in wanted]
     here = [agent for agent in agents.values() if agent.is_there()]
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
@@ -70,7 +63,7 @@ def examined(root: Path) -> Iterator[Finding]:
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
     installed: list[tuple[InstalledHost, list[InstallScope]]] = []
-    for agent in all_agents():
+    for agent in hosts():
         try:
             installed.append((agent, agent.installed_scopes(root)))
         except ConfigError as error:
@@ -111,7 +104,7 @@ CLIENTS = {
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
     """Return where a client keeps its servers, in words, and what goes there. Raises `InputError`."""
-    if name in {agent.name for agent in all_agents()}:
+    if name in ROOMS:
         raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:
         raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.embedding.static import names_of
 from swarm_memory.tools.retrieve.embed import BATCH
 
 if TYPE_CHECKING:
@@ -59,37 +60,21 @@ class OpenAIEmbedder:
         dimensions = settings.dimensions or NATIVE_DIMENSIONS.get(settings.model)
         if dimensions is None:
             raise ConfigError(f"Set embedding.dimensions to the length of {settings.model}'s vectors.")
-        self._dimensions = dimensions
-
-    @property
-    def dimensions(self) -> int:
-        """Length of the vectors."""
-        return self._dimensions
-
-    @property
-    def name(self) -> str:
-        """The model, its dimensions and, where prefixes are set, a checksum of them."""
-        prefixes = f"{self._settings.query_prefix}\0{self._settings.document_prefix}"
+        self.dimensions = dimensions
+        prefixes = f"{settings.query_prefix}\0{settings.document_prefix}"
         suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
-        return f"{self._settings.provider}-{self._model_name}-{self.dimensions}{suffix}"
-
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``.
-
-        Raises `InputError` for a blank text, `ModelError` and its kinds.
-        """
-        return (await self.embed_queries([text]))[0]
+        self.name = f"{settings.provider}-{settings.model}-{dimensions}{suffix}"
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prefix = self._settings.query_prefix
-        return await self._embed([_model_text(prefix, text, "The text") for text in texts])
+        """Return the vectors of ``texts`` in order.
+
+        Raises `InputError` that names a blank text, `ModelError` and its kinds; then none is returned.
+        """
+        return await self._embed(self._settings.query_prefix, texts)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text: then none is returned."""
-        prefix = self._settings.document_prefix
-        prepared = [_model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
-        return await self._embed(prepared)
+        """Return the vectors of ``texts`` in order; raises as `embed_queries`."""
+        return await self._embed(self._settings.document_prefix, texts)
 
     async def aclose(self) -> None:
         """Close the connections, if any was made."""
@@ -102,10 +87,10 @@ class OpenAIEmbedder:
 
         return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
 
-    async def _embed(self, texts: list[str]) -> list[Vector]:
-        """Return the vectors of texts as the model gets them."""
-        starts = range(0, len(texts), BATCH)
-        return [vector for at in starts for vector in await self._embed_batch(texts[at : at + BATCH])]
+    async def _embed(self, prefix: str, texts: Sequence[str]) -> list[Vector]:
+        prepared = [_model_text(prefix, text, name) for text, name in zip(texts, names_of(texts), strict=True)]
+        starts = range(0, len(prepared), BATCH)
+        return [vector for at in starts for vector in await self._embed_batch(prepared[at : at + BATCH])]
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         import openai

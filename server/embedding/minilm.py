@@ -19,7 +19,7 @@ import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, verify
+from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, names_of, verify
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -57,9 +57,8 @@ class MiniLMEmbedder:
     """With the words that both must share; the least at which nothing is merged wrongly: docs/CONSOLIDATION.md."""
     min_cosine = 0.315
 
-    def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:
+    def __init__(self, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""
-        self._threads = threads
         self._path = model
         self.light = StaticEmbedder()
         """Its vectors are kept beside: a hook that no server answers has no time to load this model."""
@@ -68,16 +67,12 @@ class MiniLMEmbedder:
     def name(self) -> str:
         return self._path.stem
 
-    async def embed_query(self, text: str) -> "Vector":
-        """Return the vector of ``text``."""
-        return (await self.embed_queries([text]))[0]
-
     async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text.
 
         The first, a whole query, is embedded beside the others, its sentences, which have as many words together.
         """
-        names = _names(texts)
+        names = names_of(texts)
         whole = anyio.to_thread.run_sync(self._embed, texts[:1], names[:1], 1)
         if len(texts) < 2:
             return await whole
@@ -88,7 +83,7 @@ class MiniLMEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text."""
-        return await anyio.to_thread.run_sync(self._embed, texts, _names(texts), MAX_WINDOWS) if texts else []
+        return await anyio.to_thread.run_sync(self._embed, texts, names_of(texts), MAX_WINDOWS) if texts else []
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text as the model gets them."""
@@ -120,12 +115,7 @@ class MiniLMEmbedder:
     @property
     def _model(self) -> "_Model":
         with _loading:
-            return _loaded(self._path, self._threads)
-
-
-def _names(texts: Sequence[str]) -> list[str]:
-    """Return what errors call the texts."""
-    return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
+            return _loaded(self._path)
 
 
 _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
@@ -135,7 +125,7 @@ _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
 class _Model:
     """The model as it is loaded, with its tokenizer."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path) -> None:
         verify(path)
         try:
             os.environ.update(dict.fromkeys(_SILENT, "1"))
@@ -146,7 +136,7 @@ class _Model:
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."
             ) from error
         options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4  # none: they go to stderr
         state = vars(importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")).values()
         # They have no base of their own.

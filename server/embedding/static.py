@@ -11,6 +11,7 @@ values.
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 import unicodedata
 import zlib
@@ -33,13 +34,8 @@ MAX_CHARS = 32_768
 MAX_TOKENS = 1_024
 _MAX_WORD_CHARS = 100
 _CACHED_WORDS = 32_768
-_CJK_RANGES = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+_CJK = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
@@ -55,7 +51,7 @@ class _CharacterMap(dict[int, str | None]):
             cleaned = " "
         elif category.startswith("C") or category == "Mn" or code == 0xFFFD:
             cleaned = None
-        elif is_symbol or any(low <= code <= high for low, high in _CJK_RANGES):
+        elif is_symbol or _CJK.match(character):
             cleaned = f" {character} "
         self[code] = cleaned
         return cleaned
@@ -143,16 +139,12 @@ class StaticEmbedder:
     def dimensions(self) -> int:
         return self._table.dimensions
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``. Raises `InputError` for a blank text, `ConfigError` for a damaged table."""
-        return self.embed(text)
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
+        """Return the vectors of ``texts`` in order; raises as `embed_many`."""
         return self.embed_many(texts)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
+        """Return the vectors of ``texts`` in order; raises as `embed_many`."""
         if len(texts) < _THREAD_FROM_TEXTS:
             return self.embed_many(texts)
         import anyio.to_thread
@@ -160,12 +152,15 @@ class StaticEmbedder:
         return await anyio.to_thread.run_sync(self.embed_many, texts)
 
     def embed(self, text: str) -> Vector:
-        """Return the vector of one text, without an event loop; raises as `embed_query`."""
-        return self._sums([self._counts(text, "The text")])[0]
+        """Return the vector of one text, without an event loop; raises as `embed_many`."""
+        return self.embed_many([text])[0]
 
     def embed_many(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts``, without an event loop."""
-        counts = [self._counts(text, f"Text {at}") for at, text in enumerate(texts)]
+        """Return the vectors of ``texts``, without an event loop.
+
+        Raises `InputError` that names a blank text, `ConfigError` for a damaged table.
+        """
+        counts = [self._counts(text, name) for text, name in zip(texts, names_of(texts), strict=True)]
         starts = range(0, len(counts), _TEXTS_AT_ONCE)
         return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
@@ -199,11 +194,13 @@ class StaticEmbedder:
 
 
 class Table:
-    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number."""
+    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number.
+
+    `tokenizer` finds the rows of a text.
+    """
 
     def __init__(self, path: Path) -> None:
         """Map the file. Raises `ConfigError` when it is missing, cut short, or not a table."""
-        self.path = path
         try:
             with path.open("rb") as file:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -213,28 +210,20 @@ class Table:
         if magic != MAGIC:
             raise _damaged(path, "it does not begin as a table does")
         rows_at = HEADER.size + 2 * self.rows
-        self._vocabulary_at = rows_at + self.rows * self.dimensions
-        if len(self._data) != self._vocabulary_at + vocabulary_bytes:
+        vocabulary_at = rows_at + self.rows * self.dimensions
+        if len(self._data) != vocabulary_at + vocabulary_bytes:
             raise _damaged(path, f"it has {len(self._data)} bytes where its header asks for another length")
         self.weights: Any = numpy.frombuffer(self._data, "<u2", self.rows, HEADER.size).astype(numpy.int32)
         values = numpy.frombuffer(self._data, numpy.uint8, self.rows * self.dimensions, rows_at)
         self.values: Any = values.reshape(self.rows, self.dimensions)
-
-    @cached_property
-    def vocabulary(self) -> dict[str, int]:
-        """The words and their rows."""
         try:
-            words = self._data[self._vocabulary_at :].decode("utf-8").split("\n")
+            words = self._data[vocabulary_at:].decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
-            raise _damaged(self.path, "its vocabulary is not UTF-8") from error
+            raise _damaged(path, "its vocabulary is not UTF-8") from error
         if len(words) >= self.rows:
-            raise _damaged(self.path, f"it has {len(words)} words for {self.rows} rows")
-        return dict(zip(words, range(len(words)), strict=True))
-
-    @cached_property
-    def tokenizer(self) -> WordPiece:
-        """What finds the rows of a text."""
-        return WordPiece(self.vocabulary, range(len(self.vocabulary), self.rows))
+            raise _damaged(path, f"it has {len(words)} words for {self.rows} rows")
+        self.vocabulary = dict(zip(words, range(len(words)), strict=True))
+        self.tokenizer = WordPiece(self.vocabulary, range(len(words), self.rows))
 
 
 _shipped = cache(Table)
@@ -253,6 +242,11 @@ def verify(path: Path) -> None:
         raise ConfigError(f"{path} cannot be compared with {checksum}: reinstall swarm-memory.") from error
     if found != expected:
         raise _damaged(path, f"its SHA-256 is not the one in {checksum.name}")
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Return what errors call the texts."""
+    return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"] * len(texts)
 
 
 def _damaged(path: Path, reason: str) -> ConfigError:

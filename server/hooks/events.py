@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
-from swarm_memory.server.hooks.client import CLAUDE
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
@@ -150,22 +149,20 @@ class HookEvent(BaseModel):
         return self.tool_input if isinstance(self.tool_input, dict) else {}
 
 
-async def answer_hook(
-    open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str = ""
-) -> HookAnswer:
+async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str) -> HookAnswer:
     """Return what a host's hook may answer to an event; `{}`, "go on", when it is none or anything went wrong.
 
-    `called` as `client.ask` has it; by default it is Claude Code's, as the event says. What went wrong is noted as
-    missed in the project; that a bank is not trusted is shown to the user once.
+    `called` as `client.ask` has it. What went wrong is noted as missed in the project; that a bank is not trusted is
+    shown to the user once.
     """
-    of, named, attended = called.split(" ") if called else (CLAUDE, str(event.get("hook_event_name"))[:100], "0")
+    of, named, attended = called.split(" ")
     try:
         agent = host(of)
         heard = agent.heard(named, event)
         if event and not heard:
             return {}
-        heard = {**heard, "host": of, "attended": attended == "1"} | ({"hook_event_name": named} if called else {})
-        checked = HookEvent.model_validate(heard)
+        told = {"host": of, "attended": attended == "1", "hook_event_name": named}
+        checked = HookEvent.model_validate({**heard, **told})
         if named == "Stop":
             folders = (*agent.folders(), place.root)
             transcript = named_transcript(checked.session_id or "", checked.transcript_path or "", folders)
@@ -192,29 +189,26 @@ async def answer_hook(
     return {}
 
 
-async def handle_hook(
-    open_toolbox: OpenToolbox, event: HookEvent, via: Way, place: Location | None = None
-) -> HookAnswer:
+async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, place: Location) -> HookAnswer:
     """Do what the event asks for and return hook JSON: `additionalContext` where something is known of a session, a
     prompt, a call or a failure, or where the agent is asked what its task taught; else `{}`.
 
-    The bank is opened only where there is something to do, and made by a prompt alone; without a `place` it is there.
+    The bank is opened only where there is something to do, and made by a prompt alone.
     Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
     """
     if not _SESSION_ID.fullmatch(event.session_id or ""):
         log.info("ignored: event %.40r of session %.40r", event.hook_event_name, event.session_id)
         return {}
     context, is_others = None, bool(event.tool_name) and not is_own_tool(event.tool_name or "")
-    has_bank, root = place is None or place.has_bank, Path() if place is None else place.root
     match event.hook_event_name:
         case "UserPromptSubmit" if is_task_prompt(event.prompt or ""):
             context = await _on_prompt(await open_toolbox(), event, via)
-        case _ if not has_bank:
+        case _ if not place.has_bank:
             log.info("nothing to do without a bank: event %.40r", event.hook_event_name)
         case "SessionStart":
             context = await _briefing(await open_toolbox(), event)
         case "PreToolUse" if is_others:
-            context = await _before_call(await open_toolbox(), event, root)
+            context = await _before_call(await open_toolbox(), event, place.root)
         case "PostToolUseFailure" if is_others and event.error is not None and not event.is_interrupt:
             context = await _after_failure(await open_toolbox(), event)
         case "PostToolUse" if await _answers_question(open_toolbox, event):

@@ -11,10 +11,11 @@ from swarm_memory.schema.errors import InputError
 if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.hosts.records import Record, Records
+    from swarm_memory.server.hosts.settings import InstalledHost
 
 ROOMS: Mapping[str, str] = {
-    "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli",
-    "antigravity": "antigravity", "cursor": "cursor", "opencode": "opencode",
+    "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli", "cursor": "cursor",
+    "opencode": "opencode",
 }  # fmt: skip
 """By the name of a host: its folder here, with the modules `host` and `transcripts`."""
 
@@ -26,7 +27,7 @@ SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
 
 
 class Host:
-    """A coding agent; `HOST` of the module `host` in its folder. `settings.InstalledHost` is one we can be put into.
+    """What a coding agent says, is told and keeps; `settings.InstalledHost` adds how we are put into its files.
 
     Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
     PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
@@ -118,14 +119,14 @@ class Transcripts(NamedTuple):
     """Yields as `read`, of one session with its subagents where an id is given."""
 
 
-def host(name: str) -> Host:
+def host(name: str) -> "InstalledHost":
     """Return a host by its name. Raises `InputError`."""
     if name not in ROOMS:
         raise InputError(f"there is no agent {name!r}: {', '.join(ROOMS)}")
-    return cast("Host", _part(name, "host").HOST)
+    return cast("InstalledHost", _part(name, "host").HOST)
 
 
-def hosts() -> Iterator[Host]:
+def hosts() -> "Iterator[InstalledHost]":
     """Yield every host."""
     return map(host, ROOMS)
 

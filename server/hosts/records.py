@@ -228,7 +228,7 @@ def _opened(path: Path) -> IO[bytes]:
 def first_record(path: Path) -> Record:
     """Return what the first line of a file says; nothing where it is too long, or no object. Raises `OSError`."""
     with path.open("rb") as file:
-        return as_object(parsed(file.readline(1 << 20).decode("utf-8", "replace")))
+        return as_object(parsed(file.readline(1 << 20).decode("utf-8-sig", "replace")))
 
 
 def files_in(folder: Path, pattern: str) -> list[Path]:

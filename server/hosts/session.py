@@ -4,7 +4,7 @@ within the limits of what is kept.
 
 import re
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypedDict, Unpack, get_args
@@ -208,9 +208,7 @@ def _size(step: Step) -> int:
 
 
 _ARGUMENTS: Mapping[str, str] = {
-    "filePath": "file_path", "absolute_path": "file_path", "AbsolutePath": "file_path", "TargetFile": "file_path",
-    "oldString": "old_string", "newString": "new_string", "TargetContent": "old_string",
-    "ReplacementContent": "new_string", "CodeContent": "content", "CommandLine": "command",
+    "filePath": "file_path", "absolute_path": "file_path", "oldString": "old_string", "newString": "new_string",
 }  # fmt: skip
 """What some hosts call an argument, and what it is called in our trajectories."""
 
@@ -318,9 +316,9 @@ class Session:
                     self.running.outcome = label
         return call_id
 
-    def open_call(self, waiting: Container[str] = ()) -> str:
+    def open_call(self) -> str:
         """Return the id of the oldest call without a result, which one that names no call answers; empty for none."""
-        return next((each for each in self.tools if each not in self.answered and each not in waiting), "")
+        return next((each for each in self.tools if each not in self.answered), "")
 
     def result(self, call_id: str, text: str, **ended: Unpack[Ended]) -> None:
         """Take what came of a call, once. A command that ended with another code than 0 failed, whatever is said."""

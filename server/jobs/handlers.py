@@ -177,7 +177,7 @@ async def reembed_bank(
     count = report.counts("embedded")
     async with embedding:
         stored, _ = await embed_stored(toolbox, count)
-        done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
+        done = await reembed(toolbox, on_progress=count)
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 

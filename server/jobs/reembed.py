@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch, not_embedded
-from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
+from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.bank import Bank
     from swarm_memory.server.storage.stores.upkeep import Vectors
 
 
@@ -27,23 +26,18 @@ class Reembedded:
     """Embedders whose vectors were deleted."""
 
 
-async def reembed(
-    store: "Bank",
-    embedder: Embedder,
-    *,
-    on_progress: Callable[[int], None] = lambda _: None,
-    give_way: GiveWay = at_once,
-) -> Reembedded:
+async def reembed(toolbox: Toolbox, *, on_progress: Callable[[int], None] = lambda _: None) -> Reembedded:
     """Embed what has no vector yet; `on_progress` is given how many are done. No model is called in a transaction.
 
     Raises `ModelError`: what was embedded until then is kept.
     """
+    store, embedder = toolbox.store, toolbox.embedder
     done = Reembedded(embedder.name)
 
     async def fill(items: "Vectors", by: Embedder) -> int:
         filled = after = 0
         while rows := await items.without_vector(by.name, by.dimensions, BATCH, after):
-            vectors = await embed_batch(by, [text for _, text in rows], give_way)
+            vectors = await embed_batch(by, [text for _, text in rows], toolbox.give_way)
             found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
             filled += await items.put_vectors(by.name, found) if found else 0
             after = rows[-1][0]

@@ -1,6 +1,6 @@
 """The exchange with a team's server, in the background: queued as a worker begins, and again by itself after each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -10,9 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
 from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Report
-from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.server.team.client import TeamClient
-from swarm_memory.tools.ports.team import Team
 from swarm_memory.tools.team.cache import sync
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -62,32 +60,28 @@ async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
         return None
     project = toolbox.team[0].project.removeprefix(TEAM)
     await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))
-    done, failures = await _exchange(toolbox, project, PULL_S, TeamClient)
+    done, failures = await _exchange(toolbox, project, PULL_S)
     return f"nothing was pulled from the team: {done['fault']}" if failures else None
 
 
-async def sync_team(
-    toolbox: Toolbox, job: Job, report: Report, *, connect: Callable[[TeamSettings], Team] = TeamClient
-) -> Mapping[str, JsonValue]:
+async def sync_team(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Exchange with the team's server what is new, and queue the next time. A server that is away fails no job."""
     settings, project = toolbox.settings.team, str(job.payload.get("project"))
     if settings.url is None:
         return {"fault": "there is no team any more"}
-    done, failures = await _exchange(toolbox, project, LIMIT_S, connect)
+    done, failures = await _exchange(toolbox, project, LIMIT_S)
     pause = timedelta(minutes=settings.every_minutes)
     pause = min(MOST_PAUSE, pause * 2 ** min(failures, 16)) if failures else pause
     await toolbox.queue(SYNC, SYNC, {"project": project}, after=pause)
     return done
 
 
-async def _exchange(
-    toolbox: Toolbox, project: str, limit_s: float, connect: Callable[[TeamSettings], Team]
-) -> tuple[dict[str, JsonValue], int]:
+async def _exchange(toolbox: Toolbox, project: str, limit_s: float) -> tuple[dict[str, JsonValue], int]:
     """Return what an exchange did, or its fault, and how often the server has failed since it answered."""
     settings = toolbox.settings.team
     try:
         with anyio.fail_after(limit_s):
-            return asdict(await sync(toolbox, connect(settings), str(settings.url), project)), 0
+            return asdict(await sync(toolbox, TeamClient(settings), str(settings.url), project)), 0
     except StorageError:
         raise
     except (SwarmMemoryError, TimeoutError) as error:

@@ -1,7 +1,6 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -19,7 +18,7 @@ from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import all_folders, hosts
 from swarm_memory.server.hosts.paths import check_place, checked_transcript
-from swarm_memory.server.hosts.records import as_text
+from swarm_memory.server.hosts.records import as_text, first_record
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import Contained
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
 IMPORT = "import"
-
-MAX_FIRST_BYTES = 4_000_000
-"""Of a file's first line, by which an export of memories is known."""
 
 _NOT_ENTERED = {".git", ".swarm", "node_modules"}
 
@@ -157,14 +153,8 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
 
 def is_export(path: Path) -> bool:
     """Return whether the first line of a file is a memory as `memories export` writes it."""
-    with path.open("rb") as file:
-        line = file.readline(MAX_FIRST_BYTES)
-    try:
-        first: object = json.loads(line.decode("utf-8-sig")) if b'"rm_' in line else None
-    except (ValueError, RecursionError):
-        return False
-    record = cast("dict[str, Any]", first if isinstance(first, dict) else {})
-    return str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys()
+    record = first_record(path)
+    return record.text("id").startswith("rm_") and {"title", "content"} <= record.keys()
 
 
 async def import_files(

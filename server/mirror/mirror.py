@@ -3,9 +3,7 @@
 import hashlib
 import logging
 import os
-import stat
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 from pydantic import Field, JsonValue, ValidationError
@@ -15,7 +13,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
-from swarm_memory.server.project.folder import git
+from swarm_memory.server.project.folder import git, held
 from swarm_memory.tools.memories.decide import edit, set_memory_status
 from swarm_memory.tools.memories.edit import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
@@ -77,8 +75,8 @@ def folder_of(toolbox: Toolbox) -> str:
 
 def switch(root: Path, folder: str) -> None:
     """Have a project be mirrored in a folder of it, with "" no more. Raises `InputError`, `ConfigError`."""
-    held, _ = _read(_checked(root, folder)) if folder else ({}, [])
-    if strange := [name for name, text in held.items() if not text.startswith(b"---\n")]:
+    files, _ = _read(_checked(root, folder)) if folder else ({}, [])
+    if strange := [name for name, text in files.items() if not text.startswith(b"---\n")]:
         raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
     former = record_of(root)
     record = former.model_copy(update={"folder": folder}) if former.folder in (None, folder) else Record(folder=folder)
@@ -122,7 +120,7 @@ class _Run:
     async def go(self, *, reads: bool) -> None:
         """Take in what a hand changed, where it `reads`, then write."""
         kept, files = self.kept, self._files
-        changed = [name for name, held in files.items() if name not in kept or _digest(held) != kept[name].file]
+        changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
         gone = [name for name, each in kept.items() if each.file and name not in files]
         await self._look()
         if reads:
@@ -206,17 +204,17 @@ class _Run:
                 if not kept.seen:  # the user let it in, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue
-            text, held = written(item).encode(), _held(self._folder / name)
-            if held != text:
-                if held is not None and (kept is None or _digest(held) != kept.file):
+            text, found = written(item).encode(), held(self._folder / name, MAX_BYTES)
+            if found != text:
+                if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # a hand changed it: it is read before it is written
                 write_private(self._folder / name, text.decode())
                 self.count["written"] += 1
             self._files[name] = text
             self._note(name, item)
         for name, kept in [(name, each) for name, each in self.kept.items() if each.bank and each.id not in active]:
-            held = _held(self._folder / name)
-            if held is None or _digest(held) == kept.file in kept.seen:
+            found = held(self._folder / name, MAX_BYTES)
+            if found is None or _digest(found) == kept.file in kept.seen:
                 (self._folder / name).unlink(missing_ok=True)
                 self.count["removed"] += 1
                 del self.kept[name]
@@ -241,26 +239,16 @@ def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
         if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
             path.unlink(missing_ok=True)
         is_one = path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md"
-        if is_one and len(found) < MAX_FILES and (held := _held(path)) is not None:
-            found[path.name] = held
+        if is_one and len(found) < MAX_FILES and (text := held(path, MAX_BYTES)) is not None:
+            found[path.name] = text
         elif is_one:
             left_out.append(path.name)
     return found, left_out
 
 
-def _held(path: Path) -> bytes | None:
-    """Return what is in a file; None where there is none, or it is a link or too large."""
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_size <= MAX_BYTES:
-                return file.read(MAX_BYTES)
-    return None
-
-
-def _digest(held: bytes) -> str:
+def _digest(text: bytes) -> str:
     """Return the name that Git gives to the content of a file."""
-    return hashlib.sha1(b"blob %d\0" % len(held) + held, usedforsecurity=False).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
 
 
 async def _in_git(folder: Path) -> dict[str, set[str]]:

@@ -96,16 +96,15 @@ async def git(folder: Path, *words: str) -> Finished | None:
 
 @lru_cache(_KEPT_TEXTS)
 def _text(path: Path, stamp: tuple[int, int, int]) -> str:
-    """Return the text of a regular file; nothing for any other, or where it cannot be read.
+    """Return the text of a regular file, nothing for any other; `stamp` is what changes when the file does."""
+    return (held(path, MAX_BYTES) or b"").decode("utf-8", "replace")
 
-    `stamp` is what changes when the file does.
-    """
-    try:
+
+def held(path: Path, most: int) -> bytes | None:
+    """Return what is in a regular file; None where there is none, or it is a link, too large or not to be read."""
+    with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return ""
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
-            return ""
-        return file.read(MAX_BYTES).decode("utf-8", "replace")
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISREG((status := os.fstat(descriptor)).st_mode) and status.st_size <= most:
+                return file.read(most)
+    return None

@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -108,7 +108,7 @@ class Workplace:
             raise InputError(f"folder {source} is not there: name the folder that the agent works in")
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            shutil.copytree(source, place, symlinks=True, ignore=_LeftOut(source))
+            shutil.copytree(source, place, symlinks=True, ignore=_left_out(source))
         except (OSError, shutil.Error) as error:
             raise InputError(f"the folder {source} cannot be copied: {one_line(str(error), 300)}") from error
         return place
@@ -131,27 +131,22 @@ class Workplace:
         return self._scratch / run_id / str(number)
 
 
-class _LeftOut:
-    """What is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever).
+def _left_out(source: Path) -> Callable[[str, list[str]], Sequence[str]]:
+    """Tell what is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever).
 
     Raises `InputError` as soon as a folder turns out to be too large to be copied for each rollout.
     """
+    files = size = 0
+    kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
 
-    def __init__(self, source: Path) -> None:
-        self._source = source
-        self._files = self._bytes = 0
-
-    def __call__(self, folder: str, names: list[str]) -> Sequence[str]:
-        kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-        left_out: list[str] = []
-        for name in names:
-            found = (Path(folder) / name).lstat()
-            if name == ".swarm" or not any(is_kind(found.st_mode) for is_kind in kinds):
-                left_out.append(name)
-            elif stat.S_ISREG(found.st_mode):
-                self._files += 1
-                self._bytes += found.st_size
-        if self._bytes > MAX_COPY_BYTES or self._files > MAX_COPY_FILES:
+    def ignored(folder: str, names: list[str]) -> Sequence[str]:
+        nonlocal files, size
+        found = {name: (Path(folder) / name).lstat() for name in names}
+        regular = [each.st_size for each in found.values() if stat.S_ISREG(each.st_mode)]
+        files, size = files + len(regular), size + sum(regular)
+        if size > MAX_COPY_BYTES or files > MAX_COPY_FILES:
             most = f"{MAX_COPY_FILES:,} files or {MAX_COPY_BYTES:,} bytes"
-            raise InputError(f"{self._source} has more than {most}: name a smaller folder")
-        return left_out
+            raise InputError(f"{source} has more than {most}: name a smaller folder")
+        return [name for name in names if name == ".swarm" or not any(kind(found[name].st_mode) for kind in kinds)]
+
+    return ignored

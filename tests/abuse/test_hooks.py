@@ -128,6 +128,6 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
                     given = {"hook_event_name": event, "session_id": "s1", "prompt": TASK, "tool_name": "Bash"}
                     began = time.monotonic()
                     with anyio.fail_after(HANG_S):
-                        assert await answer_hook(bank.toolbox, given, "server", place) == {}
+                        assert await answer_hook(bank.toolbox, given, "server", place, f"claude {event} 0") == {}
                     times.append(time.monotonic() - began)
     assert is_in_time(max(times), 6)

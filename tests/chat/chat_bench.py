@@ -17,8 +17,8 @@ SCHEMA: dict[str, JsonValue] = {
 
 
 def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
-    plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
-    return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
+    asked = {"purpose": "judge", "system": "You judge.", "user": "The trajectory.", "answer_schema": SCHEMA}
+    return ChatRequest.model_validate({**asked, "timeout_s": timeout_s, **changes})
 
 
 class Bench:

@@ -12,7 +12,7 @@ from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.chain import build_chat_model
 from swarm_memory.tools.ports.models import ChatRequest
 
-REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
+REQUEST = ChatRequest(purpose="judge", system="s", user="u", answer_schema={"type": "object"}, timeout_s=100)
 
 
 def settings(*providers: Mapping[str, object], **changes: object) -> ChatSettings:
@@ -21,7 +21,7 @@ def settings(*providers: Mapping[str, object], **changes: object) -> ChatSetting
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 async def test_the_list_is_asked_in_order_each_with_its_own_key_and_model() -> None:
-    async with ScriptedServer([error(401)]) as first, ScriptedServer([completion("hello")]) as second:
+    async with ScriptedServer([error(401)]) as first, ScriptedServer([completion("{}")]) as second:
         chosen = settings(
             {"provider": "openai", "model": "m-1", "base_url": first.url, "api_key_env": "KEY_ONE"},
             {"provider": "openai", "model": "m-2", "base_url": second.url, "api_key_env": "KEY_TWO"},

@@ -9,10 +9,13 @@ from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel, chai
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
-REQUEST = ChatRequest(purpose="judge", system="s" * 40, user="u" * 40, max_tokens=80, timeout_s=30)
+SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ANSWER: dict[str, JsonValue] = {"a": 1}
+REQUEST = ChatRequest(
+    purpose="judge", system="s" * 40, user="u" * 40, answer_schema=SCHEMA, max_tokens=80, timeout_s=30
+)
 """100 tokens at most: 80 characters and 80 tokens of answer."""
 DOWN = ModelUnavailable("it is down")
-SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
 class HandClock:
@@ -43,7 +46,7 @@ class SlowModel:
             await self.go.wait()
         finally:
             self.inside -= 1
-        return ChatAnswer(text="ok", model=self.name, usage=ChatUsage(), latency_ms=0)
+        return ChatAnswer(data=ANSWER, model=self.name, usage=ChatUsage(), latency_ms=0)
 
 
 def scripted(name: str, *answers: ScriptedAnswer) -> ScriptedChatModel:
@@ -51,20 +54,17 @@ def scripted(name: str, *answers: ScriptedAnswer) -> ScriptedChatModel:
 
 
 async def test_the_first_model_answers_and_the_second_is_not_asked() -> None:
-    first, second = scripted("a", "hello"), scripted("b", "no")
+    first, second = scripted("a", ANSWER), scripted("b", {"a": 2})
     answer = await chain_of(first, second).complete(REQUEST)
-    assert (answer.text, answer.model) == ("hello", "a")
+    assert (answer.data, answer.model) == (ANSWER, "a")
     assert second.requests == []
 
 
 async def test_the_next_model_answers_for_one_that_is_unavailable_refuses_or_cannot_be_read_and_is_named() -> None:
-    for fault in (DOWN, ModelAnswerInvalid("a refused")):
-        chain = chain_of(scripted("a", fault), scripted("b", "hello"))
+    for fault in (DOWN, ModelAnswerInvalid("a refused"), "prose"):
+        chain = chain_of(scripted("a", fault), scripted("b", ANSWER))
         answer = await chain.complete(REQUEST)
-        assert (answer.text, answer.model, chain.name) == ("hello", "b", "a → b")
-    asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
-    answer = await chain_of(scripted("a", "prose"), scripted("b", {"a": 1})).complete(asked)
-    assert (answer.data, answer.model) == ({"a": 1}, "b")
+        assert (answer.data, answer.model, chain.name) == (ANSWER, "b", "a → b")
 
 
 @pytest.mark.parametrize("kind", [ModelAnswerInvalid, ModelUnavailable])
@@ -75,7 +75,7 @@ async def test_when_none_is_there_every_reason_is_named_and_a_bad_answer_counts_
 
 async def test_a_request_that_can_be_shortened_comes_back_and_another_goes_to_the_next() -> None:
     small = ModelWindowTooSmall("a is too small")
-    first, second = scripted("a", small, small, "fits"), scripted("b", "hello")
+    first, second = scripted("a", small, small, ANSWER), scripted("b", ANSWER)
     chain = chain_of(first, second)
     with pytest.raises(ModelWindowTooSmall):
         await chain.complete(REQUEST.model_copy(update={"can_shorten": True}))
@@ -86,7 +86,7 @@ async def test_a_request_that_can_be_shortened_comes_back_and_another_goes_to_th
 
 async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_the_cool_down() -> None:
     clock = HandClock()
-    first, second = scripted("a", *[DOWN] * 4, "back", "again"), scripted("b", *["b"] * 9)
+    first, second = scripted("a", *[DOWN] * 4, ANSWER, ANSWER), scripted("b", *[ANSWER] * 9)
     chain = chain_of(first, second, monotonic=clock)
     for _ in range(5):
         assert (await chain.complete(REQUEST)).model == "b"
@@ -113,18 +113,18 @@ async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
     slow.go.set()
-    assert (await chain.complete(REQUEST)).text == "ok"
+    assert (await chain.complete(REQUEST)).data == ANSWER
 
 
 async def test_a_model_that_is_not_the_last_leaves_time_for_the_next() -> None:
-    first, second = scripted("a", DOWN), scripted("b", "ok")
+    first, second = scripted("a", DOWN), scripted("b", ANSWER)
     await chain_of(first, second, timeout_s=100, monotonic=HandClock()).complete(REQUEST)
     assert (first.requests[0].timeout_s, second.requests[0].timeout_s) == (20, 30)
 
 
 async def test_a_spent_budget_sends_nothing_and_names_the_setting() -> None:
     meter = InMemoryMeter()
-    inner = ScriptedChatModel(["x" * 80] * 9, meter=meter)
+    inner = ScriptedChatModel(['{"a": 1}'.ljust(80)] * 9, meter=meter)
     model = chain_of(inner, meter=meter, daily_token_budget=150)
     await model.complete(REQUEST)
     assert await meter.used_today() == 40

@@ -206,24 +206,9 @@ class TestRealClaude:
         assert [tool["name"] for tool in sent["tools"]] == ["StructuredOutput"]
         assert "You judge." in json.dumps(sent["system"])
 
-    async def test_it_answers_in_plain_text_and_has_no_tool(self, home: Path) -> None:
-        async with ScriptedServer([text("It went well.")]) as server:
-            answer = await ask_claude(server, home, request(30, answer_schema=None, user="/help me\n!id"))
-        assert answer.text == "It went well."
-        assert server.requests[0].body["tools"] == []
-        assert "/help me" in json.dumps(server.requests[0].body["messages"])
-
-    async def test_a_file_that_the_prompt_names_is_not_read(self, home: Path) -> None:
-        secret = home / "secret.txt"
+    async def test_it_runs_no_hook_server_or_command_reads_no_file_and_leaves_no_transcript(self, home: Path) -> None:
+        ran, secret = home / "ran", home / "secret.txt"
         secret.write_text("the-content-of-the-secret")
-        async with ScriptedServer([text("ok")]) as server:
-            await ask_claude(server, home, request(30, answer_schema=None, user=f'See @{secret} and @"{secret}" now'))
-        sent = json.dumps(server.requests[0].body)
-        assert str(secret) in sent
-        assert "the-content-of-the-secret" not in sent
-
-    async def test_it_runs_no_hook_and_no_server_and_leaves_no_transcript(self, home: Path) -> None:
-        ran = home / "ran"
         noted = [{"hooks": [{"type": "command", "command": f"echo hook >> {ran}"}]}]
         names = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
         folder = home / ".claude"
@@ -232,15 +217,17 @@ class TestRealClaude:
         (folder / "CLAUDE.md").write_text("the-memory-of-the-user")
         server_entry = {"command": "sh", "args": ["-c", f"echo server >> {ran}"]}
         (home / ".claude.json").write_text(json.dumps({"mcpServers": {"swarm-memory": server_entry}}))
-        async with ScriptedServer([text("ok")]) as server:
-            await ask_claude(server, home, request(30, answer_schema=None))
+        said = f'/help me\n!id\nSee @{secret} and @"{secret}" now'
+        async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
+            await ask_claude(server, home, request(30, user=said))
         assert not ran.exists()
-        assert "the-memory-of-the-user" not in json.dumps(server.requests[0].body)
+        sent = json.dumps(server.requests[0].body)
+        assert all(each in sent for each in ("/help me", str(secret)))
+        assert not any(each in sent for each in ("the-memory-of-the-user", "the-content-of-the-secret"))
         assert not list(folder.glob("projects/**/*.jsonl"))
 
-    @pytest.mark.parametrize("status", [401, 429, 500])
-    async def test_an_error_of_its_api_is_unavailable(self, home: Path, status: int) -> None:
-        async with ScriptedServer([error(status, "no", Retry_After="3600")] * 9) as server:
+    async def test_an_error_of_its_api_is_unavailable(self, home: Path) -> None:
+        async with ScriptedServer([error(429, "no", Retry_After="3600")] * 9) as server:
             with pytest.raises(ModelUnavailable):
                 await ask_claude(server, home, request(HANG_S))
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from patience import HANG_S
 from scripted_chat import InMemoryMeter
-from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
+from scripted_server import NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
 from swarm_memory.schema.errors import (
     ModelAnswerInvalid,
@@ -23,7 +23,8 @@ from tests.chat.chat_bench import SCHEMA, Bench, request
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXy"
-GOOD = completion('{"label": "Success"}')
+GIVEN = '{"label": "Success"}'
+GOOD = completion(GIVEN)
 
 
 def bench(server: ScriptedServer, retries: int = 2, **settings: object) -> Bench:
@@ -55,27 +56,15 @@ async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
 
 async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header_only() -> None:
     async with ScriptedServer([GOOD]) as server:
-        await bench(server).model.complete(request(seed=7, temperature=0.3, max_tokens=99))
+        await bench(server).model.complete(request(seed=7, max_tokens=99))
     sent = server.requests[0]
     assert sent.path == "/v1/chat/completions"
     assert sent.headers["authorization"] == f"Bearer {KEY}"
-    assert (sent.body["model"], sent.body["seed"], sent.body["temperature"], sent.body["max_tokens"]) == (
-        "m-1",
-        7,
-        0.3,
-        99,
-    )
+    assert [sent.body[name] for name in ("model", "seed", "temperature", "max_tokens")] == ["m-1", 7, 0.0, 99]
     assert sent.body["response_format"]["json_schema"] == {"name": "judge", "schema": SCHEMA, "strict": True}
     assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
     assert sent.body["messages"][1]["content"] == "The trajectory."
     assert KEY not in str(sent.body)
-
-
-async def test_plain_text_is_asked_for_and_given_when_there_is_no_schema() -> None:
-    async with ScriptedServer([completion("No {JSON} here")]) as server:
-        answer = await bench(server).model.complete(request(answer_schema=None))
-    assert (answer.text, answer.data) == ("No {JSON} here", None)
-    assert "response_format" not in server.requests[0].body
 
 
 async def test_an_endpoint_without_json_schema_is_asked_for_json_in_words_and_that_is_remembered() -> None:
@@ -162,35 +151,25 @@ async def test_parameters_that_an_endpoint_does_not_take_are_changed_or_left_out
     assert sent["response_format"]["type"] == "json_schema"
 
 
-BAD_ANSWERS = {
-    "prose": completion("I think it went well."),
-    "cut JSON": completion('{"label": "Succ'),
-    "an empty text": completion(""),
-    "no text": completion(None),
-    "a depth bomb": completion('{"label":' * 5000),
-    "NaN": completion('{"label": NaN}'),
+UNUSABLE = {
+    "prose": (completion("I think it went well."), "no usable answer"),
+    "no text": (completion(None), "is empty"),
+    "a refusal": (completion(None, refusal="I cannot"), "refused"),
+    "filtered": (completion("x", finish_reason="content_filter"), "refused"),
 }
 
 
-@pytest.mark.parametrize("bad", BAD_ANSWERS.values(), ids=BAD_ANSWERS.keys())
-async def test_an_answer_that_cannot_be_used_is_invalid_and_its_tokens_are_counted(bad: Turn) -> None:
+@pytest.mark.parametrize(("bad", "said"), UNUSABLE.values(), ids=UNUSABLE.keys())
+async def test_an_answer_that_cannot_be_used_is_invalid_at_once_and_its_tokens_are_counted(
+    bad: Turn, said: str
+) -> None:
     async with ScriptedServer([bad, GOOD]) as server:
         tried = bench(server)
-        with pytest.raises(ModelAnswerInvalid):
+        with pytest.raises(ModelAnswerInvalid, match=said):
             await tried.model.complete(request())
     assert len(server.requests) == 1
     assert [(call.outcome, call.usage.tries) for call in tried.meter.calls] == [("invalid", 1)]
     assert await tried.meter.used_today() > 0
-
-
-@pytest.mark.parametrize(
-    "refusal", [completion(None, refusal="I cannot"), completion("x", finish_reason="content_filter")]
-)
-async def test_a_refusal_is_invalid_at_once(refusal: Turn) -> None:
-    problem, tries = await failure_of([refusal, GOOD])
-    assert isinstance(problem, ModelAnswerInvalid)
-    assert "refused" in str(problem)
-    assert tries == 1
 
 
 RETRIED = {
@@ -221,13 +200,9 @@ FINAL = {
     "garbage": ([Turn(b"\xff\xfe{]", 200, {"content-type": "application/json"})], "no chat completion"),
     "an error in a 200": ([in_json({"error": {"code": 502, "message": "upstream"}})], "no chat completion"),
     "another JSON": ([in_json({"hello": 1})], "no chat completion"),
-    "a list": ([in_json([1])], "no chat completion"),
-    "no choice": ([envelope(choices=[])], "no chat completion"),
     "choices of a wrong type": ([envelope(choices="x")], "no chat completion"),
-    "a choice of a wrong type": ([envelope(choices=[3])], "no chat completion"),
     "a message of a wrong type": ([envelope(choices=[{"message": "x"}])], "no chat completion"),
     "content of a wrong type": ([envelope(choices=[{"message": {"content": [1]}}])], "no chat completion"),
-    "50 MB": ([Turn(b" " * 1_000_000, repeats=50)], "bytes"),
     "50 MB of an error": ([Turn(b" " * 1_000_000, 500, repeats=50)], "bytes"),
     "a compressed body": ([Turn(b"x", headers={"content-encoding": "gzip"})], "compressed"),
 }  # fmt: skip
@@ -248,24 +223,9 @@ async def test_nobody_listening_is_unavailable() -> None:
         await tried.model.complete(request())
 
 
-@pytest.mark.parametrize("fault", [HANG, Turn(GOOD.body, 200, GOOD.headers, pause_s=0.05)], ids=["hang", "slow drip"])
-async def test_what_never_ends_is_ended_at_the_deadline(fault: Turn) -> None:
-    await failure_of([page()])  # the first import of the client takes longer than the deadline
-    problem, _ = await failure_of([fault], request(timeout_s=0.3))
-    assert isinstance(problem, ModelUnavailable)
-    assert "0.3 s" in str(problem)
-
-
-async def test_a_pause_that_the_endpoint_asks_for_ends_at_the_deadline() -> None:
-    await failure_of([page()])
-    problem, tries = await failure_of([error(429, Retry_After="60"), GOOD], request(timeout_s=0.3))
-    assert isinstance(problem, ModelUnavailable)
-    assert tries == 1
-
-
 async def test_an_endpoint_that_gives_no_usage_is_estimated() -> None:
-    async with ScriptedServer([envelope(choices=[{"message": {"content": "x" * 400}}], usage="?")]) as server:
-        answer = await bench(server).model.complete(request(answer_schema=None, user="y" * 790))
+    async with ScriptedServer([envelope(choices=[{"message": {"content": GIVEN.ljust(400)}}], usage="?")]) as server:
+        answer = await bench(server).model.complete(request(user="y" * 790))
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (200, 100)
 
 

@@ -132,7 +132,6 @@ async def test_what_notes_say_stands_fenced_in_the_question(kept: Kept) -> None:
     (request,) = chat.requests
     assert MIGRATIONS not in request.system
     assert request.user.count(MIGRATIONS) == 2
-    assert request.temperature == 0.0
 
 
 async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:

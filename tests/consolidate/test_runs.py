@@ -198,7 +198,7 @@ async def _check_whole(kept: Kept) -> None:
     statistics = await kept.store.statistics(SHOP, kept.toolbox.embedder.name)
     assert statistics.memories["active"] == len(active) == statistics.embedded[kept.toolbox.embedder.name]
     for item in active:
-        vector = await kept.toolbox.embedder.embed_query(item.embedding_text)
+        vector = (await kept.toolbox.embedder.embed_queries([item.embedding_text]))[0]
         near = await kept.store.nearest([SHOP], kept.toolbox.embedder.name, vector, 50)
         assert item.id in [each for each, _ in near]
     connection = SQLITE.connect(f"{kept.database.as_uri()}?mode=ro", uri=True)

@@ -7,14 +7,9 @@ from typing import Any
 
 from loopback import Asked, Reply
 
-from tests.e2e.messages_api import Say, ScriptedApi, Turn, Use
+from tests.e2e.messages_api import Say, ScriptedApi, Turn
 
 Json = dict[str, Any]
-
-
-def shell(command: str) -> Use:
-    """Return a turn that runs `command`."""
-    return Use("exec_command", {"cmd": command})
 
 
 @dataclass

@@ -66,14 +66,15 @@ async def test_a_long_document_is_read_in_windows_and_stays_of_unit_length() -> 
 
 async def test_a_long_query_counts_to_its_256th_token() -> None:
     assert len(EMBEDDER.tokens("fix " * 5_000)) == MAX_TOKENS
-    assert await EMBEDDER.embed_query("fix " * 254 + "the lock") == await EMBEDDER.embed_query("fix " * 5_000)
+    first, other = await EMBEDDER.embed_queries(["fix " * 254 + "the lock", "fix " * 5_000])
+    assert first == other
 
 
 async def test_a_blank_text_is_refused_by_its_number() -> None:
     with pytest.raises(InputError, match="Text 1 holds nothing"):
         await EMBEDDER.embed_documents(["read", "\n\u200b"])
     with pytest.raises(InputError, match="The text holds nothing"):
-        await EMBEDDER.embed_query(" ")
+        await EMBEDDER.embed_queries([" "])
     assert await EMBEDDER.embed_documents([]) == []
 
 
@@ -81,10 +82,10 @@ async def test_a_damaged_model_is_refused_with_advice(tmp_path: Path) -> None:
     model = tmp_path / SHIPPED_MODEL.name
     shutil.copyfile(SHIPPED_MODEL.with_suffix(".sha256"), model.with_suffix(".sha256"))
     with pytest.raises(ConfigError, match=r"minilm-384-v1\.onnx.*reinstall"):
-        await MiniLMEmbedder(model=model).embed_query("read")
+        await MiniLMEmbedder(model=model).embed_queries(["read"])
     model.write_bytes(SHIPPED_MODEL.read_bytes()[:-1] + b"?")
     with pytest.raises(ConfigError, match="SHA-256"):
-        await MiniLMEmbedder(model=model).embed_query("read")
+        await MiniLMEmbedder(model=model).embed_queries(["read"])
 
 
 def test_the_shipped_model_is_whole_and_small() -> None:
@@ -110,7 +111,7 @@ def test_the_runtime_writes_nothing_into_the_home_of_the_user_and_reports_to_nob
     script = (
         "import asyncio, os\n"
         "from swarm_memory.server.embedding.minilm import MiniLMEmbedder\n"
-        "asyncio.run(MiniLMEmbedder().embed_query('run the tests'))\n"
+        "asyncio.run(MiniLMEmbedder().embed_queries(['run the tests']))\n"
         "print(os.environ['ORT_DISABLE_TELEMETRY'])\n"
     )
     source = Path(__file__).parents[2] / "src"
@@ -154,7 +155,7 @@ async def test_a_memory_that_is_edited_meanwhile_keeps_the_vector_of_its_new_tex
         store = toolbox.store
         ((seq, text),) = await store.vectors.without_vector(EMBEDDER.name, EMBEDDER.dimensions, 9, 0)
         await edit(toolbox, memory_id, MemoryChange(title="Bread", content="Bake the bread at 220 degrees."))
-        assert await store.vectors.put_vectors(EMBEDDER.name, {seq: await EMBEDDER.embed_query(text)}) == 0
-        bread = await EMBEDDER.embed_query("bake the bread at 220 degrees")
+        assert await store.vectors.put_vectors(EMBEDDER.name, {seq: (await EMBEDDER.embed_queries([text]))[0]}) == 0
+        bread = (await EMBEDDER.embed_queries(["bake the bread at 220 degrees"]))[0]
         ((_, likeness),) = await store.nearest((toolbox.scope,), EMBEDDER.name, bread, 1)
     assert likeness > 0.5

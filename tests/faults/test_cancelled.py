@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 import pytest
+from hooked import SOMEWHERE
 from patience import FULL
 
 from swarm_memory.schema.base import Scope
@@ -106,8 +107,10 @@ def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "log_tool_call": lambda number: tools_and_sources.log_tool_call(
             site, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
-        "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),
-        "hook PreToolUse": lambda number: handle_hook(bank.toolbox, event("PreToolUse", number), "server"),
+        "hook UserPromptSubmit": lambda number: handle_hook(
+            bank.toolbox, event("UserPromptSubmit", number), "server", SOMEWHERE
+        ),
+        "hook PreToolUse": lambda number: handle_hook(bank.toolbox, event("PreToolUse", number), "server", SOMEWHERE),
         "consolidate": lambda number: consolidate(toolbox, full=number % 2 == 0),
         "memory_status": lambda _: memories.memory_status(site),
         "reindex": lambda _: store.reindex(),

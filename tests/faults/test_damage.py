@@ -29,6 +29,7 @@ from swarm_memory.schema.errors import (
     StoreUntrusted,
 )
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair, restore
@@ -37,8 +38,10 @@ from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine import registry, threads
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.toolbox import Toolbox
 from tests.faults.rig import (
     EVERY,
     HERE,
@@ -91,7 +94,7 @@ async def searched(database: Path) -> list[list[str]]:
     embedder, found = StaticEmbedder(), list[list[str]]()
     async with opened(database) as store:
         for text in ("retry the token", "merge config", "lock the queue"):
-            query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
+            query = SearchQuery((HERE,), embedder.name, (await embedder.embed_queries([text]))[0], tokenize(text), 10)
             result = await store.search(query)
             found.append(sorted(candidate.id for candidate in result.candidates))
     return found
@@ -170,7 +173,7 @@ async def test_indexes_that_are_lost_or_out_of_step_are_rebuilt_from_the_rows(da
     await _is_noticed(database)
     await asyncio.to_thread(repair, database, choose(), 5.0)
     async with opened(database) as store:
-        await reembed(store, StaticEmbedder())
+        await reembed(Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE))
     found = await inspected(database)
     after = await searched(database)
     assert found.sound, found
@@ -201,7 +204,7 @@ async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(data
         await store.add_memories(memories[10:], embedder.name)
         kept = found = 0
         for memory in memories[:10]:
-            asked = await embedder.embed_query(memory.item.title)
+            asked = (await embedder.embed_queries([memory.item.title]))[0]
             nearest = [each for each, _ in await store.nearest([HERE], embedder.name, asked, 10)]
             vectors = {each.item.id: each.vector for each in memories[10:] if each.vector is not None}
             by_force = sorted(vectors, key=lambda each: -sum(map(mul, vectors[each], asked)))[:10]

@@ -37,7 +37,7 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_n
         kept = {item.id: decode(encode(each, "int8"), "int8") for item, each in zip(items, vectors, strict=True)}
         same = 0
         for _ in range(queries):
-            query = await embedder.embed_query(sentence(chance))
+            query = (await embedder.embed_queries([sentence(chance)]))[0]
             asked = decode(encode(query, "int8"), "int8")
             near = {each: sum(map(mul, own, asked)) / math.hypot(*own) for each, own in kept.items()}
             by_force = sorted(near, key=lambda each: -near[each])[:k]

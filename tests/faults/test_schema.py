@@ -68,7 +68,7 @@ async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
     embedder, answers = StaticEmbedder(), dict[str, list[str]]()
     async with opened(database, sqlite=driver_name) as store:
         for text in expected["answers"]:
-            vector = await embedder.embed_query(text)
+            vector = (await embedder.embed_queries([text]))[0]
             found = await store.search(SearchQuery((SHOP,), embedder.name, vector, tokenize(text), 10))
             answers[text] = sorted(candidate.id for candidate in found.candidates)
         memories = await store.get_memories([SHOP], list(expected["memories"]))

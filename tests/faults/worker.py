@@ -88,7 +88,7 @@ async def read(database: str, driver_name: str, name: str, limit: str) -> None:
         number = 0
         while limit == "0" or number < int(limit):
             text = sentence(chance)
-            query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
+            query = SearchQuery((HERE,), embedder.name, (await embedder.embed_queries([text]))[0], tokenize(text), 10)
             found = await store.search(query)
             for candidate in found.candidates:
                 if candidate.read_vector() is None or not candidate.read_item().title:

@@ -216,6 +216,8 @@ async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(tool
         silent = replace(toolbox, settings=toolbox.settings.model_copy(update={"hooks": hooks}))
         assert await ask(**call("git commit"), tools=silent) == ""
         assert bool(await ask(**failure(), session=f"t{hooks.inject}", tools=silent)) is hooks.inject
+        start = await ask("SessionStart", session=f"u{hooks.inject}", tools=silent, source="startup")
+        assert bool(start) is hooks.inject
 
 
 async def test_a_verified_memory_comes_before_more_than_one_that_nobody_vouches_for(

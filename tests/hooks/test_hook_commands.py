@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from claude_lines import line, write
-from hook_project import DEMO, NOTE, SAID, TASK, HookProject
+from hook_project import NOTE, SAID, TASK, HookProject
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
@@ -38,14 +38,6 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
             assert shop.prompt(prompt) == ""
     assert list(shop.root.iterdir()) == []
     assert missed(shop.root) == []
-
-
-def test_the_first_task_of_a_project_makes_its_bank_and_is_noted_there(shop: HookProject) -> None:
-    assert shop.prompt() == ""
-    assert shop.rows("SELECT task_id FROM host_sessions WHERE session_id = 's1'") == [("s1:1",)]
-    with shop.no_workers_left():
-        assert shop.hook("session-end").stdout == ""
-    assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns WHERE status = 'candidate'"))
 
 
 def test_the_end_of_a_session_in_a_project_without_a_bank_makes_one_and_learns(shop: HookProject) -> None:
@@ -83,22 +75,6 @@ def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_o
     ended = learned.run("-c", code, "post-task", "--judge-and-distill", "true", given=turn)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert [job["status"] for job in learning(learned)] == ["queued"]
-
-
-def test_without_injection_a_session_is_shown_nothing_and_is_learned_from_as_ever(learned: HookProject) -> None:
-    (learned.bank / "config.yaml").write_text("hooks: {inject: false}\n", encoding="utf-8")
-    assert learned.hook("session-start", learned.event(source="startup")).stdout == ""
-    assert learned.prompt() == ""
-    call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest tests -x"}}
-    assert learned.hook("before-tool", learned.event(hook_event_name="PreToolUse", **call)).stdout == ""
-    error = "E   shop.settings.SettingsError: config/test.toml not found"
-    failed = learned.event(hook_event_name="PostToolUseFailure", error=error, **call)
-    assert learned.hook("tool-failure", failed).stdout == ""
-    assert learned.hook("stop").stdout == ""
-    assert [job["status"] for job in learning(learned)] == ["queued"]
-    (learned.bank / "config.yaml").unlink()
-    assert SAID in learned.hook("session-start", learned.event(source="startup")).stdout
-    assert NOTE in learned.hook("tool-failure", failed).stdout
 
 
 def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
@@ -179,18 +155,6 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "no-such-verb: ValueError: there is no hook" in shop.log()
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
-
-
-def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log_and_one_that_is_not_there_is_none(
-    learned: HookProject, tmp_path: Path
-) -> None:
-    nowhere = learned.event(transcript_path=f"{learned.config}/projects/none.jsonl")
-    assert learned.hook("session-end", nowhere).stdout == ""
-    assert learned.log() == ""
-    (tmp_path / "other.jsonl").write_bytes(DEMO.read_bytes())
-    assert learned.hook("session-end", learned.event(transcript_path=str(tmp_path / "other.jsonl"))).stdout == ""
-    assert "transcript_path must lie in" in learned.log()
-    assert learning(learned) == []
 
 
 def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:

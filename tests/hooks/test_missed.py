@@ -16,16 +16,12 @@ from hook_project import SAID, TASK, HookProject
 from patience import HANG_S, is_in_time
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.settings import Settings
 from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
-from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line, state_folder
 from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
-from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.judge.judge import judge_by_evidence
 
 HURRIED = """
 from swarm_memory.server.hooks import main
@@ -253,11 +249,3 @@ def test_the_demo_session_is_small_and_holds_lines_of_the_person_and_the_agent_o
 def test_the_demo_session_names_no_folder_but_the_shown_one() -> None:
     text = SESSION.read_text(encoding="utf-8")
     assert re.findall(r"(?<![\w./<])/(?!home/dev/shop)[a-z]+/[^\s\"]*", text) == []
-
-
-def test_the_demo_session_is_one_task_that_was_met_and_teaches_how() -> None:
-    (trajectory,) = read_trajectories(SESSION)
-    verdict = judge_by_evidence(trajectory, Settings())
-    assert verdict.label == "Success"
-    (draft,) = distill_by_extraction(trajectory, verdict, Settings()).drafts
-    assert "cp config/test.example.toml config/test.toml" in draft.content

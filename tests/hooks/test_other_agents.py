@@ -16,7 +16,6 @@ from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
 from swarm_memory.server.hosts.cursor.host import project_names
 from swarm_memory.server.hosts.host import InstallScope, Said, host
 from swarm_memory.server.hosts.opencode.host import plugin_text
-from swarm_memory.server.hosts.settings import InstalledHost
 from swarm_memory.server.hosts.settings_files import apply
 
 CONTEXT: Said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
@@ -44,17 +43,11 @@ def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
 
 
-def settings(name: str) -> InstalledHost:
-    found = host(name)
-    assert isinstance(found, InstalledHost)
-    return found
-
-
 @pytest.mark.parametrize(("name", "scope"), FILES)
 def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_byte(
     name: str, scope: InstallScope, home: Path, tmp_path: Path
 ) -> None:
-    project, agent = tmp_path / "project", settings(name)
+    project, agent = tmp_path / "project", host(name)
     folder = home if scope == "user" else project
     project.mkdir()
     before = {folder / path: json.dumps(data) for path, data in FILES[name, scope].items()}
@@ -88,15 +81,15 @@ def test_a_project_is_not_written_into_through_a_link_nor_is_the_home_folder_one
     for folder in (".github", ".gemini", ".cursor", ".opencode"):
         (project / folder).symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="symbolic link"):
-        settings(name).plan_install("project", project)
+        host(name).plan_install("project", project)
     if name in ("gemini", "cursor"):
         with pytest.raises(ConfigError, match="all your projects"):
-            settings(name).plan_install("project", home)
+            host(name).plan_install("project", home)
 
 
 def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) -> None:
     apply(CLAUDE_CODE.plan_install("project", tmp_path))
-    agent = settings("copilot")
+    agent = host("copilot")
     apply(agent.plan_install("project", tmp_path))
     apply(agent.plan_uninstall("project", tmp_path))
     (server,) = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
@@ -108,7 +101,7 @@ def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> 
     path.parent.mkdir(parents=True)
     path.write_text("export const mine = 1\n")
     with pytest.raises(ConfigError, match="not ours"):
-        settings("opencode").plan_install("project", tmp_path)
+        host("opencode").plan_install("project", tmp_path)
 
 
 def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None:

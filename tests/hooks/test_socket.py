@@ -114,7 +114,7 @@ def test_a_server_of_another_project_does_not_answer_though_its_name_says_so(
     ours.unlink()
 
 
-def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_for_it(learned: HookProject) -> None:
+def test_a_server_with_other_settings_of_its_environment_does_not_answer_for_a_command(learned: HookProject) -> None:
     with learned.serving():
         learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
         assert learned.prompt(patient=True) == ""
@@ -123,14 +123,11 @@ def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_
         assert learned.rows(query) == [("another",)], "the command did it itself, as it was said"
         assert NOTE in learned.prompt(session="s2", patient=True)
         assert record_of(learned, "s2")["via"] == "server"
-
-
-def test_a_server_with_a_setting_that_the_command_lacks_does_not_answer_for_it(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
     with learned.serving():
         learned.extra.clear()
-        assert NOTE in learned.prompt(patient=True)
-    assert record_of(learned, "s1")["via"] == "hook"
+        assert NOTE in learned.prompt(session="s3", patient=True)
+        assert record_of(learned, "s3")["via"] == "hook", "the command lacks what the server has"
 
 
 @pytest.mark.parametrize("whose", ["the project's", "the user's"])
@@ -202,7 +199,8 @@ RUBBISH = (
 
 def framed(root: Path, event: bytes, session: str = "") -> bytes:
     """Return a request of this project, with the settings of its server."""
-    fields = b"\0".join([*head(root, session)[:4], *(f"{name}={value}".encode() for name, value in STATIC.items())])
+    named = head(root, session, "claude UserPromptSubmit 0")[:4]
+    fields = b"\0".join([*named, *(f"{name}={value}".encode() for name, value in STATIC.items())])
     return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
 
 
@@ -218,7 +216,8 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
             {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"},
         )
         said = [framed(learned.root, json.dumps(event).encode()) for event in events]
-        said += [framed(learned.root, b"{]"), framed(learned.root, b"", "x" * 500_000)]
+        said += [framed(learned.root, each) for each in (b"{]", b"[" * 100_000)]
+        said += [framed(learned.root, b"", "x" * 500_000)]
         for each in (*RUBBISH, *said):
             for follow in (b"go\n", b"no\n", b""):
                 send(path, each, follow)
@@ -226,15 +225,6 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
             assert path.exists(), f"the server listens no more after {each[:80]}"
         assert NOTE in learned.prompt(session="s9", patient=True)
         assert record_of(learned, "s9")["via"] == "server"
-
-
-def test_a_server_goes_on_answering_after_json_that_is_nested_too_deep(learned: HookProject) -> None:
-    with learned.serving() as server:
-        (path,) = learned.sockets()
-        send(path, framed(learned.root, b"[" * 100_000), b"")
-        assert server.call("memory_status").get("isError") is not True
-        assert NOTE in learned.prompt(patient=True)
-        assert record_of(learned, "s1")["via"] == "server"
 
 
 def send(path: Path, text: bytes, follow: bytes) -> None:

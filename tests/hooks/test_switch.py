@@ -122,14 +122,6 @@ def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_
     assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, before the rate was set"
 
 
-def test_a_held_out_session_gets_nothing_from_a_running_server_either(learned: HookProject) -> None:
-    in_file("credit: {holdout_rate: 1.0}", users=True)(learned)
-    with learned.serving():
-        assert learned.prompt(patient=True) == ""
-        (row,) = learned.rows("SELECT data FROM events WHERE type = 'task.withheld'") or [("{}",)]
-        assert json.loads(row[0]).get("via", "server") == "server"
-
-
 def test_the_name_of_a_folder_pauses_nothing_but_itself(tmp_path: Path, home: Path) -> None:
     folder = tmp_path / "a\n*\n"
     folder.mkdir()

@@ -165,35 +165,6 @@ def cursor_lines() -> list[Record]:
     return [*lines, {"type": "turn_ended", "status": "success"}]
 
 
-def antigravity() -> list[Record]:
-    """Return the steps of a conversation of Antigravity."""
-    head = "Created At: 2026-05-01T10:00:00Z\nCompleted At: 2026-05-01T10:00:01Z\n"
-    return [
-        step(0, "USER_INPUT", f"<USER_REQUEST>\n{FIRST}\n</USER_REQUEST>\n<ADDITIONAL_METADATA>{NOTES}",
-             source="USER_EXPLICIT"),
-        step(1, "CONVERSATION_HISTORY", "# none", source="SYSTEM"),
-        step(2, "PLANNER_RESPONSE", "I run it.", thinking="Look first.", input_tokens=6, output_tokens=7,
-             tool_calls=[{"name": "run_command", "args": {"CommandLine": '"pytest"', "Cwd": '"/home/dev/shop"'}}]),
-        step(3, "GENERIC", f"{head}\nThe command exited with code 1.\nOutput:\n{FAILED}\n"),
-        step(4, "PLANNER_RESPONSE", "", tool_calls=[
-            {"name": "default_api:replace_file_content", "args": {"TargetFile": FILE, "ReplacementContent": "x"}}]),
-        step(5, "CODE_ACTION", f"{head}updated"),
-        step(6, "PLANNER_RESPONSE", "", tool_calls=[{"name": "run_command", "args": {"CommandLine": "pytest"}}]),
-        step(7, "RUN_COMMAND", "Tool is running as a background task with task id: s/task-7", status="RUNNING"),
-        step(8, "SYSTEM_MESSAGE", f'Task id "s/task-7" finished with result: {PASSED}\nThe command exited with code 0.',
-             source="SYSTEM"),
-        step(9, "PLANNER_RESPONSE", "Fixed."),
-        step(10, "USER_INPUT", SECOND, source="USER_EXPLICIT"),
-        step(11, "PLANNER_RESPONSE", "Done."),
-    ]  # fmt: skip
-
-
-def step(number: int, kind: str, content: str, *, source: str = "MODEL", status: str = "DONE", **more: Any) -> Record:
-    """Make a step of Antigravity."""
-    fields = {"step_index": number, "source": source, "type": kind, "status": status, "created_at": _AT.format(number)}
-    return {**fields, "content": content, **more}
-
-
 def write_lines(path: Path, records: list[Record]) -> Path:
     """Write one record a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,9 +219,6 @@ STORIES: Mapping[str, Callable[[Path], Path]] = {
     "opencode export": lambda folder: write_lines(folder / "exported.json", [opencode()]),
     "cursor": lambda folder: write_cursor(folder / SESSION / "store.db", cursor()),
     "cursor lines": lambda folder: write_lines(folder / SESSION / f"{SESSION}.jsonl", cursor_lines()),
-    "antigravity": lambda folder: write_lines(
-        folder / SESSION / ".system_generated/logs/transcript.jsonl", antigravity()
-    ),
 }
 """By agent and form: writes the story into a folder and returns the file."""
 

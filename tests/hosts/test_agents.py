@@ -1,4 +1,4 @@
-"""The transcripts of Copilot CLI, Gemini CLI, OpenCode, Cursor and Antigravity as trajectories."""
+"""The transcripts of Copilot CLI, Gemini CLI, OpenCode and Cursor as trajectories."""
 
 import io
 import json
@@ -20,7 +20,7 @@ from swarm_memory.tools.trajectory.tasks import is_own_tool
 from tests.hosts import agent_records as made
 from tests.hosts.agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
-HOSTS = ("copilot", "gemini", "opencode", "cursor", "antigravity")
+HOSTS = ("copilot", "gemini", "opencode", "cursor")
 
 
 def read(path: Path) -> list[Trajectory]:
@@ -44,7 +44,7 @@ def test_every_agent_writes_the_same_story(form: str, tmp_path: Path) -> None:
     assert first.skipped_lines + second.skipped_lines == 0
 
 
-@pytest.mark.parametrize("form", ["copilot", "gemini", "antigravity", "cursor_lines"])
+@pytest.mark.parametrize("form", ["copilot", "gemini", "cursor_lines"])
 def test_records_of_another_shape_are_never_fatal(form: str) -> None:
     records: list[Record] = getattr(made, form)()
     for number, record in enumerate(records[:8]):
@@ -65,7 +65,6 @@ def test_a_session_of_another_shape_is_never_fatal() -> None:
 def test_records_of_unknown_kinds_are_counted(tmp_path: Path) -> None:
     strange: dict[str, Record] = {
         "copilot": made.event("teleport.begun", {}), "gemini": made.said(40, "teleport", "x"),
-        "antigravity": {"step_index": 40, "source": "ORBIT", "type": "TELEPORT", "status": "DONE"},
         "cursor_lines": {"type": "teleport"},
     }  # fmt: skip
     for form, record in strange.items():
@@ -238,22 +237,19 @@ def test_the_transcripts_of_a_project_are_found(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("HOME", str(tmp_path))
     shop, other = Path("/home/dev/shop"), Path("/home/dev/other")
     hashed = sha256(str(shop).encode()).hexdigest()
-    in_project = {
+    every = {
         "copilot": STORIES["copilot_cli"](tmp_path / ".copilot/session-state"),
         "gemini": STORIES["gemini_cli"](tmp_path / ".gemini/tmp" / hashed / "chats"),
         "cursor": STORIES["cursor"](
             tmp_path / ".cursor/chats" / md5(str(shop).encode(), usedforsecurity=False).hexdigest()
         ),
+        "opencode": STORIES["opencode"](tmp_path / ".local/share/opencode"),  # of all projects
     }
     STORIES["cursor lines"](tmp_path / ".cursor/projects/home-dev-shop/agent-transcripts")
-    anywhere = {
-        "opencode": STORIES["opencode"](tmp_path / ".local/share/opencode"),
-        "antigravity": STORIES["antigravity"](tmp_path / ".gemini/antigravity-cli/brain"),
-    }
     for name in HOSTS:
         find = host(name).transcripts.find
-        assert list(find(None)) == [(in_project | anywhere)[name]], name
-        assert list(find(shop)) == [path for each, path in in_project.items() if each == name], name
+        assert list(find(None)) == [every[name]], name
+        assert list(find(shop)) == ([] if name == "opencode" else [every[name]]), name
         assert list(find(other)) == [], name
 
 

@@ -68,7 +68,7 @@ async def state(toolbox: Toolbox) -> tuple[Any, ...]:
     store, scopes = toolbox.store, toolbox.scope.readable()
     items = {item.id: item for item in await store.list_memories(scopes, EVERY)}
     links = await store.memory_links(scopes, list(items))
-    near = await store.nearest(scopes, toolbox.embedder.name, await toolbox.embedder.embed_query(FIRST), 99)
+    near = await store.nearest(scopes, toolbox.embedder.name, (await toolbox.embedder.embed_queries([FIRST]))[0], 99)
     return (
         sorted((item.title, item.content, item.status) for item in items.values()),
         sorted((items[link.src_id].title, items[link.dst_id].title, link.relation) for link in links),
@@ -132,32 +132,22 @@ async def test_a_text_that_is_refused_is_not_asked_for_again(
     assert ((await _job(beside)).result or {})["left"] == 2
 
 
+@pytest.mark.parametrize("is_forgotten", [False, True])
 async def test_an_older_one_that_lost_its_vector_is_embedded_beside_one_that_is_refused(
-    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
-) -> None:
-    embedder.refused = "refused"
-    older = (await remember(beside, FIRST, attribution=PROMPT)).item
-    await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)
-    await work(beside, tmp_path)
-    await rewrite(beside.store, with_indexes(older.model_copy(update={"title": "Migrate"}), None), embedder.name)
-    await remember(beside, SAID[2], attribution=PROMPT)
-    await work(beside, tmp_path)
-    assert (await beside.store.pending_upkeep(beside.scope, embedder.name, 0)).not_embedded == 1
-    assert any(text.startswith("Migrate") for text in embedder.asked)
-
-
-async def test_one_that_lost_its_vector_is_embedded_where_a_refused_one_was_forgotten(
-    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path, is_forgotten: bool
 ) -> None:
     embedder.refused = "refused"
     older = (await remember(beside, FIRST, attribution=PROMPT)).item
     refused = (await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)).item
     await work(beside, tmp_path)
-    await forget_memories(beside, [refused.id])
+    if is_forgotten:
+        await forget_memories(beside, [refused.id])
     await rewrite(beside.store, with_indexes(older.model_copy(update={"title": "Migrate"}), None), embedder.name)
     await remember(beside, SAID[2], attribution=PROMPT)
     await work(beside, tmp_path)
-    assert (await beside.store.pending_upkeep(beside.scope, embedder.name, 0)).not_embedded == 0
+    pending = await beside.store.pending_upkeep(beside.scope, embedder.name, 0)
+    assert pending.not_embedded == (0 if is_forgotten else 1)
+    assert any(text.startswith("Migrate") for text in embedder.asked)
 
 
 async def test_a_text_that_was_refused_is_asked_for_again_once_it_was_edited(
@@ -273,6 +263,6 @@ async def test_over_mcp_the_vector_follows_by_itself(connected: Callable[[], Any
             while (await caller.call("memory_status"))["not_embedded"]:
                 await anyio.lowlevel.checkpoint()
     ((memory_id, cosine),) = await toolbox.store.nearest(
-        (toolbox.scope,), toolbox.embedder.name, await toolbox.embedder.embed_query(FIRST), 1
+        (toolbox.scope,), toolbox.embedder.name, (await toolbox.embedder.embed_queries([FIRST]))[0], 1
     )
     assert (memory_id, cosine > 0.9) == (stored["id"], True)

@@ -32,7 +32,6 @@ from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -325,38 +324,6 @@ async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:
     assert seen == ["another"]
 
 
-async def test_a_task_of_a_transcript_is_learned_from_and_nothing_twice(
-    toolbox: Toolbox, place: Location, fixed: dict[str, Any]
-) -> None:
-    path = place.root / "session.jsonl"
-    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
-    worker = make_worker(toolbox, place)
-    await toolbox.store.enqueue(job_of(toolbox, "one", transcript_path=str(path), task_id="fix-1"))
-    await toolbox.store.enqueue(job_of(toolbox, "all", transcript_path=str(path)))
-    assert await worker.work_off_due() == 2
-    results = {job.key: job.result or {} for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
-    assert results["one"]["tasks"] == {"fix-1": "learned: Success"}
-    assert results["all"] == {"tasks": {"fix-1": "already_learned: Success"}, "stored": [], "calls": 0}
-
-
-async def test_a_running_server_learns_from_what_hooks_queue_and_wake_it_for(
-    connected: Callable[[], Any], toolbox: Toolbox, home: Path, place: Location, fixed: dict[str, Any]
-) -> None:
-    folder = home / ".claude" / "projects" / "shop"
-    folder.mkdir(parents=True)
-    path = folder / "s-1.jsonl"
-    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
-    event = {"hook_event_name": "SessionEnd", "session_id": "s-1", "transcript_path": str(path)}
-    async with connected() as caller:
-        await caller.call("memory_status")
-        await hooked(toolbox, event)
-        await anyio.to_thread.run_sync(wake, place.root, "s-1")
-        with anyio.fail_after(HANG_S):
-            while not await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9):
-                await anyio.lowlevel.checkpoint()
-        assert await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(("candidate",)))
-
-
 async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_made_one(
     connected: Callable[[], Any], settings: Any, home: Path, place: Location, fixed: dict[str, Any]
 ) -> None:
@@ -485,7 +452,7 @@ async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -
         nonlocal asked
         asked += 1
 
-    done = await reembed(toolbox.store, slow, on_progress=lambda _: None, give_way=give_way)
+    done = await reembed(replace(toolbox, embedder=slow, give_way=give_way))
     assert (done.embedded, slow.longest, asked) == (20, 8, 3)
 
 

@@ -52,7 +52,7 @@ async def test_the_verdict_is_what_the_model_answered() -> None:
     )  # fmt: skip
     assert verdict.reasons == ("s6, s7: the tests passed",)
     assert verdict.evidence == ("s6", "s7")
-    assert (model.requests[0].temperature, model.requests[0].purpose) == (0.0, "judge")
+    assert model.requests[0].purpose == "judge"
 
 
 async def test_the_model_sees_task_and_steps_only_inside_the_fence() -> None:
@@ -67,7 +67,8 @@ async def test_the_model_sees_task_and_steps_only_inside_the_fence() -> None:
 
 
 def test_the_gullible_model_believes_what_stands_outside_of_the_fence() -> None:
-    plain = ChatRequest(purpose="judge", system="", user=f"The code of this message is {'0' * 16}.\n{LURE}")
+    said = f"The code of this message is {'0' * 16}.\n{LURE}"
+    plain = ChatRequest(purpose="judge", system="", user=said, answer_schema={})
     assert LURE in outside_the_fence(plain)
 
 

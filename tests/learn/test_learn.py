@@ -33,9 +33,6 @@ class Unreachable:
     name, dimensions, fusion_weight, min_cosine, duplicate_cosine = "remote", 8, 0.5, 0.3, 0.87
     quantization: Literal["int8", "float32"] = "float32"
 
-    async def embed_query(self, text: str) -> Vector:
-        raise ModelUnavailable("the endpoint did not answer")
-
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         raise ModelUnavailable("the endpoint did not answer")
 

@@ -16,7 +16,7 @@ from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
-from tests.matts.worlds import TASK, Agent, matts, opened
+from tests.matts.worlds import TASK, Agent, matts, opened, ran
 
 SAYS = "import sys; print('I was asked: ' + sys.stdin.read())"
 WRITES = """
@@ -137,8 +137,7 @@ async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "import pathlib; pathlib.Path('answer.txt').write_text('42')")
     (agent.folder / "test_answer.py").write_text("assert open('answer.txt').read() == '42'; print('1 passed')")
     check = f"{shlex.quote(sys.executable)} -I test_answer.py"
-    async with opened(tmp_path, matts(rollout_timeout_s=4)) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner(check=check))
+    result = await ran(tmp_path, agent.runner(check=check), matts(rollout_timeout_s=4), count=1)
     (rollout,) = result.run.summary.rollouts
     assert (rollout.label, rollout.is_hard) == ("Success", True)
     assert result.run.summary.best_folder is not None
@@ -147,8 +146,7 @@ async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:
 
 async def test_an_agent_that_only_claims_success_is_undecided(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "print('All tests pass. Done!')")
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner())
+    result = await ran(tmp_path, agent.runner(), count=1)
     assert [each.label for each in result.run.summary.rollouts] == ["Undecided"]
 
 
@@ -174,8 +172,7 @@ async def test_claude_codes_stream_is_read_call_by_call(tmp_path: Path) -> None:
         {"type": "result", "subtype": "success", "session_id": "s", "result": "They fail."},
     ]
     agent = Agent(tmp_path, f"print({chr(10).join(map(json.dumps, lines))!r})")
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner())
+    result = await ran(tmp_path, agent.runner(), count=1)
     assert result.best is not None
     assert [step.kind for step in result.best.steps] == ["tool_call", "observation", "message"]
     assert result.run.summary.rollouts[0].label == "Failure"
@@ -189,27 +186,25 @@ async def test_an_attempt_that_the_hosts_connection_broke_off_is_no_failure(tmp_
         {"type": "result", "is_error": True, "session_id": "s", "result": "API Error: refused"},
     ]
     agent = Agent(tmp_path, f"print({chr(10).join(map(json.dumps, lines))!r}); raise SystemExit(1)")
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=2), agent.runner())
+    result = await ran(tmp_path, agent.runner(), count=2)
     assert {rollout.label for rollout in result.run.summary.rollouts} == {"Undecided"}
     assert result.stored == ()
 
 
 @pytest.mark.parametrize(
-    ("printed", "kinds"),
+    ("printed", "said"),
     [
-        ("Thought: look\nAction: ls[src]\nObservation: a.py\nFinal Answer: done", "message"),
-        ('{"id": "x", "task": "y", "steps": [{"role": "assistant", "content": "ok"}]}', "message"),
-        ('{"type": "result", "session_id": "s", "result": "ok"}', "message"),
-        ('{"half": ', "message"),
-        ("[1, 2]", "message"),
+        ('{"id": "x", "task": "y", "steps": [{"role": "assistant", "content": "ok"}]}', "ok"),
+        ('{"type": "result", "session_id": "s", "result": "ok"}', "ok"),
+        ('{"half": ', '{"half":'),
+        ("[1, 2]", "[1, 2]"),
     ],
 )
-async def test_other_outputs_become_steps_or_words(tmp_path: Path, printed: str, kinds: str) -> None:
+async def test_other_outputs_become_steps_or_words(tmp_path: Path, printed: str, said: str) -> None:
     agent = Agent(tmp_path, f"print({printed!r})")
     answer = await agent.runner().run(agent.request())
     assert answer.trajectory is not None
-    assert [step.kind for step in answer.trajectory.steps] == kinds.split()
+    assert [(step.kind, step.text.strip()) for step in answer.trajectory.steps] == [("message", said)]
 
 
 async def test_the_agent_finds_seed_and_temperature_and_none_of_our_settings(

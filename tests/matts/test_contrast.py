@@ -191,14 +191,6 @@ def test_paths_secrets_and_names_of_the_task_are_not_in_the_items() -> None:
     assert "carol" not in said
 
 
-def test_ids_of_several_attempts_stand_beside_each_other() -> None:
-    attempts = as_attempts([met(), met()])
-    steps = merged(attempts).steps
-    assert len({step.id for step in steps}) == len(steps)
-    assert {step.id.partition("-")[0] for step in steps} == {"r1", "r2"}
-    assert len({step.call_id for step in steps if step.call_id}) == 6
-
-
 kinds = st.sampled_from(["tool_call", "observation", "message", "thought"])
 odd_steps = st.fixed_dictionaries(
     {

@@ -2,8 +2,6 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -151,48 +149,6 @@ async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> No
         assert (await queued(tools, working, "short", {}, 4)).status == "completed"
         assert done.is_set()
         group.cancel_scope.cancel()
-
-
-async def test_a_scaling_job_whose_server_died_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
-    log = tmp_path / "ran.txt"
-    program = f"""
-import os, pathlib, time
-with open({str(log)!r}, 'a') as ran:
-    ran.write(os.environ['MATTS_ROLLOUT'])
-if os.environ['MATTS_ROLLOUT'] == '2' and not pathlib.Path({str(tmp_path / "again")!r}).exists():
-    time.sleep(60)
-print('done')
-"""
-    agent = Agent(tmp_path, program)
-    settings = matts(allowed_commands=[agent.command], max_concurrency=1)
-    runner = {"kind": "command", "command": agent.command, "folder": "work", "tools": ["Read"]}  # by an earlier version
-    payload: dict[str, Any] = given() | {"count": 3, "runner": runner}
-    begun: list[str] = []
-    async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
-        first = worker(tools, **long_handlers(tmp_path))
-        group.start_soon(first.run)
-        begun.append((await queued(tools, first, RUN_MATTS, payload)).id)
-        with anyio.fail_after(HANG_S):
-            while not (log.exists() and log.read_text() == "12"):
-                await anyio.lowlevel.checkpoint()
-        group.cancel_scope.cancel()
-    (tmp_path / "again").touch()
-    async with opened(tmp_path, settings) as tools:
-        second = worker(_later(tools), **long_handlers(tmp_path))
-        assert await second.work_off_due() == 1
-        job = await asked(tools, "status", begun[0])
-        assert job.status == "completed", job.error
-    assert log.read_text() == "1223"
-
-
-def _later(tools: Toolbox) -> Toolbox:
-    """The same bank, an hour later: the lease of the dead worker has lapsed."""
-
-    class Later:
-        def now(self) -> datetime:
-            return datetime.now(UTC) + timedelta(hours=1)
-
-    return replace(tools, clock=Later())
 
 
 async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path: Path) -> None:

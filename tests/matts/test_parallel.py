@@ -31,6 +31,7 @@ from tests.matts.worlds import (
     met,
     missed,
     opened,
+    ran,
 )
 
 SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
@@ -72,8 +73,7 @@ async def test_k_is_six_unless_said_rollouts_stay_within_the_limit_and_differ_in
     tmp_path: Path,
 ) -> None:
     runner = Scripted(mixed, together=2)
-    async with opened(tmp_path, matts(max_concurrency=2)) as tools:
-        await run_matts(tools, MattsRequest(task=TASK), runner)
+    await ran(tmp_path, runner, matts(max_concurrency=2))
     assert runner.most_running == 2
     requests = sorted(runner.requests, key=lambda request: request.number)
     assert [request.temperature for request in requests] == [0.2, 0.36, 0.52, 0.68, 0.84, 1.0]
@@ -110,14 +110,13 @@ async def test_the_comparison_gives_items_with_the_run_as_their_provenance(tmp_p
 async def test_the_best_is_a_success_with_the_fewest_steps(tmp_path: Path) -> None:
     longer = met().model_copy(update={"steps": (*missed().steps[:4], *met().steps)})
     runner = by_number({1: missed(), 2: longer, 3: met()})
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
-        assert result.run.summary.best == 3
-        assert result.best is not None
-        best = result.run.rollout(3)
-        assert best is not None
-        assert best.label == "Success"
-        assert runner.settled == [(result.run.run_id, 3)]
+    result = await ran(tmp_path, runner, count=3)
+    assert result.run.summary.best == 3
+    assert result.best is not None
+    best = result.run.rollout(3)
+    assert best is not None
+    assert best.label == "Success"
+    assert runner.settled == [(result.run.run_id, 3)]
 
 
 async def test_of_one_success_and_one_failure_the_one_action_that_differs_is_kept_for_review(tmp_path: Path) -> None:
@@ -136,20 +135,18 @@ async def test_of_one_success_and_one_failure_the_one_action_that_differs_is_kep
 
 
 async def test_when_every_rollout_misses_the_task_guardrails_are_learned(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(lambda _: missed()))
-        assert result.run.status == "completed"
-        assert result.stored
-        assert {item.outcome for item in result.stored} == {"Failure"}
-        assert "no such table" in result.stored[0].content
+    result = await ran(tmp_path, Scripted(lambda _: missed()), count=3)
+    assert result.run.status == "completed"
+    assert result.stored
+    assert {item.outcome for item in result.stored} == {"Failure"}
+    assert "no such table" in result.stored[0].content
 
 
 async def test_when_every_rollout_meets_the_task_nothing_is_called_a_contrast(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(lambda _: met()))
-        assert result.run.status == "completed"
-        assert {item.outcome for item in result.stored} == {"Success"}
-        assert not any("that did not" in item.content for item in result.stored)
+    result = await ran(tmp_path, Scripted(lambda _: met()), count=3)
+    assert result.run.status == "completed"
+    assert {item.outcome for item in result.stored} == {"Success"}
+    assert not any("that did not" in item.content for item in result.stored)
 
 
 async def test_when_no_rollout_leaves_anything_the_run_has_failed_and_says_why(tmp_path: Path) -> None:
@@ -163,21 +160,19 @@ async def test_when_no_rollout_leaves_anything_the_run_has_failed_and_says_why(t
 
 
 async def test_one_failing_rollout_does_not_stop_the_others(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), by_number({1: FAILED, 2: met(), 3: missed()}))
-        assert result.run.status == "completed"
-        assert [each.status for each in result.run.summary.rollouts] == ["failed", "finished", "finished"]
-        assert result.run.summary.best == 2
+    result = await ran(tmp_path, by_number({1: FAILED, 2: met(), 3: missed()}), count=3)
+    assert result.run.status == "completed"
+    assert [each.status for each in result.run.summary.rollouts] == ["failed", "finished", "finished"]
+    assert result.run.summary.best == 2
 
 
 async def test_a_runner_that_hangs_is_ended_and_the_others_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.tools.matts.rollouts.OVERDUE_S", 0.0)
-    async with opened(tmp_path, matts(rollout_timeout_s=0.3)) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), by_number({1: None, 2: met(), 3: missed()}))
-        assert [each.status for each in result.run.summary.rollouts] == ["timed_out", "finished", "finished"]
-        assert (result.run.status, result.run.summary.best) == ("completed", 2)
+    result = await ran(tmp_path, by_number({1: None, 2: met(), 3: missed()}), matts(rollout_timeout_s=0.3), count=3)
+    assert [each.status for each in result.run.summary.rollouts] == ["timed_out", "finished", "finished"]
+    assert (result.run.status, result.run.summary.best) == ("completed", 2)
 
 
 async def test_progress_is_what_is_done_of_what_there_is_to_do(tmp_path: Path) -> None:
@@ -196,8 +191,7 @@ async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
     leaky = met().model_copy(update={"steps": met().steps[:-1]})
     step = leaky.steps[1].model_copy(update={"text": f"{leaky.steps[1].text}\nGITHUB_TOKEN={token}"})
     leaky = leaky.model_copy(update={"steps": (leaky.steps[0], step, *leaky.steps[2:])})
-    async with opened(tmp_path) as tools:
-        await run_matts(tools, MattsRequest(task=f"{TASK} The token is {token}.", count=2), Scripted(lambda _: leaky))
+    await ran(tmp_path, Scripted(lambda _: leaky), task=f"{TASK} The token is {token}.", count=2)
     assert not holds(tmp_path, token)
 
 

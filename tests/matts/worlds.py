@@ -10,13 +10,15 @@ import anyio
 from laid_bank import opened_bank
 from pydantic import JsonValue
 
-from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.matts.matts import MattsResult, run_matts
+from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
@@ -26,6 +28,12 @@ TASK = "Make the tests of the billing service pass."
 def opened(folder: Path, settings: Settings | None = None) -> AbstractAsyncContextManager[Toolbox]:
     """A toolbox on the bank in `folder`, with the machine's time."""
     return opened_bank(folder / "memory.db", clock=SystemClock(), settings=settings)
+
+
+async def ran(folder: Path, runner: AgentRunner, settings: Settings | None = None, **asked: Any) -> MattsResult:
+    """Do the task in the bank in `folder`, or what is asked."""
+    async with opened(folder, settings) as tools:
+        return await run_matts(tools, MattsRequest.model_validate({"task": TASK, **asked}), runner)
 
 
 def matts(**given: Any) -> Settings:

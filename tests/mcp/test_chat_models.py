@@ -31,7 +31,9 @@ from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
 
-REQUEST = ChatRequest(purpose="distill", system="s", user="u", max_tokens=50, timeout_s=HANG_S)
+REQUEST = ChatRequest(
+    purpose="distill", system="s", user="u", answer_schema={"type": "object"}, max_tokens=50, timeout_s=HANG_S
+)
 TOKENS = 18
 """What each scripted answer counts."""
 
@@ -80,7 +82,7 @@ async def test_without_a_provider_there_is_no_chat_model_and_evidence_judges(too
 async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_judge(
     place: Location, settings: Settings
 ) -> None:
-    async with ScriptedServer([completion("a")] * 2) as one, ScriptedServer([completion("b")] * 2) as two:
+    async with ScriptedServer([completion("{}")] * 2) as one, ScriptedServer([completion("{}")] * 2) as two:
         chosen = [provider(one, "m-1"), provider(two, "m-2")]
         async with bank(place, settings, chosen, judge="m-2") as toolbox:
             assert [await ask(toolbox, "judge"), await ask(toolbox, "distill")] == ["openai:m-2", "openai:m-1"]
@@ -99,7 +101,7 @@ async def test_a_judge_that_cannot_be_chosen_is_named(
 
 
 async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:
-    async with ScriptedServer([completion("a")] * 2) as server:
+    async with ScriptedServer([completion("{}")] * 2) as server:
         async with bank(place, settings, [provider(server)]) as first:
             await ask(first, "judge")
             meter = ChatMeter(first.store, first.scope, first.clock)

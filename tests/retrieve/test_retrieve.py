@@ -36,11 +36,8 @@ def with_settings(toolbox: Toolbox, **changes: Any) -> Toolbox:
 class BrokenEmbedder(StaticEmbedder):
     """Stands for an endpoint that is down; its message holds a key, as some do."""
 
-    async def embed_query(self, text: str) -> Vector:
-        raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        return [await self.embed_query(text) for text in texts]
+        raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         raise ModelUnavailable("down")

@@ -66,12 +66,12 @@ async def test_a_bank_of_an_embedder_that_is_gone_opens_finds_by_words_and_says_
         before.setattr("swarm_memory.server.wiring.make_embedder", lambda *_, **__: former)  # pyright: ignore
         async with opened_toolbox(place, Settings()) as toolbox:
             await remember(toolbox, said, "convention", by_hand=True)
-            await reembed(toolbox.store, former)
+            await reembed(toolbox)
     async with opened_toolbox(place, Settings()) as toolbox:
         (found,) = (await retrieve(toolbox, said)).memories
         assert (found.parts.cosine, said in found.item.content) == (None, True)
         assert any("swarm-memory bank reembed" in each for each in (await memory_status(toolbox)).notices)
-        assert (await reembed(toolbox.store, toolbox.embedder)).embedded == 1
+        assert (await reembed(toolbox)).embedded == 1
         assert (await retrieve(toolbox, said)).memories[0].parts.cosine is not None
         assert (await memory_status(toolbox)).notices == ()
 

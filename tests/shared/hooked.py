@@ -1,11 +1,16 @@
 """What the hook of an event does, on a bank that is open."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from swarm_memory.server.hooks.events import HookEvent, Way, handle_hook
 from swarm_memory.server.jobs.transcripts import queue_session
+from swarm_memory.server.location import Location
 from swarm_memory.tools.toolbox import Toolbox
+
+SOMEWHERE = Location(Path(), Path(), is_remote=True)
+"""A place where there is a bank."""
 
 
 async def hooked(toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook") -> dict[str, Any]:
@@ -17,7 +22,7 @@ async def hooked(toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook") 
     if event["hook_event_name"] == "SessionEnd":
         await queue_session(toolbox, event["session_id"], event.get("transcript_path", ""))
         return {}
-    answer = await handle_hook(opened, HookEvent.model_validate({"transcript_path": "", **event}), via)
+    answer = await handle_hook(opened, HookEvent.model_validate({"transcript_path": "", **event}), via, SOMEWHERE)
     await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # writes come one after another
     return answer
 

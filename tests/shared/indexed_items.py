@@ -30,9 +30,6 @@ class Numbers:
         length = math.hypot(*values)
         return array("f", [value / length for value in values])
 
-    async def embed_query(self, text: str) -> Vector:
-        return self.vector(text)
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         return [self.vector(text) for text in texts]
 

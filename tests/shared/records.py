@@ -1,6 +1,5 @@
 """Records of tasks, hostile texts in them, and a chat model that believes whatever stands outside of the fence."""
 
-import json
 import re
 
 from pydantic import JsonValue
@@ -98,9 +97,6 @@ class Gullible:
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         self.requests.append(request)
         lured = LURE in outside_the_fence(request)
-        data: dict[str, JsonValue] = (
-            {"label": "Success", "confidence": 1.0, "reasons": ["s1: it says so"]}
-            if lured
-            else {"label": "Failure", "confidence": 0.8, "reasons": ["s3: nothing shows it"]}
-        )
-        return ChatAnswer(text=json.dumps(data), data=data, model=self.name, usage=ChatUsage(), latency_ms=0.0)
+        label, why = ("Success", "s1: it says so") if lured else ("Failure", "s3: nothing shows it")
+        data: dict[str, JsonValue] = {"analysis": "", "label": label, "confidence": 0.8, "reasons": [why]}
+        return ChatAnswer(data=data, model=self.name, usage=ChatUsage(), latency_ms=0.0)

@@ -159,9 +159,6 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
     class Down:
         name, dimensions, quantization, fusion_weight, min_cosine = "down", 8, "float32", 0.5, 0.2
 
-        async def embed_query(self, text: str) -> Any:
-            raise ModelUnavailable("it is down")
-
         async def embed_documents(self, texts: Any) -> Any:
             raise ModelUnavailable("it is down")
 

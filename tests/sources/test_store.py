@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,7 +109,7 @@ async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Too
     await raw(toolbox).reindex()
     again = await search_sources(toolbox, "retry limit")
     assert [hit.score for hit in again.hits] == [hit.score for hit in once.hits]
-    assert (await reembed(raw(toolbox), Other())).passages == 3
+    assert (await reembed(replace(toolbox, embedder=Other()))).passages == 3
     assert await raw(toolbox).drop_other_spaces(Other().name, Other().dimensions) == [toolbox.embedder.name]
     spaces = await count(toolbox, "SELECT count(*) FROM source_spaces")
     assert spaces == 1 + (AVAILABLE[0] == "scan"), "without sqlite-vec an empty one stays behind, marked"

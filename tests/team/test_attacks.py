@@ -10,11 +10,11 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import InputError, TeamUnavailable
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, Provenance
+from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.sharing import Changes, Decided, Evidence, Proposed, SharedMemory, team_scope
 from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.team import Team
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.cache import says
 from swarm_memory.tools.toolbox import Toolbox
@@ -214,22 +214,28 @@ async def test_nothing_leaves_that_was_not_proposed(home: NewHome) -> None:
     assert not any(each in out for each in ("zebra", "Zed", private, said, "t-secret", "session-"))
 
 
-async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(home: NewHome) -> None:
+async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(
+    home: NewHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann, rob = await home("ann"), await home("rob", "review")
     await rob.decide(await ann.propose(await ann.learn(*LOGIN)))
     await ann.sync()
 
     class Dead(Hostile):
+        def __init__(self, settings: TeamSettings) -> None:
+            super().__init__()
+
         async def changes(self, project: str, stamp: str, after: int) -> Changes:
             raise TeamUnavailable("memory.acme.example was not reached (ConnectError)")
 
     async def report(progress: Any) -> None: ...
 
+    monkeypatch.setattr("swarm_memory.server.jobs.team.TeamClient", Dead)
     toolbox, pauses = ann.toolbox, list[float]()
     await queue_sync(toolbox)
     for _ in range(3):
         job = cast("Job", await toolbox.store.find_job(toolbox.scope, SYNC, SYNC))
-        result = await sync_team(toolbox, job, report, connect=lambda settings: cast("Team", Dead()))
+        result = await sync_team(toolbox, job, report)
         assert "was not reached" in str(result["fault"])
         job = cast("Job", await toolbox.store.find_job(toolbox.scope, SYNC, SYNC))
         pauses.append((job.run_after - toolbox.clock.now()).total_seconds() / 60)

@@ -1,6 +1,5 @@
 """Evaluating calls: what evidence proves, what a model is believed, and what becomes of a failure."""
 
-import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -146,7 +145,7 @@ class Remote:
         if len(self.starts) == 4:
             self._all.set()
         await self._all.wait()
-        return ChatAnswer(text=json.dumps(GOOD), model=self.name, usage=ChatUsage(), latency_ms=0.0)
+        return ChatAnswer(data=GOOD, model=self.name, usage=ChatUsage(), latency_ms=0.0)
 
 
 async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_starts(

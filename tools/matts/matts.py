@@ -4,7 +4,6 @@ A run is durable: each rollout is saved as it ends, and whoever calls with the s
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import anyio
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.errors import ConfigError, InputError, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsRun, Rollout, RunSummary
@@ -34,11 +33,6 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TASK_CHARS = 20_000
-
-CANCEL_LOOK_S = 0.5
-"""How often a running run looks whether another process cancelled it."""
-
-log = logging.getLogger(__name__)
 
 
 class MattsResult(NamedTuple):
@@ -63,8 +57,8 @@ async def run_matts(
     (its task and mode are those of the first call); of one that has ended it returns the result again.
 
     The run ends `completed`; `failed` when no rollout left a trajectory, or when an error is raised; `cancelled` when
-    `store.cancel_run` was called meanwhile. Cancelling this call leaves the run to be gone on with. Raises `InputError`
-    and `ConfigError` (also the runner's), `StorageError`.
+    `store.cancel_run` was called meanwhile: then no further rollout is written. Cancelling this call alone leaves the
+    run to be gone on with. Raises `InputError` and `ConfigError` (also the runner's), `StorageError`.
     """
     run = await _begin(toolbox, asked, runner)
     if run.status != "running":
@@ -223,28 +217,9 @@ class _Scaling:
         """Do the rollouts that are missing, until all have ended or the run is cancelled. Raises what one raises."""
         await self.report("begun")
         with self._work:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._watch)
-                await (self._parallel() if self.run.mode == "parallel" else self._sequential())
-                group.cancel_scope.cancel()
+            await (self._parallel() if self.run.mode == "parallel" else self._sequential())
         if self._fault is not None:
             raise self._fault
-
-    async def _watch(self) -> None:
-        """End the work soon after somebody cancelled the run."""
-        while not self.is_cancelled:
-            await anyio.sleep(CANCEL_LOOK_S)
-            try:
-                stands = await self.toolbox.store.get_run(self.run.scope, self.run.run_id)
-            except StorageError as error:
-                log.warning("it was not seen whether run %s is cancelled: %s", self.run.run_id, error)
-                continue
-            if stands is not None and stands.status == "cancelled":
-                self._cancelled()
-
-    def _cancelled(self) -> None:
-        self.is_cancelled = True
-        self._work.cancel()
 
     async def _parallel(self) -> None:
         limiter = anyio.CapacityLimiter(self.toolbox.settings.matts.max_concurrency)
@@ -279,7 +254,8 @@ class _Scaling:
             self._work.cancel()
             return
         if ended is None:
-            self._cancelled()
+            self.is_cancelled = True
+            self._work.cancel()
             return
         self.run = self.run.with_rollout(ended)
         self._done.add(number)

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
-from swarm_memory.tools.model.parse import Unparsed, parse_object
+from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.cleaning import clean
 
@@ -117,11 +117,10 @@ class Answered(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an answer may take, and how free it is."""
+    """What an answer may take."""
 
     timeout_s: float
     max_tokens: int = ANSWER_TOKENS
-    temperature: float = 0.0
     seed: int | None = None
 
 
@@ -151,7 +150,6 @@ async def ask(
         system=prompt.system,
         user=prompt.user,
         answer_schema=schema,
-        temperature=effort.temperature,
         max_tokens=effort.max_tokens,
         timeout_s=effort.timeout_s,
         seed=effort.seed,
@@ -161,8 +159,7 @@ async def ask(
         answer = await model.complete(request)
     except ModelAnswerInvalid as error:
         return Unparsed(str(error)), model.name
-    data = parse_object(answer.text, request.answer_schema)
-    return data if isinstance(data, Unparsed) else form.model_validate(data), answer.model
+    return form.model_validate(answer.data), answer.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,8 @@ class ChatRequest(Model):
     """`judge`, `distill` …: for the usage figures."""
     system: str
     user: str
-    answer_schema: dict[str, JsonValue] | None = None
-    """JSON schema of the answer; None: plain text."""
-    temperature: float = Field(default=0.0, ge=0, le=2)
+    answer_schema: dict[str, JsonValue]
+    """JSON schema of the answer."""
     max_tokens: int = Field(default=2000, ge=1)
     seed: int | None = None
     timeout_s: float = Field(default=60.0, gt=0)
@@ -51,9 +50,8 @@ class ChatUsage:
 class ChatAnswer(Model):
     """A checked answer."""
 
-    text: str
-    data: dict[str, JsonValue] | None = None
-    """The answer as JSON, valid by `answer_schema`; None for plain text."""
+    data: dict[str, JsonValue]
+    """Valid by `answer_schema`."""
     model: str
     """Who answered: `provider:model`."""
     usage: ChatUsage
@@ -91,16 +89,15 @@ class Embedder(Protocol):
         """Calibrated cosine from which two memories may say the same, if their words do not speak against it."""
         ...
 
-    async def embed_query(self, text: str) -> Vector:
-        """Embed one query. Raises `ModelError` when an endpoint fails, `InputError` for text without content."""
-        ...
-
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed queries, in order, at once. Raises as `embed_query`."""
+        """Embed queries, in order, at once.
+
+        Raises `ModelError` when an endpoint fails, `InputError` for text without content.
+        """
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts, in order. Raises as `embed_query`."""
+        """Embed texts, in order. Raises as `embed_queries`."""
         ...
 
 

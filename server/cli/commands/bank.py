@@ -105,7 +105,7 @@ async def _embed(toolbox: "Toolbox") -> "Reembedded":
     from swarm_memory.server.jobs.reembed import reembed as operation
 
     with progress("embedding") as moved:
-        return await operation(toolbox.store, toolbox.embedder, on_progress=lambda count: moved(Progress(done=count)))
+        return await operation(toolbox, on_progress=lambda count: moved(Progress(done=count)))
 
 
 @command(of=bank, show=print_answer)

@@ -71,7 +71,7 @@ def _repair(invocation: Invocation) -> None:
         path.unlink(missing_ok=True)
     done = care.repair()
     if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
-        invocation.run(lambda toolbox: reembed(toolbox.store, toolbox.embedder))
+        invocation.run(reembed)
     removed = [f"removed {path}, half a copy that a killed process left" for path in halves]
     kept = [f"what stood there before is {done.kept}"] if done.kept else []
     for action in [*removed, *done.actions, *kept] or ["nothing to repair"]:
@@ -129,7 +129,7 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
     settings = invocation.settings().settings.embedding
     embedder = make_embedder(settings)
-    anyio.run(embedder.embed_query, "is this endpoint there?")
+    anyio.run(embedder.embed_queries, ["is this endpoint there?"])
     answers = f"{embedder.name}, {embedder.dimensions} dimensions, answers"
     if isinstance(embedder, MiniLMEmbedder | StaticEmbedder):
         embedder.verify()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, examined, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
@@ -130,7 +130,9 @@ def uninstall(
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    for agent in all_agents():
+    from swarm_memory.server.hosts.host import hosts
+
+    for agent in hosts():
         for left in agent.installed_scopes(root):
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):

@@ -10,14 +10,7 @@ from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.host import Said
-from swarm_memory.server.hosts.settings import (
-    EVENTS,
-    SERVER_NAME,
-    InstalledHost,
-    Places,
-    command_line,
-    object_at,
-)
+from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places, command_line, object_at
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 SHELL = "Bash"
@@ -78,7 +71,7 @@ class CodexCLI(InstalledHost):
         output = said.get("tool_response")
         if said.get("tool_name") != SHELL or not isinstance(output, str) or not _COMPLAINT.search(output):
             return {}
-        return {**said, "hook_event_name": event, "error": output, "may_have_worked": True}
+        return {**said, "error": output, "may_have_worked": True}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook. A trusted one is known by its command, its place and its limit: they stay."""
@@ -107,7 +100,10 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
 
     Raises `ConfigError` where our table is written in a form that its lines do not show.
     """
-    before = _parsed(text, path)
+    try:
+        before = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML ({error}); mend it first, nothing was changed") from None
     servers, ours = object_at(before, "mcp_servers"), "" if command is None else server_table(command)
     wanted = tomllib.loads(ours)["mcp_servers"][SERVER_NAME] if ours else None
     if servers.get(SERVER_NAME) == wanted:
@@ -130,13 +126,6 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
     except tomllib.TOMLDecodeError:
         pass  # a part of our table is left
     raise ConfigError(f"{path} is written in a way that is not edited here: change [{_TABLE}] in it yourself")
-
-
-def _parsed(text: str, path: Path) -> Json:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML ({error}); mend it first, nothing was changed") from None
 
 
 def request_in(text: str) -> str:

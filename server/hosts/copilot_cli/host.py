@@ -44,7 +44,7 @@ class CopilotCLI(InstalledHost):
         """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
         session = Path(str(said.get("session_id") or "")).name
         transcript = said.get("transcript_path") or str(Path(*self.folders(), session, EVENTS_FILE))
-        ours: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
+        ours: Said = {**said, "transcript_path": transcript}
         if event == "SessionStart" and said.get("source") == "resume":
             return {}
         if event == "PreToolUse":

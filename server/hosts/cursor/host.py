@@ -51,7 +51,6 @@ class Cursor(InstalledHost):
         failed = {"error": said.get("error_message"), **{name: said.get(name) for name in _OF_CALL}}
         return {
             **(failed if event == "PostToolUseFailure" else {}),
-            "hook_event_name": event,
             "session_id": session,
             "cwd": root,
             "transcript_path": str(store) if store.is_file() else said.get("transcript_path") or str(lines),

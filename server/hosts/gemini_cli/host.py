@@ -37,7 +37,7 @@ class GeminiCLI(InstalledHost):
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""
-        ours: Said = {**said, "hook_event_name": event}
+        ours: Said = {**said}
         if not str(said.get("transcript_path") or "").endswith(".jsonl"):
             ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
         if event == "SessionStart" and said.get("source") == "resume":

@@ -35,7 +35,7 @@ class OpenCode(InstalledHost):
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; the session's transcript is the database."""
-        return {**said, "hook_event_name": event, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
+        return {**said, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return nothing: the plugin runs our commands."""
