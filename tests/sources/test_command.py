@@ -69,6 +69,36 @@ def test_kinds_are_known_by_the_files(shop: Path, sources: Sources) -> None:
     assert {each["location"] for each in sources("list", "--json").json} == {*by_file}
 
 
+ENDPOINTS: Any = {
+    "search/products": {
+        "description": "Find products within a budget",
+        "parameters": [{"name": "q", "type": "str", "required": True}, {"name": "in_stock", "type": "BOOLEAN"}],
+    },
+    "product/{sku}": {"description": "One product", "parameters": [{"name": "sku", "type": "str"}]},
+}
+"""The shape of RapidAPI's collections."""
+
+
+def test_endpoints_in_rapidapis_shape_are_indexed_and_found(shop: Path, sources: Sources) -> None:
+    (shop / "shop.json").write_text(json.dumps({"base_url": "https://shop.example", "endpoints": ENDPOINTS}))
+    assert sources("index", "shop.json", "--json").json["kind"] == "api"
+    (hit, *_) = sources("search", "what can I buy for my budget", "--json").json["hits"]
+    assert (hit["title"], hit["kind"], hit["use"]["method"]) == ("search/products", "api", "GET")
+    assert hit["use"]["servers"] == ["https://shop.example"]
+    assert hit["use"]["input_schema"]["properties"]["in_stock"] == {"type": "boolean", "in": "query"}
+
+
+def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(shop: Path, sources: Sources) -> None:
+    half = {**ENDPOINTS, "product/details": {"description": "without parameters"}}
+    (shop / "half.json").write_text(json.dumps(half))
+    (shop / "paths.yaml").write_text("paths:\n  /items:\n    get: {summary: Items}\n")
+    (shop / "notes.json").write_text('{"title": "Notes"}')
+    for name, is_named in (("half.json", True), ("paths.yaml", True), ("notes.json", False)):
+        done = sources("index", name, "--json").json
+        assert done["kind"] == "document"
+        assert any(f"{name} looks like a description of an API" in notice for notice in done["notices"]) == is_named
+
+
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
     shop: Path, sources: Sources
 ) -> None:
