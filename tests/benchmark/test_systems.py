@@ -4,7 +4,6 @@ import importlib.util
 import json
 import random
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,20 +11,15 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
-from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
     Bank,
     BankSystem,
     ContextSystem,
-    Filled,
-    Groups,
     MemorySystem,
     OkapiSystem,
-    RerankSystem,
 )
-from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -100,42 +94,6 @@ async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: To
     await system.fill({"": items, "apart": apart})
     question = BenchmarkQuestion(query="where were the northern lights seen")
     assert list((await system.retrieve(question, 3)).items)[:2] == ["0", "1"]
-
-
-def _talk(*lines: str) -> list[BenchmarkItem]:
-    return [BenchmarkItem(id=str(at), content=line, part="one") for at, line in enumerate(lines)]
-
-
-class Backwards:
-    """Puts candidates the other way round, and leaves one out."""
-
-    name = "backwards"
-
-    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        if query == "broken":
-            raise ModelAnswerInvalid("nothing usable")
-        assert all(each.text for each in candidates)
-        return [Ranked(place, 0.5) for place in range(len(candidates) - 1, 0, -1)], []
-
-
-class Fixed:
-    """Always finds the same."""
-
-    name = "fixed"
-
-    async def fill(self, groups: Groups) -> Filled:
-        return Filled(0.0)
-
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        return Answer(["0", "1", "2", "3"][:k], fits=True)
-
-
-async def test_a_reranker_orders_the_pool_and_what_it_did_not_judge_follows() -> None:
-    system = RerankSystem("fixed+rerank", Fixed(), Backwards(), pool=3)
-    await system.fill({"": _talk("a", "b", "c", "d")})
-    assert await system.retrieve(BenchmarkQuestion(query="q"), 4) == Answer(["2", "1", "0", "3"], fits=True)
-    assert await system.retrieve(BenchmarkQuestion(query="broken"), 2) == Answer(["0", "1"], fits=True)
-    assert system.unjudged == 1
 
 
 ROOT = Path(__file__).parents[2]
