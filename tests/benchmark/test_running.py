@@ -190,7 +190,7 @@ async def test_an_interrupted_run_keeps_what_it_has(toolbox: Toolbox, root: Path
     assert "bm25-okapi: asked 20 of 30" in kept.results.notes
 
 
-SMALL: dict[str, Any] = {"items": 100, "repeats": 3, "inserts": 3}
+SMALL: dict[str, Any] = {"items": 100, "repeats": 3}
 
 
 def test_made_memories_are_the_same_for_a_seed_and_of_all_domains() -> None:
@@ -201,17 +201,17 @@ def test_made_memories_are_the_same_for_a_seed_and_of_all_domains() -> None:
     assert len({each.title for each in first}) == 40
 
 
-async def test_the_twelve_are_measured(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+async def test_the_ten_are_measured(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     run, _ = await run_benchmark(toolbox, root, "performance", SMALL, report=reports)
     measured = {(each.subject, each.measure.removesuffix("_p50_ms")) for each in run.results.figures}
     assert {(toolbox.embedder.name, each.key) for each in MEASUREMENTS} <= measured
     (table,) = run.results.tables
-    assert [row[0] for row in table.rows] == [str(number) for number in range(1, 13)]
+    assert [row[0] for row in table.rows] == [str(number) for number in range(1, 11)]
     assert table.rows[4][2] == "ms per call"
     assert not any(cell == "-" for row in table.rows for cell in row)
     assert all(each.value > 0 and each.better == "lower" for each in run.results.figures)
     assert any("bytes an item on disk" in note for note in run.results.notes)
-    assert reports.all[-1].done == reports.all[-1].total == 13
+    assert reports.all[-1].done == reports.all[-1].total == 11
     own = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     assert sum(own.memories.values()) == 0
 
