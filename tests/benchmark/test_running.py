@@ -146,13 +146,6 @@ async def test_what_is_held_back_is_said(toolbox: Toolbox, root: Path, reports: 
     assert note.startswith("1 row in quarantine, where nothing finds them: item 'attack' of group 'a': ")
 
 
-async def test_runs_of_two_splits_are_not_taken_for_one_another(toolbox: Toolbox, root: Path, reports: Reports) -> None:
-    many = NORMALIZED | {"questions": NORMALIZED["questions"] * 4}
-    (root / "tiny.json").write_text(json.dumps(many), encoding="utf-8")
-    held, tune = [(await _run(toolbox, root, reports, split=each, systems="hybrid"))[0] for each in ("held", "tune")]
-    assert [run.results.tables[0].title for run in (held, tune)] == ["Retrieval on tiny-held", "Retrieval on tiny-tune"]
-
-
 async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         await _run(toolbox, root, reports, path="none.json")

@@ -90,7 +90,7 @@ class RetrievalOptions(SuiteOptions):
         default_factory=dict,
         description="Settings of `retrieve.` that are other than yours",
     )
-    split: Split = Field(default="all", description="tune to choose on, held (every tenth) to report; or by hash")
+    split: Split = Field(default="all", description="tune-hash to choose on, held-hash to report")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
 
     @field_validator("systems")
