@@ -84,7 +84,7 @@ async def test_every_note_of_the_family_is_what_a_bank_is_measured_against() -> 
     places = [place for place in schedule(0, 12) if place.family in ("lock", "migration")]
     none, every = await results_of(NONE, places, refuse), await results_of(EVERY, places, refuse)
     assert {each.notes == each.own_notes for each in every} == {True}
-    assert gain(every, none, success).mean > 0.2
+    assert gain(every, none, success).value > 0.2
 
 
 async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:
@@ -101,7 +101,7 @@ async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
     shuffled = await results_of(SHUFFLED, places, open_bank)
     pairs = [(one, other) for one, other in zip(shuffled, none, strict=True) if not one.own_notes]
     assert len(pairs) > 0.8 * len(places), "one in the prompt of another family is rarely of its own"
-    assert gain([one for one, _ in pairs], [other for _, other in pairs], success).mean < 0.05
+    assert gain([one for one, _ in pairs], [other for _, other in pairs], success).value < 0.05
 
 
 def test_an_agent_ignores_notes_of_another_family() -> None:
@@ -245,7 +245,7 @@ def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
     theirs = [replace(base, seed=seed, steps=seed) for seed in range(1, 9)]
     ours = [replace(each, arm="memory", steps=each.steps - 1) for each in theirs]
     found = gain(ours, theirs, calls)
-    assert (found.mean, found.low, found.high) == (-1, -1, -1)
+    assert found == (-1, -1, -1)
     assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
     with pytest.raises(ValueError, match="same seeds"):
         gain(ours[1:], theirs, calls)
