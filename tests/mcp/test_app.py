@@ -372,11 +372,6 @@ async def test_the_tasks_of_a_transcript_are_learned_with_progress(
     assert "task_id" in unclear
 
 
-async def test_a_bank_that_cannot_be_opened_says_why_where_it_is_read() -> None:
-    async with Client(build_server(Bank(_never))) as client:
-        assert "swarm-memory trust" in await Caller(client).error("memory_status")
-
-
 async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
     async def asked(name: str, given: dict[str, str] | None = None) -> str:
         (message,) = (await caller.client.get_prompt(name, given)).messages
