@@ -82,14 +82,3 @@ def test_the_same_seed_gives_the_same_interval_and_another_one_does_not() -> Non
     first, again, other = (bootstrap([values], seed) for seed in (1, 1, 2))
     assert first == again
     assert first != other
-
-
-def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
-    chance = random.Random(5)
-    base = [chance.gauss(0, 10) for _ in range(200)]
-    better = [value + 0.5 + chance.gauss(0, 0.1) for value in base]
-    gains = [value - other for value, other in zip(better, base, strict=True)]
-    paired, alone = bootstrap([gains, better], seed=1)
-    assert paired.low > 0.4
-    assert paired.high < 0.6
-    assert alone.low < 0

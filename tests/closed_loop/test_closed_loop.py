@@ -16,7 +16,7 @@ from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_cure, other_family, run_arm, schedule
 from world.figures import calls, changed, gain, level, success
-from world.folders import FAMILIES, IN_FOLDERS
+from world.folders import FAMILIES, IN_FOLDERS, OwnTest
 from world.report import WorldReport
 from world.terms import Action, shell
 
@@ -157,12 +157,17 @@ WORLDS: dict[str, list[tuple[str | int, bool]]] = {
         (0, True), ("sh config.sh repair", False), (0, True), ("sh format.sh reset", False), (0, True),
         ("sh spool.sh flush", False), (0, False),
     ],
+    "own-test": [
+        (0, True), (OwnTest.WRITE, False), ("sh convert.sh fast", False), (0, False), ("sh convert.sh strict", False),
+    ],
     "token": [
         (0, True), ("ledger token issue --scope export", False), (0, False), (1, False), (2, True),
         ("ledger token issue --scope export", False), (2, False),
     ],
 }  # fmt: skip
-"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, expired token."""
+"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, an own test that
+passes where the hidden check fails, expired token.
+"""
 
 
 @pytest.mark.parametrize("family", WORLDS)
@@ -172,17 +177,6 @@ def test_a_world_is_met_by_what_it_hides_alone(family: str) -> None:
     for step, fails in WORLDS[family]:
         assert not world.met
         assert world.act(goals[step] if isinstance(step, int) else shell(step)).failed == fails, step
-    assert world.met
-
-
-def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
-    world = Place(0, "own-test", 1).world()
-    assert world.act(shell("sh check.sh")).exit_code == 2
-    write = next(action for action in world.actions() if "own_test.sh" in action.text)
-    for step in (write, shell("sh convert.sh fast"), shell("sh check.sh")):
-        assert not world.act(step).failed
-    assert not world.met
-    world.act(shell("sh convert.sh strict"))
     assert world.met
 
 

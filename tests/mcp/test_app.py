@@ -317,18 +317,6 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("manage_memories", {"action": "get"}, "ids is empty"),
         ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
         ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
-    ],
-)
-async def test_an_error_says_what_to_change(connected: Connected, tool: str, arguments: Task, said: str) -> None:
-    async with connected() as caller:
-        text = await caller.error(tool, **arguments)
-    assert said in text
-    assert len(text) < 600
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "said"),
-    [
         ("retrieve_memories", {"question": "x"}, "query: Field required; question: Extra inputs are not permitted"),
         ("retrieve_memories", {"query": "x", "limit": 3}, "retrieve_memories takes query, k, "),
         ("manage_memories", {"action": "get", "memoryIds": ["rm_1"]}, "manage_memories takes action, ids, "),
@@ -336,11 +324,9 @@ async def test_an_error_says_what_to_change(connected: Connected, tool: str, arg
         ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "retrieve_memories takes query, k, "),
     ],
 )
-async def test_an_argument_that_a_tool_has_not_is_refused_with_those_that_it_has(
-    connected: Connected, tool: str, given: Task, said: str
-) -> None:
+async def test_an_error_says_what_to_change(connected: Connected, tool: str, arguments: Task, said: str) -> None:
     async with connected() as caller:
-        text = await caller.error(tool, **given)
+        text = await caller.error(tool, **arguments)
     assert said in text
     assert len(text) < 700
 

@@ -12,7 +12,6 @@ from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.server.jobs.worker import Reported
@@ -30,7 +29,6 @@ from swarm_memory.tools.sources.sources import (
     index_source,
     score_passages,
     search_sources,
-    vector_weight,
 )
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -328,26 +326,6 @@ async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Tool
     assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        ModelUnavailable("it is down"),
-        "no JSON at all",
-        answer(),
-        answer(("delete_all", 1.0)),
-        answer(("read_file", 7.0)),
-        {"scores": "all", "selected_tools": []},
-    ],
-)
-async def test_a_model_that_fails_leaves_the_order_of_the_index_and_says_so(tools: Toolbox, bad: Any) -> None:
-    alone = await search_sources(tools, "read a text file", kind="tool")
-    chat = ScriptedChatModel([bad, bad])
-    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file", kind="tool")
-    assert titles_of(found) == titles_of(alone)
-    assert found.reranker is None
-    assert any("the reranker scripted:test failed" in notice for notice in found.notices)
-
-
 async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbox) -> None:
     chat = ScriptedChatModel([])
     alone = await search_sources(tools, "read a text file")
@@ -427,13 +405,6 @@ class TestEndpoint:
         assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
 
 
-async def test_a_reranker_that_is_set_and_missing_is_reported(tools: Toolbox) -> None:
-    for name, reason in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
-        settings = Settings.model_validate({"sources": {"reranker": name}})
-        found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
-        assert any(reason in notice for notice in found.notices)
-
-
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:
     """Score passages of one group by their words alone."""
     candidates = tuple(
@@ -455,18 +426,3 @@ def test_a_passage_is_found_by_its_neighbours_as_far_as_their_order_means_someth
 def test_a_passage_with_the_word_outweighs_one_that_stands_between_two_with_it() -> None:
     found = scored("document", ["gas valve", "helium", "gas valve", *(["sky"] * 5), "gas valve"], gas=3)
     assert found[8].score > found[1].score > 0
-
-
-def test_a_word_that_a_tool_repeats_counts_on_longer_than_one_of_prose() -> None:
-    def gain(kind: SourceKind) -> float:
-        texts = [" ".join(["mail", *["other"] * 7]), "", "", " ".join(["mail"] * 4 + ["other"] * 4)]
-        once, often = (scored(kind, texts, mail=2)[seq].keyword or 0.0 for seq in (0, 3))
-        return often / once
-
-    assert gain("tool") > gain("document") > 1
-
-
-def test_vectors_weigh_more_where_other_words_are_asked_than_stand_there() -> None:
-    shares = [vector_weight(0.5, kind) for kind in ("document", None, "code")]
-    assert shares == pytest.approx([0.3, 0.5, 0.65])
-    assert vector_weight(0.9, "tool") == 1.0
