@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, BenchmarkRun, Dataset
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
@@ -22,6 +24,7 @@ from swarm_memory.tools.benchmark.retrieval.systems import (
 )
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import Reports
 
 
 async def _filled(system: MemorySystem, dataset: Dataset) -> MemorySystem:
@@ -98,7 +101,7 @@ async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: To
 
 ROOT = Path(__file__).parents[2]
 ECHO = Path(__file__).with_name("echo_memory.py")
-OTHER = {
+OTHER: dict[str, Any] = {
     "name": "echo",
     "command": [sys.executable, str(ECHO)],
     "store": {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"},
@@ -144,3 +147,48 @@ def test_what_is_asked_is_in_no_item(benchmark_module: Any) -> None:
     pairs = list(benchmark_module.paragraphs(Path(random.__file__)))
     assert len(pairs) > 5
     assert all(question not in text for text, question in pairs)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the repository's suite in the place of the product's, as `benchmarks/retrieval/run.py` does."""
+    monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
+
+
+async def _run(toolbox: Toolbox, root: Path, reports: Reports, **options: Any) -> BenchmarkRun:
+    run, _ = await run_benchmark(
+        toolbox, root, "retrieval", {"dataset": "file", "path": "tiny.json", **options}, report=reports
+    )
+    return run
+
+
+def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
+    return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
+
+
+@pytest.mark.usefixtures("compared")
+@pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
+async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
+    toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
+) -> None:
+    run = await _run(
+        toolbox, root, reports, systems="bm25-okapi", outside=[{**OTHER, "search": OTHER["search"] | search}]
+    )
+    assert _first(run, "recall_any@1")["echo"] == 1.0
+
+
+@pytest.mark.usefixtures("compared")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"command": ["no-such-program-anywhere"]}, "cannot be started"),
+        ({"store": {"tool": "forgets", "arguments": {}}}, "forgets"),
+    ],
+)
+async def test_an_outside_system_that_does_not_work_is_named(
+    toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        await _run(toolbox, root, reports, systems="bm25-okapi", outside=[OTHER | changes])
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("echo:")

@@ -43,16 +43,6 @@ async def titles(toolbox: Toolbox, query: str, **asked: Any) -> list[str]:
     return [hit.passage.title for hit in found.hits]
 
 
-async def test_indexing_twice_parses_and_writes_nothing_the_second_time(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"first": [WEATHER], "second": [MAIL]}
-    once = await index_source(toolbox, "tool", "list.json", source.read())
-    twice = await index_source(toolbox, "tool", "list.json", source.read())
-    assert (once.added, once.passages) == (2, 2)
-    assert (twice.added, twice.changed, twice.unchanged, twice.passages, twice.removed) == (0, 0, 2, 0, 0)
-    assert source.parsed == ["first", "second"]
-
-
 async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox, made: Made) -> None:
     source = made("tool")
     source.groups |= {"first": [WEATHER], "second": [MAIL]}
@@ -311,18 +301,13 @@ async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> 
     assert "what lies in this folder?" not in request.system
 
 
-async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("read_file", 0.9), ("list_files", 0.8), selected=["list_files"])])
+async def test_selected_tools_come_first_and_those_that_a_model_makes_up_are_left_out_and_reported(
+    tools: Toolbox,
+) -> None:
+    scores = (("delete_all", 1.0), ("read_file", 0.9), ("list_files", 0.8))
+    chat = ScriptedChatModel([answer(*scores, selected=["delete_all", "list_files"])])
     found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
-    assert titles_of(found)[:2] == ["list_files", "read_file"]
-    assert len(found.hits) == 3
-
-
-async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
-    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
-    assert titles_of(found)[0] == "write_file"
-    assert "delete_all" not in titles_of(found)
+    assert titles_of(found) == ["list_files", "read_file", "write_file"]
     assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
 
 
@@ -421,8 +406,3 @@ def test_a_passage_is_found_by_its_neighbours_as_far_as_their_order_means_someth
     found = scored(kind, ["", "", "", "zeppelin", "", "", ""], zeppelin=1)
     assert [seq for seq in range(7) if found[seq].keyword is not None] == list(range(3 - reach, 4 + reach))
     assert max(found.values(), key=lambda each: each.score).candidate.seq == 3
-
-
-def test_a_passage_with_the_word_outweighs_one_that_stands_between_two_with_it() -> None:
-    found = scored("document", ["gas valve", "helium", "gas valve", *(["sky"] * 5), "gas valve"], gas=3)
-    assert found[8].score > found[1].score > 0
