@@ -535,16 +535,3 @@ async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_o
                 await caller.call("retrieve_memories", query=SIMILAR)
         found = await caller.call("retrieve_memories", query=SIMILAR)
     assert list(kept.given) == [memory["id"] for memory in found["memories"]]
-
-
-async def test_a_client_over_stdio_is_in_the_session_of_which_its_hooks_spoke_last(toolbox: Toolbox) -> None:
-    async def opened() -> Toolbox:
-        return toolbox
-
-    bank = Bank(opened)
-    await hooked(toolbox, EVENT)
-    assert await bank.session() is None
-    bank.note_session(SESSION)
-    session = await bank.session()
-    assert session is not None
-    assert session.task_id == f"{SESSION}:1"

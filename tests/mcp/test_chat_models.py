@@ -72,11 +72,6 @@ async def ask(toolbox: Toolbox, purpose: str) -> str:
     return (await toolbox.chat.complete(REQUEST.model_copy(update={"purpose": purpose}))).model
 
 
-async def test_without_a_provider_there_is_no_chat_model_and_evidence_judges(toolbox: Toolbox) -> None:
-    status = await memory_status(toolbox)
-    assert (toolbox.chat, status.judge, status.chat) == (None, "evidence", None)
-
-
 async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_judge(
     place: Location, settings: Settings
 ) -> None:
