@@ -129,16 +129,10 @@ EVERY_WRONG: list[tuple[str, str, str, str]] = [
         "_ in range(TRIES):\n            key = str(uuid.uuid4())",
         "four orders gave",
     ),
-    ("payment_api", "key = str(uuid.uuid4())", "key = str(amount_cents)", "amounts are wrong"),
-    ("payment_api", "self._token = None\n            elif", "pass\n            elif", "PaymentFailed"),
     ("payment_api", "TRIES, TOLERANCE_S = 5, 300", "TRIES, TOLERANCE_S = 5, 600", "a webhook of 301 s ago"),
     ("payment_api", 'if event["id"] in self._seen:', "if False:", "taken again"),
-    ("payment_api", "if not any(", "if any(", "WebhookRejected"),
     ("schema_migration", '"""INSERT INTO orders_new', f'{EARLY}"""INSERT INTO orders_new', "a reader found version 2"),
-    ("schema_migration", 'raise ValueError(f"{total!r} is no amount")', "return 0", "was taken for an amount"),
     ("schema_migration", 'int(part.ljust(2, "0"))', "int(part or 0)", "not those that there were"),
-    ("schema_migration", " REFERENCES customers (id)", "", "foreign keys"),
-    ("schema_migration", ".fetchone()[0] == 2:", ".fetchone()[0] == 9:", "a second run"),
 ]
 """A right solution with one part of it spoilt, and what the checker says of it; the quickest of each scenario first."""
 
