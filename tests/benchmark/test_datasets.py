@@ -267,33 +267,3 @@ def test_commands_in_texts_are_judged_by_their_results(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--data", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "known.jsonl: n=8 {'Failure': 2, 'Success': 4, 'Undecided': 2}" in done.stdout
-
-
-RATING = Path(__file__).resolve().parents[2] / "benchmarks" / "rating.py"
-
-
-@pytest.fixture
-def run() -> Callable[..., str]:
-    def call(*arguments: object) -> str:
-        command = [sys.executable, str(RATING), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-        return done.stdout if done.returncode == 0 else f"{done.returncode}: {done.stderr}"
-
-    return call
-
-
-def test_an_item_is_useful_when_both_readers_say_so_and_harmful_when_one_does(
-    tmp_path: Path, run: Callable[..., str]
-) -> None:
-    kinds = ["repair", "repair", "repair", "procedure"]
-    (tmp_path / "items.md").write_text("\n".join(f"## {n} [{kind}] f, t" for n, kind in enumerate(kinds, 1)))
-    (tmp_path / "one").write_text("1 3\n2 2\n3 1\n4 0 false\n")
-    (tmp_path / "other").write_text("4 1\n3 1\n2 1 vague\n1 2\n")
-    lines = run("figures", tmp_path / "items.md", tmp_path / "one", tmp_path / "other").splitlines()
-    assert [line.split(" [")[0].split() for line in lines[:3]] == [
-        ["procedure", "n=", "1", "useful=", "0", "0.00"],
-        ["repair", "n=", "3", "useful=", "1", "0.33"],
-        ["all", "n=", "4", "useful=", "1", "0.25"],
-    ]
-    assert lines[2].endswith("harmful=1")
-    assert lines[3].startswith("the same rating: 0.25")

@@ -1,8 +1,5 @@
 """The systems under test: each finds what it should by what it has; our server really runs beside another one."""
 
-import importlib.util
-import json
-import random
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -99,7 +96,6 @@ async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: To
     assert list((await system.retrieve(question, 3)).items)[:2] == ["0", "1"]
 
 
-ROOT = Path(__file__).parents[2]
 ECHO = Path(__file__).with_name("echo_memory.py")
 OTHER: dict[str, Any] = {
     "name": "echo",
@@ -107,46 +103,6 @@ OTHER: dict[str, Any] = {
     "store": {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"},
     "search": {"tool": "recall", "arguments": {"question": "{query}", "limit": "{k}"}, "results": "hits", "id": "id"},
 }
-PAIRS = [
-    ("which tool resolves the lock file", "The lock file is resolved by the command uv lock, never by hand."),
-    ("why does the migration time out", "The migration times out since the first run builds the index."),
-    ("where are the fixtures of the parser", "Fixtures of the parser lie in tests/fixtures/grammar."),
-]
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    spec = importlib.util.spec_from_file_location("side_by_side", ROOT / "benchmarks" / "side_by_side.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "side_by_side", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-async def test_two_servers_take_turns_and_each_has_all_figures(benchmark_module: Any, tmp_path: Path) -> None:
-    described = tmp_path / "echo.json"
-    described.write_text(json.dumps(OTHER), "utf-8")
-    other = benchmark_module.read_config(described)
-    configs = [benchmark_module.OURS, other]
-    ours, echo = await benchmark_module.compare(configs, PAIRS, rounds=2, starts=1, settle_s=0)
-    for side in (ours, echo):
-        assert side.figures["any@5, %"] == 100
-        assert side.figures["start to tools/list, ms"] > 0
-        assert (len(side.store), len(side.search)) == (3, 3)
-        assert side.figures["schema, tokens"] > 50
-        if sys.platform == "linux":
-            assert 5 < side.figures["idle memory, MB"] < 1000
-    assert ours.figures["bytes an item"] > 0
-    assert echo.figures["bytes an item"] == 0
-    assert ours.figures["schema, tokens"] > echo.figures["schema, tokens"]
-
-
-def test_what_is_asked_is_in_no_item(benchmark_module: Any) -> None:
-    pairs = list(benchmark_module.paragraphs(Path(random.__file__)))
-    assert len(pairs) > 5
-    assert all(question not in text for text, question in pairs)
 
 
 @pytest.fixture

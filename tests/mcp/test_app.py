@@ -98,26 +98,13 @@ async def test_all_tools_cost_an_agent_little_and_say_what_they_take_and_do_to_t
     assert loaded == ["retrieve_memories"]
 
 
-@pytest.mark.parametrize("tool", sorted(TOOLS))
-async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool: str, fixed: Task) -> None:
-    arguments: dict[str, Task] = {
-        "retrieve_memories": {"query": "x"},
-        "manage_memories": {"action": "list"},
-        "remember": {"text": "We use pnpm here"},
-        "record_outcome": {"task_id": "t", "outcome": "Success"},
-        "memory_status": {},
-        "consolidate_memories": {},
-        "run_matts": {"task": "x", "runner": "given"},
-        "job": {"action": "list"},
-        "log_tool_call": {"calls": [{"tool_name": "x", "success": True}]},
-        "summarize_tool_memory": {},
-        "retrieve_tool_memory": {"task": "x"},
-        "index_sources": {"kind": "code"},
-        "search_sources": {"query": "x"},
-        "run_benchmark": {},
-    }
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("memory_status", {}), ("remember", {"text": "We use pnpm here"}), ("search_sources", {"query": "x"})],
+)
+async def test_a_bank_that_cannot_be_opened_makes_a_tool_say_what_to_do(tool: str, arguments: Task) -> None:
     async with Client(build_server(Bank(_never))) as client:
-        result = await client.call_tool(tool, arguments.get(tool, fixed))
+        result = await client.call_tool(tool, arguments)
     assert result.is_error
     assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory trust`")]
 

@@ -155,10 +155,22 @@ def test_a_class_shows_its_members_by_signature_and_not_by_body() -> None:
     assert "secret" not in content
 
 
-def test_lines_count_from_the_decorator_to_the_end() -> None:
-    found = read("python", "import x\n\n@x.cached\n@x.typed\ndef f():\n    return 1\n\n\nx = 2\n")["f"]
-    assert (found.line, found.end_line) == (3, 6)
-    assert found.content.startswith("@x.cached")
+@pytest.mark.parametrize(
+    ("text", "name", "lines", "beginning"),
+    [
+        ("import x\n\n@x.cached\n@x.typed\ndef f():\n    return 1\n\n\nx = 2\n", "f", (3, 6), "@x.cached\n"),
+        ("import os\n\x0cdef store():\n    return os\n", "store", (2, 3), "def store"),
+        ("def find(text):\n    return '\\d' in text\n", "find", (1, 2), "def find"),
+        ('größe = "日本語 😀"\n\ndef naïve():\n    """Größer."""\n    return 1\n', "naïve", (3, 5), "def naïve"),
+    ],
+    ids=["a decorator", "a form feed", "what Python warns of", "not ASCII"],
+)
+def test_a_function_of_python_is_whole_with_its_lines(
+    text: str, name: str, lines: tuple[int, int], beginning: str
+) -> None:
+    found = read("python", text)[name]
+    assert (found.line, found.end_line) == lines
+    assert found.content.startswith(beginning)
 
 
 def test_a_long_body_is_divided_at_line_ends_with_its_own_lines() -> None:
@@ -179,19 +191,6 @@ def test_python_with_a_syntax_error_is_read_as_text() -> None:
     text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
     (found,) = code_passages("shop/store.py", named("python"), text.encode())
     assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")
-
-
-def test_a_form_feed_before_a_function_hides_nothing() -> None:
-    assert read("python", "import os\n\x0cdef store():\n    return os\n", "shop.py").keys() == {"store"}
-
-
-def test_warnings_about_the_text_that_is_read_are_not_ours() -> None:
-    assert read("python", "def find(text):\n    return '\\d' in text\n")["find"].line == 1
-
-
-def test_non_ascii_text_keeps_names_and_lines_right() -> None:
-    found = read("python", 'größe = "日本語 😀"\n\ndef naïve():\n    """Größer."""\n    return 1\n')
-    assert (found["naïve"].line, found["naïve"].description) == (3, "Größer.")
 
 
 @pytest.mark.parametrize("language", [language.name for language in LANGUAGES])
