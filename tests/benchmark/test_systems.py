@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, BenchmarkRun, Dataset
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
@@ -111,15 +111,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
 
 
-async def _run(toolbox: Toolbox, root: Path, reports: Reports, **options: Any) -> BenchmarkRun:
-    run, _ = await run_benchmark(
-        toolbox, root, "retrieval", {"dataset": "file", "path": "tiny.json", **options}, report=reports
-    )
-    return run
-
-
-def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
-    return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
+COMPARED: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "bm25-okapi"}
 
 
 @pytest.mark.usefixtures("compared")
@@ -127,10 +119,10 @@ def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
 async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
 ) -> None:
-    run = await _run(
-        toolbox, root, reports, systems="bm25-okapi", outside=[{**OTHER, "search": OTHER["search"] | search}]
-    )
-    assert _first(run, "recall_any@1")["echo"] == 1.0
+    options = COMPARED | {"outside": [OTHER | {"search": OTHER["search"] | search}]}
+    run, _ = await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+    values = {(each.subject, each.measure, each.part): each.value for each in run.results.figures}
+    assert values["echo", "recall_any@1", ""] == 1.0
 
 
 @pytest.mark.usefixtures("compared")
@@ -144,7 +136,8 @@ async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
 async def test_an_outside_system_that_does_not_work_is_named(
     toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
 ) -> None:
+    options = COMPARED | {"outside": [OTHER | changes]}
     with pytest.raises(ConfigError) as refused:
-        await _run(toolbox, root, reports, systems="bm25-okapi", outside=[OTHER | changes])
+        await run_benchmark(toolbox, root, "retrieval", options, report=reports)
     assert said in str(refused.value)
     assert str(refused.value).startswith("echo:")

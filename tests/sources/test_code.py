@@ -1,4 +1,4 @@
-"""Source files as passages: what is a definition in each language, and what is left out of a repository."""
+"""Source files as passages: definitions of each language, what is left out of a repository, what comes before what."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -10,6 +10,9 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import code
 from swarm_memory.server.sources.code import LANGUAGES, MAX_PART_CHARS, Language, code_passages, outline, read_code
+from swarm_memory.server.sources.indexing import IndexRequest, index
+from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.toolbox import Toolbox
 
 
 def named(name: str) -> Language:
@@ -262,3 +265,33 @@ def test_a_grammar_that_does_not_load_is_a_fault_of_its_own_files(
         with pytest.raises(InputError, match=f"the grammar of go cannot be used: {why}"):
             code_passages("a.go", named("go")._replace(package=package), b"package a\nfunc f() {}\n")
     assert [each.title for each in code_passages("c.rs", named("rust"), b"fn h() { }\n")] == ["h"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("where is a negative price refused", "check_price"),
+        ("which test shows that a negative price is refused", "test_an_order_with_a_negative_price_is_refused"),
+    ],
+)
+async def test_code_comes_before_its_test_unless_a_test_is_asked_for(
+    toolbox: Toolbox, tmp_path: Path, query: str, first: str
+) -> None:
+    shapes = "".join(f"def draw_{shape}(canvas): ...\n\n" for shape in ("box", "line", "arc", "text"))
+    write(tmp_path, "shop/other.py", shapes)
+    write(tmp_path, "shop/orders.py", 'def check_price(order):\n    """Refuse a negative price."""\n    raise\n')
+    test = "def test_an_order_with_a_negative_price_is_refused():\n    assert is_refused(order(-1))\n"
+    write(tmp_path, "shop/tests/test_orders.py", test)
+    await index(toolbox, IndexRequest(kind="code", path="shop"), tmp_path)
+    found = await search_sources(toolbox, query, kind="code", k=2)
+    assert found.hits[0].passage.title == first
+
+
+async def test_a_function_is_found_by_what_its_file_is_for(toolbox: Toolbox, tmp_path: Path) -> None:
+    body = "def apply(value, factor):\n    return value * factor\n"
+    write(tmp_path, "shop/a.py", f'"""Currency conversion. It knows no bank."""\n\n{body}')
+    write(tmp_path, "shop/b.py", f'"""Image thumbnails."""\n\n{body}')
+    await index(toolbox, IndexRequest(kind="code", path="shop"), tmp_path)
+    found = await search_sources(toolbox, "convert a currency", kind="code", k=4)
+    order = [(hit.passage.path, hit.passage.title) for hit in found.hits]
+    assert order.index(("a.py", "apply")) < order.index(("b.py", "apply"))
