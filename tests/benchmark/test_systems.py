@@ -119,7 +119,7 @@ COMPARED: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "
 async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
 ) -> None:
-    options = COMPARED | {"outside": [OTHER | {"search": OTHER["search"] | search}]}
+    options: dict[str, Any] = COMPARED | {"outside": [OTHER | {"search": OTHER["search"] | search}]}
     run, _ = await run_benchmark(toolbox, root, "retrieval", options, report=reports)
     values = {(each.subject, each.measure, each.part): each.value for each in run.results.figures}
     assert values["echo", "recall_any@1", ""] == 1.0
@@ -136,7 +136,7 @@ async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
 async def test_an_outside_system_that_does_not_work_is_named(
     toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
 ) -> None:
-    options = COMPARED | {"outside": [OTHER | changes]}
+    options: dict[str, Any] = COMPARED | {"outside": [OTHER | changes]}
     with pytest.raises(ConfigError) as refused:
         await run_benchmark(toolbox, root, "retrieval", options, report=reports)
     assert said in str(refused.value)
