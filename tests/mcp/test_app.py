@@ -130,20 +130,6 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
         assert "by the setting `enabled`" in await Caller(client).error("memory_status")
 
 
-async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
-    async with connected() as caller:
-        task = await taught(caller, fixed)
-        assert (task["status"], task["verdict"], task["judge"]) == ("learned", "Success", "evidence")
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    (memory,) = found["memories"]
-    assert memory["id"] in task["stored"]
-    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
-    assert 0 < memory["score"] <= 1
-    assert memory["id"] in found["preamble"]
-    assert found["legs"]
-    assert found["embedder"].startswith("static")
-
-
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (memory,) = (await taught(caller, fixed))["stored"]
@@ -164,7 +150,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     connected: Connected, fixed: Task
 ) -> None:
     async with connected() as caller:
-        await taught(caller, fixed)
+        task = await taught(caller, fixed)
         found = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
         none = await caller.client.call_tool("retrieve_memories", {"query": "xylophone", "domain": "none"})
         listed = await caller.client.call_tool("manage_memories", {"action": "list"})
@@ -174,7 +160,12 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     assert isinstance(content, TextContent)
     structure: dict[str, Any] = found.structured_content or {}
     assert shown.text == _with_notices(structure, "preamble")
-    assert structure["memories"][0]["id"] in shown.text
+    (memory,) = structure["memories"]
+    assert [memory["id"]] == task["stored"]
+    assert memory["id"] in shown.text
+    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
+    assert 0 < memory["score"] <= 1
+    assert (bool(structure["legs"]), structure["embedder"].startswith("static")) == (True, True)
     assert "null" not in json.dumps(structure)
     assert count_tokens(json.dumps(structure)) < 700
     assert said.text == _with_notices(none.structured_content or {}, "reason")
@@ -205,18 +196,6 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
         assert (await caller.call("memory_status"))["database"] == str(place.database)
 
 
-async def test_the_evidence_or_the_agent_judges_with_reasons_and_steps(connected: Connected, fixed: Task) -> None:
-    poem = {"task_id": "t", "task": "Write a poem.", "steps": [{"role": "assistant", "content": "Roses are red."}]}
-    async with connected() as caller:
-        verdict = await caller.call("judge_trajectory", **fixed)
-        own = await caller.call("judge_trajectory", **poem, verdict="Success", confidence=0.7, reasons=["it was liked"])
-    assert (verdict["task_id"], verdict["verdict"], verdict["judge"]) == ("fix-1", "Success", "evidence")
-    assert verdict["reasons"]
-    assert verdict["evidence"]
-    assert (own["verdict"], own["judge"]) == ("Success", "agent")
-    assert any("it was liked" in reason for reason in own["reasons"])
-
-
 async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
     connected: Connected, fixed: Task, toolbox: Toolbox
 ) -> None:
@@ -227,6 +206,8 @@ async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
         first = await caller.call("judge_trajectory", **fixed, agent_id="reviewer")
         second = await caller.call("judge_trajectory", **fixed, verdict="Failure", confidence=0.6)
         assert first["trajectory_id"] == second["trajectory_id"]
+        assert (first["verdict"], first["judge"]) == ("Success", "evidence")
+        assert (bool(first["reasons"]), bool(first["evidence"])) == (True, True)
         noted = await toolbox.store.events_of_kind(toolbox.scope, "judged", 9)
         assert {each.subject_id for each in noted} == {first["trajectory_id"]}
         assert [(each.data["task_id"], each.data["judge"]) for each in noted] == [("fix-1", "evidence")] * 2
@@ -243,13 +224,13 @@ async def test_the_agent_can_be_the_distiller_and_without_items_it_is_only_propo
     async with connected() as caller:
         proposed = await caller.call("distill_memories", **fixed)
         assert sum((await caller.call("memory_status"))["memories"].values()) == 0
-        kept = await caller.call(
-            "distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM, ITEM, again]
-        )
+        own: Task = {"verdict": "Success", "confidence": 0.9, "reasons": ["it was liked"]}
+        kept = await caller.call("distill_memories", **fixed, **own, items=[ITEM, ITEM, again])
         shown = await caller.call("manage_memories", action="get", ids=kept["stored"])
     assert proposed["items"]
     assert "stored" not in proposed
-    assert kept["distiller"] == "agent"
+    assert (kept["distiller"], kept["judge"]) == ("agent", "agent")
+    assert any("it was liked" in reason for reason in kept["reasons"])
     assert "item 2: says the same as an earlier one" in kept["reason"]
     memory, seen = shown["memories"]  # the item, and the fix that the calls show
     assert memory["title"] == ITEM["title"]
