@@ -1,21 +1,19 @@
 """How far the judging and distilling without a model carries on labelled trajectories; it only reads and prints.
 
-    python benchmarks/judge_evidence.py --data FOLDER [--items N]
+    python benchmarks/judge_evidence.py --data FOLDER
 
 FOLDER holds `*.jsonl` or `*.jsonl.gz` files of {id, task, success, steps} with `source` and `task_id` where known, or
 transcripts of a coding agent (those have no labels); other files are named and passed over. Each task is in one of two
 halves, by a hash of its id: the half that may be looked at while rules are made, and the unseen one. For each source
-and for all together, for each half: how many were decided, balanced accuracy of these, how often each label was right,
-and the same for a baseline that knows nothing but the number of steps (its threshold comes from the looked-at half);
+and for all together, for each half: how many were decided, balanced accuracy of these, how often each label was right;
 then, for each bin of confidence, what was said and what was right. Brackets hold 95 % score intervals, which take the
-attempts at one task for independent. With `--items N`: the items of the first N trajectories that gave any.
+attempts at one task for independent.
 """
 
 import argparse
 import gzip
 import hashlib
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,11 +32,9 @@ from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
-HALVES = ("looked at", "unseen")
+HALVES = ("looked", "unseen")
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.01)
 """Bounds of the bins of the calibration table."""
-
-ALL = "all together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +46,10 @@ class Known:
     success: bool | None
     """Whether the task was met; None where the file does not say."""
 
+    @property
+    def half(self) -> str:
+        return HALVES[int(hashlib.sha256(self.task.encode()).hexdigest()[:8], 16) % 2]
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -58,12 +58,6 @@ class Judged:
     known: Known
     label: Label
     confidence: float
-    length: int
-    """Steps of the trajectory."""
-
-    @property
-    def half(self) -> str:
-        return HALVES[int(hashlib.sha256(self.known.task.encode()).hexdigest()[:8], 16) % 2]
 
     @property
     def right(self) -> bool:
@@ -71,54 +65,45 @@ class Judged:
 
 
 def main() -> None:
-    """Judge every file of the folder and print the tables, and items where they were asked for."""
+    """Judge every file of the folder and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
-    parser.add_argument(
-        "--items", type=int, default=0, metavar="N", help="print the items of N trajectories of each file"
-    )
-    arguments = parser.parse_args()
-    folder: Path = arguments.data
-    files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_file())
     verdicts: list[Judged] = []
-    for path in files:
-        if path.name.endswith((".jsonl", ".jsonl.gz")) and "subagents" not in path.parts:
-            try:
-                verdicts += measure(path, arguments.items)
-            except InputError as error:
-                print(f"{path.name}: passed over, {str(error).split(';')[0]}")
+    for path in files_of(parser.parse_args().data):
+        try:
+            verdicts += measure(path)
+        except InputError as error:
+            print(f"{path.name}: passed over, {str(error).split(';')[0]}")
     report([verdict for verdict in verdicts if verdict.known.success is not None])
 
 
-def measure(path: Path, items: int) -> list[Judged]:
+def files_of(data: Path) -> list[Path]:
+    """Return the files of trajectories in a folder, those of subagents apart, or the one file that is named."""
+    found = [data] if data.is_file() else sorted(data.rglob("*"))
+    return [path for path in found if path.name.endswith((".jsonl", ".jsonl.gz")) and "subagents" not in path.parts]
+
+
+def measure(path: Path) -> list[Judged]:
     """Judge and distill every trajectory of one file; prints the counts of labels and items."""
-    settings = Settings()
-    verdicts: list[Judged] = []
-    stored = 0
-    shown = 0
+    settings, verdicts, items = Settings(), list[Judged](), 0
     for read_in, known in read(path):
         trajectory = archivable(read_in, settings)
         verdict = judge_by_evidence(trajectory, settings)
-        verdicts.append(Judged(known, verdict.label, verdict.confidence, len(trajectory.steps)))
-        distilled = distill_by_extraction(trajectory, verdict, settings)
-        stored += len(distilled.drafts)
-        if distilled.drafts and shown < items:
-            shown += 1
-            print(f"\n--- {trajectory.task_id}: {verdict.label} {verdict.confidence} (met: {known.success})")
-            for draft in distilled.drafts:
-                print(f"* {draft.title}\n  {draft.description}\n{draft.content}\n  {draft.domain} {draft.tags}")
+        verdicts.append(Judged(known, verdict.label, verdict.confidence))
+        items += len(distill_by_extraction(trajectory, verdict, settings).drafts)
     counts = Counter(verdict.label for verdict in verdicts)
-    print(f"{path.name}: n={len(verdicts)} {dict(sorted(counts.items()))} items={stored}")
+    print(f"{path.name}: n={len(verdicts)} {dict(sorted(counts.items()))} items={items}")
     return verdicts
 
 
 def read(path: Path) -> Iterator[tuple[Trajectory, Known]]:
-    """Yield the trajectories of a file, each with what stands beside it."""
+    """Yield the trajectories of a file, each with what stands beside it; a transcript is one task."""
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     known = dict(filter(None, (known_of(line, path.name.partition(".")[0]) for line in lines)))
     for trajectory in read_labelled(path):
-        yield trajectory, known.get(trajectory.task_id, Known(path.name, trajectory.task_id, None))
+        task = trajectory.task_id.partition(":")[0]
+        yield trajectory, known.get(trajectory.task_id, Known(path.name, task, None))
 
 
 def known_of(line: bytes, file: str) -> tuple[str, Known] | None:
@@ -151,49 +136,23 @@ def label_of(record: dict[str, Any]) -> bool | None:
 def report(verdicts: Sequence[Judged]) -> None:
     """Print the tables of each source and of all together."""
     by_source: dict[str, list[Judged]] = defaultdict(list)
-    by_length: list[Judged] = []
     for verdict in verdicts:
         by_source[verdict.known.source].append(verdict)
     for source, own in sorted(by_source.items()):
-        guessed = length_only(own)
-        by_length += guessed
-        print_halves(source, own, guessed)
+        print_halves(source, own)
     if len(by_source) > 1:
-        print_halves(ALL, verdicts, by_length)
+        print_halves("all together", verdicts)
     for half in HALVES:
-        print_calibration(half, [verdict for verdict in verdicts if verdict.half == half])
+        print_calibration(half, [verdict for verdict in verdicts if verdict.known.half == half])
 
 
-def length_only(verdicts: Sequence[Judged]) -> list[Judged]:
-    """Return what a judge would say that sees only how many steps there are: one threshold, either way round.
-
-    It is the one with the best balanced accuracy on the looked-at half; where that half has one label only, that label.
-    """
-    seen = [verdict for verdict in verdicts if verdict.half == HALVES[0]]
-    bounds = [sys.maxsize, *sorted({verdict.length for verdict in seen})]
-    rules = [(bound, short) for bound in bounds for short in (True, False)]
-
-    def said(verdict: Judged, bound: int, short: bool) -> Judged:
-        label: Label = "Success" if (verdict.length <= bound) is short else "Failure"
-        return Judged(verdict.known, label, 0.5, verdict.length)
-
-    def worth(rule: tuple[int, bool]) -> tuple[float, int]:
-        guessed = [said(verdict, *rule) for verdict in seen]
-        return balanced_accuracy(guessed) or 0.0, sum(verdict.right for verdict in guessed)
-
-    best = max(rules, key=worth, default=(0, True))
-    return [said(verdict, *best) for verdict in verdicts]
-
-
-def print_halves(name: str, verdicts: Sequence[Judged], guessed: Sequence[Judged]) -> None:
-    """Print a line for each half, and one for the baseline."""
+def print_halves(name: str, verdicts: Sequence[Judged]) -> None:
+    """Print a line for each half."""
     print(f"\n{name}")
     for half in HALVES:
-        own = [verdict for verdict in verdicts if verdict.half == half]
-        if own:
+        if own := [verdict for verdict in verdicts if verdict.known.half == half]:
             met = sum(verdict.known.success is True for verdict in own)
             print(f"  {half}: n={len(own)} met={met} {figures(own)}")
-            print(f"  {' ' * len(half)}  by length alone: {figures([each for each in guessed if each.half == half])}")
 
 
 def figures(verdicts: Sequence[Judged]) -> str:

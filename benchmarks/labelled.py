@@ -35,13 +35,13 @@ SCRIPT = re.compile(
 TAGS = re.compile(r"\A\s*<output>\n?|\n?</output>\s*\Z")
 
 
-def read_labelled(path: Path, *, subagents: bool = True) -> Iterator[Trajectory]:
+def read_labelled(path: Path) -> Iterator[Trajectory]:
     """Yield the trajectories of a file. Raises `InputError` as the product does for a file that it does not know."""
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     records = [record for line in lines if (record := _object(line)) is not None]
     if not any(isinstance(record.get("steps"), list) for record in records):
-        yield from read_trajectories(path, subagents=subagents)
+        yield from read_trajectories(path)
         return
     written = ({**record, "steps": list(with_calls(record.get("steps") or []))} for record in records)
     yield from read_trajectories(io.StringIO("\n".join(map(json.dumps, written))))

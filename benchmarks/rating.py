@@ -3,10 +3,9 @@
     python benchmarks/rating.py draw --data FOLDER --half looked|unseen --out ITEMS.md [--most N] [--order SEED]
     python benchmarks/rating.py figures ITEMS.md RATINGS RATINGS
 
-FOLDER holds what benchmarks/judge_evidence.py reads; subagents' transcripts are read too. A task is in the half that
-may be looked at when the first 8 hexadecimal digits of the SHA-256 of its id, as the data names it without trial or
-model, are even. `draw` writes each item beside its shortened trajectory, at most N of a file, in an order by SEED. A
-reader writes one line for each, "NUMBER RATING" and, if wanted, why:
+FOLDER holds what benchmarks/judge_evidence.py reads; tasks fall into the same halves. `draw` writes each item beside
+its shortened trajectory, at most N of a file, in an order by SEED. A reader writes one line for each, "NUMBER RATING"
+and, if wanted, why:
 
     0  harmful: it names a false cure or a false rule, or says what is wrong or cannot be done
     1  useless: true, but of this one bug or slip alone, or what everybody knows, or too vague to be followed
@@ -18,9 +17,6 @@ when both gave it 2 or more, and as harmful when either gave it 0; intervals are
 """
 
 import argparse
-import gzip
-import hashlib
-import json
 import random
 import re
 import sys
@@ -28,9 +24,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
-from labelled import read_labelled
+from judge_evidence import HALVES, files_of, read
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
@@ -71,7 +66,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("draw")
     writing.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
-    writing.add_argument("--half", choices=("looked", "unseen"), required=True)
+    writing.add_argument("--half", choices=HALVES, required=True)
     writing.add_argument("--out", type=Path, required=True)
     writing.add_argument("--most", type=int, default=1000, help="items of one file")
     writing.add_argument("--order", type=int, default=0, metavar="SEED")
@@ -82,54 +77,29 @@ def main() -> None:
     if arguments.command == "figures":
         figures(arguments.items, arguments.ratings)
         return
-    items = list(items_of(arguments.data, looked=arguments.half == "looked", most=arguments.most))
+    items = list(items_of(arguments.data, arguments.half, arguments.most))
     numbered = list(enumerate(items, 1))
     random.Random(arguments.order).shuffle(numbered)
     arguments.out.write_text("\n".join(shown(number, item) for number, item in numbered), encoding="utf-8")
     print(f"{len(items)} items of {len({item.trajectory.task_id for item in items})} trajectories in {arguments.out}")
 
 
-def items_of(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
+def items_of(data: Path, half: str, most: int) -> Iterator[Item]:
     """Yield the items of one half, at most `most` of each file, sampled over its trajectories."""
     settings = Settings()
-    for path in [data] if data.is_file() else sorted(data.rglob("*")):
-        if not path.name.endswith((".jsonl", ".jsonl.gz", ".json")):
-            continue
+    for path in files_of(data):
         found: list[Item] = []
-        read = 0
         try:
-            tasks = dict(_tasks(path))
-            for each in read_labelled(path, subagents=False):
-                if is_looked_at(tasks.get(each.task_id, each.task_id.partition(":")[0])) is not looked:
-                    continue
-                read += 1
-                trajectory = archivable(each, settings)
-                verdict = judge_by_evidence(trajectory, settings)
-                distilled = distill_by_extraction(trajectory, verdict, settings)
-                judged = f"{verdict.label} {verdict.confidence}"
-                found += (Item(draft, trajectory, judged, path.name) for draft in distilled.drafts)
+            for each, known in read(path):
+                if known.half == half:
+                    trajectory = archivable(each, settings)
+                    verdict = judge_by_evidence(trajectory, settings)
+                    distilled = distill_by_extraction(trajectory, verdict, settings)
+                    judged = f"{verdict.label} {verdict.confidence}"
+                    found += (Item(draft, trajectory, judged, path.name) for draft in distilled.drafts)
         except InputError:
             continue
-        print(f"{path.name}: {read} trajectories, {len(found)} items", file=sys.stderr)
         yield from found if len(found) <= most else random.Random(0).sample(found, most)
-
-
-def is_looked_at(task: str) -> bool:
-    """Whether a task may be looked at; the others are for the final figures."""
-    return int(hashlib.sha256(task.encode()).hexdigest()[:8], 16) % 2 == 0
-
-
-def _tasks(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (id of a trajectory, id of its task) where the data names both."""
-    content = path.read_bytes()
-    for line in (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines():
-        try:
-            record: Any = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and "id" in record and "steps" in record:
-            named = cast("dict[str, Any]", record)
-            yield str(named["id"]), str(named.get("task_id", named["id"]))
 
 
 def shown(number: int, item: Item) -> str:

@@ -97,11 +97,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
-    parser.add_argument("--own", action="store_true", help="our own texts beside those of the paths")
     arguments = parser.parse_args()
-    sources = [texts_of(path) for path in arguments.paths]
-    if arguments.own or not sources:
-        sources.append(own_texts())
+    sources = [texts_of(path) for path in arguments.paths] or [own_texts()]
     fired, first, texts = count(each for source in sources for each in source)
     rows = dict.fromkeys((rule.section, rule.name) for path in (SECRETS, SCREENING) for rule in table(path).rules)
     print(f"{'rule':<42}{'section':<40}{'fired':>8}  first in")

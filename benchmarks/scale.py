@@ -1,16 +1,15 @@
 """A bank of 100,000 memories or a million: what it weighs, how fast it is written and asked.
 
-    python benchmarks/scale.py [--memories 100000] [--queries 300] [--data memories.jsonl] [--bank folder]
+    python benchmarks/scale.py --data memories.jsonl [--memories 100000] [--queries 300]
 
-Memories are made of sentences sampled from a pool: seeded random text, or the sentences of lines {when_to_use, content}
-of `--data` that are plain ASCII. A memory's vector is the unit sum of its sentences' vectors, which is what a static
-embedder gives nearly, so that a million take minutes. With `--bank` the bank is kept, and used again when it is there.
-Queries are half of the words of a memory's title and a dozen of its content. Two threads are busy while a query runs.
+Memories are made of sentences sampled from those of lines {when_to_use, content} of `--data` that are plain ASCII. A
+memory's vector is the unit sum of its sentences' vectors, which is what a static embedder gives nearly, so that a
+million take minutes. Queries are half of the words of a memory's title and a dozen of its content. Two threads are busy
+while a query runs.
 """
 
 import argparse
 import asyncio
-import io
 import json
 import random
 import re
@@ -27,14 +26,12 @@ import numpy
 from made_banks import made_memory
 from numpy.typing import NDArray
 
-from swarm_memory.schema.base import Scope, new_id
-from swarm_memory.schema.memory import MemoryDraft, Provenance
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import tokenize
@@ -42,11 +39,9 @@ from swarm_memory.tools.toolbox import Toolbox
 
 POOL = 20_000
 BATCH = 1_000
-SINGLE, LEARNED = 200, 100
+SINGLE = 200
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 PROJECT = Scope(project="scale")
-SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo xu za".split()  # noqa: SIM905
-VERBS = "check read retry split cache validate rebuild pin quote escape log lock sort merge batch".split()  # noqa: SIM905
 SEED = 11
 
 
@@ -56,26 +51,10 @@ class Sentence(NamedTuple):
     vector: NDArray[numpy.float32]
 
 
-def made_texts(chance: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield (title, content): words by Zipf's law, three to six steps."""
-    words = [chance.choice(SYLLABLES) + chance.choice(SYLLABLES) + chance.choice(SYLLABLES) for _ in range(6000)]
-    weights = [1 / (rank + 10) for rank in range(len(words))]
-
-    def phrase(length: int) -> str:
-        return " ".join([chance.choice(VERBS), *chance.choices(words, weights, k=length)])
-
-    while True:
-        steps = [f"{number}. {phrase(chance.randint(6, 14))}" for number in range(1, chance.randint(4, 7))]
-        yield phrase(5), "\n".join(steps)
-
-
-def sentences(data: Path | None, chance: random.Random, embedder: StaticEmbedder) -> list[Sentence]:
-    if data is None:
-        texts = [part for _, content in islice(made_texts(chance), POOL // 4) for part in content.split("\n")]
-    else:
-        rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
-        whole = [f"{row['when_to_use'] or ''}\n{row['content']}" for row in rows]
-        texts = [part for text in whole if text.isascii() for part in _SENTENCE.split(text) if len(part) > 20]
+def sentences(data: Path, embedder: StaticEmbedder) -> list[Sentence]:
+    rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
+    whole = [f"{row['when_to_use'] or ''}\n{row['content']}" for row in rows]
+    texts = [part for text in whole if text.isascii() for part in _SENTENCE.split(text) if len(part) > 20]
     distinct = list(dict.fromkeys(texts))[:POOL]
     return [Sentence(text, tokenize(text), numpy.asarray(embedder.embed(text), "f4")) for text in distinct]
 
@@ -125,56 +104,32 @@ async def ask(toolbox: Toolbox, queries: list[str]) -> list[float]:
     return took
 
 
-async def learn_some(toolbox: Toolbox, made: Iterator[StoredMemory]) -> list[float]:
-    """Learn from a few tasks whose agent wrote one item each; return the seconds of each."""
-    took: list[float] = []
-    for number, memory in enumerate(islice(made, LEARNED)):
-        record = {
-            "id": new_id("task"),
-            "task": memory.item.title,
-            "steps": [{"role": "assistant", "content": f"{number}"}],
-        }
-        (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
-        draft = MemoryDraft(title=memory.item.title[:80], content=memory.item.content)
-        started = time.perf_counter()
-        await learn(toolbox, trajectory, agent_drafts=[draft])
-        took.append(time.perf_counter() - started)
-    return took
-
-
 def question(memory: StoredMemory, chance: random.Random) -> str:
     title, content = memory.item.title.split(), memory.item.content.split()
     words = chance.sample(title, -(-len(title) // 2)) + chance.sample(content, min(12, len(content)))
     return " ".join(words)
 
 
-async def run(count: int, asked: int, data: Path | None, folder: Path) -> None:
+async def run(count: int, asked: int, data: Path) -> None:
     chance, embedder = random.Random(SEED), StaticEmbedder()
-    pool = sentences(data, chance, embedder)
-    made, database, figures = memories(pool, chance), folder / "memory.db", folder / "figures.json"
+    made = memories(sentences(data, embedder), chance)
     queries = [question(each, chance) for each in islice(made, asked)]
-    known = figures.exists()
-    store = await open_store(database, embedder=embedder)
-    if not known:
-        started = time.perf_counter()
-        size = await write(store, embedder.name, made, count)
-        took = time.perf_counter() - started
-        await store.close()
-        figures.write_text(json.dumps({"text": size, "file": database.stat().st_size, "seconds": took}))
-        store = await open_store(database, embedder=embedder)
-    written = json.loads(figures.read_text())
-    text, total = written["text"] / count, written["file"] / count
-    print(f"written at {count / written['seconds']:,.0f} memories/s in transactions of {BATCH:,}")
-    print(f"bytes a memory: {total:,.0f}, of which text {text:,.0f}; beyond it {total - text:,.0f}", flush=True)
-    toolbox = Toolbox(store, embedder, SystemClock(), Settings(), PROJECT)
-    await ask(toolbox, queries[:50])
-    whole = await ask(toolbox, queries)
-    single = await write_singly(store, embedder.name, made)
-    learned = await learn_some(toolbox, made)
-    await store.close()
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "memory.db"
+        async with await open_store(database, embedder=embedder) as store:
+            started = time.perf_counter()
+            size = await write(store, embedder.name, made, count)
+            took = time.perf_counter() - started
+        text, total = size / count, database.stat().st_size / count
+        print(f"written at {count / took:,.0f} memories/s in transactions of {BATCH:,}")
+        print(f"bytes a memory: {total:,.0f}, of which text {text:,.0f}; beyond it {total - text:,.0f}", flush=True)
+        async with await open_store(database, embedder=embedder) as store:
+            toolbox = Toolbox(store, embedder, SystemClock(), Settings(), PROJECT)
+            await ask(toolbox, queries[:50])
+            whole = await ask(toolbox, queries)
+            single = await write_singly(store, embedder.name, made)
     print(f"retrieve: p50 {_ms(whole, 50)} ms, p95 {_ms(whole, 95)} ms")
     print(f"written singly, with commit: {1 / statistics.median(single):,.0f}/s, p95 {_ms(single, 95)} ms")
-    print(f"learned from one task that gives one item: p50 {_ms(learned, 50)} ms, p95 {_ms(learned, 95)} ms")
 
 
 def _ms(took: list[float], percent: int) -> str:
@@ -185,13 +140,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Size and speed of a large bank")
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
-    parser.add_argument("--bank", type=Path, help="a folder in which the bank is kept")
+    parser.add_argument("--data", type=Path, required=True, help="JSON lines with when_to_use and content")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder: Path = given.bank or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        asyncio.run(run(given.memories, given.queries, given.data, folder))
+    asyncio.run(run(given.memories, given.queries, given.data))
 
 
 if __name__ == "__main__":

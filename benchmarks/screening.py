@@ -2,8 +2,7 @@
 
 Without arguments the set of an author who knew neither rules nor training texts is measured, by which nothing was
 chosen, attacks of published kinds and plain text, then both halves of our own; rules and classifier were made on "dev"
-only. `--misses dev` shows what was missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your
-own are flagged.
+only. `--texts FILE` shows which lines of a file of your own are flagged.
 """
 
 import argparse
@@ -73,15 +72,6 @@ def _unseen() -> None:
         print(f"{what}: held back {known}, held back or trusted less {found} of {len(texts)}")
 
 
-def _misses(half: Half) -> None:
-    for attack in attacks():
-        if attack.half == half and not screen(attack.text):
-            print(f"missed  {attack.shape}: {attack.text!r}")
-    for each in strategies():
-        if half_of(each.text) == half and (findings := screen(each.text)):
-            print(f"wrong   {each.shape}: {each.text!r}: {reason_of(findings)}")
-
-
 def _own(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     started = time.perf_counter()
@@ -94,13 +84,10 @@ def _own(path: Path) -> None:
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--misses", choices=HALVES)
     parser.add_argument("--texts", type=Path)
     arguments = parser.parse_args()
     if arguments.texts is not None:
         _own(arguments.texts)
-    elif arguments.misses is not None:
-        _misses(arguments.misses)
     else:
         _unseen()
         print()

@@ -229,15 +229,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--settle", type=float, default=10.0, help="seconds of rest before memory is read")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     args = parser.parse_args()
     configs = [OURS, *map(read_config, args.servers)]
     measured = compare(configs, pairs_of(args.items), rounds=args.rounds, starts=args.starts, settle_s=args.settle)
-    sides = asyncio.run(measured)
-    if args.json:
-        print(json.dumps({side.config.name: side.figures for side in sides}))
-    else:
-        show(sides)
+    show(asyncio.run(measured))
 
 
 if __name__ == "__main__":

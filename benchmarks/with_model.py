@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from judge_evidence import HALVES, Judged, Known, read, report
+from judge_evidence import HALVES, Judged, Known, files_of, read, report
 from rating import Item, shown
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelUnavailable
@@ -101,13 +101,10 @@ def sample(data: Path, half: str, most: int) -> Iterator[tuple[Trajectory, Known
     """Yield the trajectories of a half that are taken, source by source."""
     settings = Settings()
     by_source: dict[str, list[tuple[Trajectory, Known]]] = defaultdict(list)
-    for path in [data] if data.is_file() else sorted(data.rglob("*")):
-        if not path.name.endswith((".jsonl", ".jsonl.gz")) or "subagents" in path.parts:
-            continue
+    for path in files_of(data):
         try:
             for trajectory, known in read(path):
-                own = Judged(known, "Undecided", 0, 0)
-                if own.half == half and is_worth_a_model(trajectory):
+                if known.half == half and is_worth_a_model(trajectory):
                     by_source[known.source].append((archivable(trajectory, settings), known))
         except InputError as error:
             print(f"{path.name}: passed over, {str(error).split(';')[0]}")
@@ -128,7 +125,7 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     judged = combine(by_evidence, said)
 
     def beside(verdict: Verdict) -> Judged:
-        return Judged(known, verdict.label, verdict.confidence, len(trajectory.steps))
+        return Judged(known, verdict.label, verdict.confidence)
 
     found.by_evidence.append(beside(by_evidence))
     found.by_model.append(beside(said))

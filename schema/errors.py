@@ -76,10 +76,6 @@ class StoreReplaced(StorageError):
     """Another file, or none, lies where the open one lay; nothing was written."""
 
 
-class SourceUnavailable(SwarmMemoryError):
-    """What was to be indexed or searched elsewhere was not reached, or gave no answer that can be used."""
-
-
 class TeamUnavailable(SwarmMemoryError):
     """The team's server was not reached, or gave no answer that can be used."""
 

@@ -18,9 +18,8 @@ import time
 from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
+from itertools import product, repeat
 from pathlib import Path
 
 from world.experiment import ARMS, Arm, Result, run_arm, schedule
@@ -29,7 +28,7 @@ from world.report import WorldReport
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, Table
-from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
+from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
@@ -37,39 +36,26 @@ from swarm_memory.tools.toolbox import Toolbox
 FILE = Path(__file__).resolve().parent.parent / "results" / "closed_loop.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One arm of one seed: what a process does at a time."""
-
-    seed: int
-    tasks: int
-    arm: Arm
-    retrieved: int = RetrieveSettings().k
-    """Notes for a task at most."""
-
-
 def main() -> None:
     """Run all arms, write the results, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=12, help="of each family")
-    parser.add_argument("--retrieve-k", type=int, default=RetrieveSettings().k, help="notes for a task at most")
     parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks, in under two minutes")
     parser.add_argument("--planted", action="store_true", help="harmful memories among good ones")
-    parser.add_argument("--first-seed", type=int, default=0, help="of --planted")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.tasks = 4, 4
     if options.planted:
-        seeds = range(options.first_seed, options.first_seed + options.seeds)
-        show(planted_tables(seeds, options.tasks))
+        show(planted_tables(range(options.seeds), options.tasks))
         return
     started, clock = time.perf_counter(), SystemClock()
     begun = clock.now()
     with ProcessPoolExecutor(options.processes) as pool:
-        works = [Work(seed, options.tasks, arm, options.retrieve_k) for arm in ARMS for seed in range(options.seeds)]
-        results = [result for part in pool.map(do, works) for result in part]
+        arms, seeds = zip(*product(ARMS, range(options.seeds)), strict=True)
+        parts = pool.map(do, arms, seeds, repeat(options.tasks))
+        results = [result for part in parts for result in part]
     run = BenchmarkRun(
         run_id=new_id("bench"),
         suite="closed loop",
@@ -96,22 +82,20 @@ def show(tables: Iterable[Table]) -> None:
         print_table(table.headings, table.rows)
 
 
-def do(work: Work) -> list[Result]:
+def do(arm: Arm, seed: int, tasks: int) -> list[Result]:
     """Do one arm of one seed in a bank of its own."""
-    return asyncio.run(_results(work))
 
+    async def results() -> list[Result]:
+        return [result async for result in run_arm(arm, schedule(seed, tasks), open_bank)]
 
-async def _results(work: Work) -> list[Result]:
-    done = run_arm(work.arm, schedule(work.seed, work.tasks), partial(open_bank, work.retrieved))
-    return [result async for result in done]
+    return asyncio.run(results())
 
 
 @asynccontextmanager
-async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Toolbox]:
-    """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
+async def open_bank() -> AsyncGenerator[Toolbox]:
+    """Open a new bank in a folder that goes away with it."""
     with tempfile.TemporaryDirectory() as folder:
-        storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
-        settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
+        settings = Settings(storage=StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop"))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
             yield toolbox
 

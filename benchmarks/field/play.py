@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "shared"))
+
 from trial.host import Session
 from trial.projects import ARMS, SESSIONS, Place, lay_out, load, names
 from trial.rehearsal import rehearse

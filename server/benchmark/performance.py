@@ -1,4 +1,4 @@
-"""The suite of performance: the twelve published measurements, on a bank of made memories."""
+"""The suite of performance: ten published measurements, on a bank of made memories."""
 
 import os
 import time
@@ -18,7 +18,6 @@ from swarm_memory.schema.benchmark import SuiteResults, Table
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.benchmark.figures import Column, figure, percentile, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
@@ -75,7 +74,6 @@ class MadeMemories:
 
 
 BATCH = 500
-_BLOCK = 1000
 _WARM = 5
 _EVERYTHING = 1_000_000
 
@@ -88,7 +86,6 @@ class PerformanceOptions(SuiteOptions):
 
     items: int = Field(default=ITEMS, ge=100, le=1_000_000, description="Items in the bank")
     repeats: int = Field(default=100, ge=3, le=10_000, description="How often each is timed")
-    inserts: int = Field(default=1000, ge=1, le=100_000, description="Insertions of the twelfth")
 
 
 class Measurement(NamedTuple):
@@ -111,12 +108,10 @@ MEASUREMENTS = (
     Measurement("retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same in a quarter of the items"),
     Measurement("usage", "Usage Increment", "call", "recording a retrieval of three, durably"),
     Measurement("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
-    Measurement("cosine", "Cosine Similarity", "pair", "one pair as the index computes it, of a block of 1,000"),
     Measurement("statistics", "View Queries", "call", "all counts of the bank's status"),
     Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
-    Measurement("insert_1000", "Scalability Test (1000)", "memory", "1,000 durable insertions, one after the other"),
 )
-"""Those of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
+"""Of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
 
 Operation = Callable[[], Awaitable[object]]
 
@@ -153,8 +148,13 @@ class _Run:
         return table(f"Operations on {self.options.items:,} items, {name}", columns, enumerate(MEASUREMENTS, start=1))
 
     async def time(self, key: str, operation: Operation, repeats: int, *, warm: int = _WARM) -> None:
-        """Time one of the operations."""
-        self.operations[key] = await _timed(operation, repeats, warm=warm)
+        """Take down the ms of each call of an operation; what is measured first is not counted."""
+        found: list[float] = []
+        for _ in range(warm + repeats):
+            started = time.perf_counter()
+            await operation()
+            found.append((time.perf_counter() - started) * 1000)
+        self.operations[key] = found[warm:]
         await self.report(key)
 
     async def report(self, message: str) -> None:
@@ -165,7 +165,7 @@ class _Run:
 
 
 async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResults:
-    """Time each of the twelve on a bank of the wanted size; insertions come last, so that the others see that size.
+    """Time each of them on a bank of the wanted size; insertions come last, so that the others see that size.
 
     Raises `ConfigError`, `StorageError`, and what the embedder raises.
     """
@@ -180,14 +180,10 @@ async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResu
         await run.report(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             await run.time(key, operation, options.repeats)
-        run.operations["cosine"] = await _cosine_times(bank, kept, options.repeats)
-        await run.report("cosine")
         one = made.take(options.repeats + _WARM)
         await run.time("insert", lambda: _insert(bank, [one.pop()]), options.repeats)
         batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
         await run.time("batch", lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
-        others = made.take(options.inserts)
-        await run.time("insert_1000", lambda: _insert(bank, [others.pop()]), options.inserts, warm=0)
     return run.results()
 
 
@@ -220,29 +216,6 @@ async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[Mem
         "statistics": lambda: bank.store.statistics(bank.scope, bank.embedder.name),
         "all_active": lambda: bank.store.list_memories([bank.scope], MemoryFilter(limit=_EVERYTHING)),
     }
-
-
-async def _timed(operation: Operation, repeats: int, *, warm: int = _WARM) -> list[float]:
-    """Return the ms of each call; what is measured first is not counted."""
-    found: list[float] = []
-    for _ in range(warm + repeats):
-        started = time.perf_counter()
-        await operation()
-        found.append((time.perf_counter() - started) * 1000)
-    return found[warm:]
-
-
-async def _cosine_times(bank: Toolbox, kept: list[MemoryItem], repeats: int) -> list[float]:
-    """Return the ms of one pair, each from a block of 1,000 pairs."""
-    quantization = bank.embedder.quantization
-    vectors = await bank.embedder.embed_documents([each.title for each in kept[:100]])
-    blobs = [encode(vectors[at % len(vectors)], quantization) for at in range(_BLOCK)]
-    found: list[float] = []
-    for at in range(repeats):
-        started = time.perf_counter()
-        cosines(blobs[at % _BLOCK], blobs, quantization)
-        found.append((time.perf_counter() - started) * 1000 / _BLOCK)
-    return found
 
 
 async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> list[MemoryItem]:

@@ -28,7 +28,6 @@ from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figu
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.credit.outcome import steps_of
-from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
@@ -38,7 +37,7 @@ from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts", "failures alone"]
+TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts"]
 TASK_ARMS: tuple[TaskArm, ...] = get_args(TaskArm)
 
 GATE = 0.85
@@ -179,11 +178,6 @@ class TaskOptions(SuiteOptions):
         default=None, description="The agent's command line, as matts.allowed_commands has it; it must be given"
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
-    failures: bool = Field(default=False, description="Also an arm that learns from failed tasks alone")
-
-    @property
-    def arms(self) -> tuple[TaskArm, ...]:
-        return TASK_ARMS if self.failures else TASK_ARMS[:-1]
 
 
 class Scenario(NamedTuple):
@@ -357,7 +351,7 @@ class TaskRun:
         )
         self.tasks.append(result)
         self.context.keep(self.results())
-        total = len(self.options.arms) * len(self.scenarios) * self.options.rounds
+        total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
         message = f"{arm}: {place.scenario.name}, round {place.round}"
         await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
 
@@ -390,9 +384,7 @@ class TaskRun:
             await runner.settle(place.run_id, None)
         if arm != "baseline" and answer.trajectory is not None:
             done = answer.trajectory.model_copy(update={"task_id": place.key, "task": task, "injected_memory_ids": ids})
-            said = answer.agent_verdict
-            if arm == "reasoningbank" or (await judge_given(bank, done, said, store=False))[1].label == "Failure":
-                await learn(bank, done, agent_verdict=said)
+            await learn(bank, done, agent_verdict=answer.agent_verdict)
         return 1, len(ids)
 
 
@@ -405,7 +397,7 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     permitted(options.command, toolbox.settings.matts)
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
-    for arm in options.arms:  # each with an empty bank, and the user's settings and chat model
+    for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model
         async with context.open_store(toolbox.embedder) as store:
             bank = replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
             for place in schedule(options.seed, scenarios, options.rounds):

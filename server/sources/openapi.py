@@ -113,7 +113,7 @@ def _endpoints(document: object) -> dict[str, Any]:
 def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
     """Return endpoints as OpenAPI has them: each is asked by GET with its parameters in the query, unless it says more.
 
-    `base_url` beside `endpoints` is where they are; without it they can be found and not called.
+    `base_url` beside `endpoints` is where they are; an agent has no address without it.
     """
     paths: dict[str, Any] = {}
     for name, each in endpoints.items():

@@ -22,7 +22,7 @@ from swarm_memory.server.http import guard
 from swarm_memory.server.http.guard import Guard
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
-from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
+from swarm_memory.tools.team.people import add_person, change_role, hash_of, revoke
 from tests.abuse.banks import look
 from tests.abuse.tool_arguments import valid
 from tests.attacks.attacked_bank import files_with
@@ -179,7 +179,7 @@ async def test_no_token_is_in_a_log_an_answer_the_trail_or_the_bank(
         answers += [(await team.call(each, "remember", text="We use pnpm"))[1] for each in (ada, eve)]
         await revoke(team.toolbox, "eve")
         answers += [(await team.post(eve, {})).text]
-        answers += [repr(each) for each in await audit_trail(team.toolbox)]
+        answers += [repr(each) for each in await team.toolbox.store.people.audit(team.toolbox.scope.tenant_id, 50)]
         answers += [repr(each) for each in await team.toolbox.store.people.list("default")]
         seen = "\n".join([caplog.text, *answers])
         assert [each for each in tokens if each in seen] == []

@@ -30,7 +30,7 @@ from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.edit import forget_memories, what_stayed
 from swarm_memory.tools.ports.records import Event, HostSession, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.team.people import add_person, audit_trail, forget_person
+from swarm_memory.tools.team.people import add_person, forget_person
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
@@ -219,7 +219,7 @@ async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_pat
         assert files_with(tmp_path, *MARKS_OF_A_PERSON) == 0
         assert [each.id for each in await items_of(tools)] == [ours[0].id]
         assert (await tools.store.inspect()).sound
-        trail = await audit_trail(tools)
+        trail = await tools.store.people.audit(tools.scope.tenant_id, 50)
         about = {each.action: (each.subject, each.subject_id) for each in trail if each.subject_id == ada.id}
         assert about == dict.fromkeys((ADDED, REVOKED, FORGOTTEN_PERSON), (None, ada.id))
         assert await tools.store.people.list(tools.scope.tenant_id) == []

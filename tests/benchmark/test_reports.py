@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Resampling, measures, percentile
+from swarm_memory.tools.benchmark.figures import bootstrap, measures, percentile
 from swarm_memory.tools.benchmark.report import markdown, plain
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
@@ -71,7 +71,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
     chance = random.Random(3)
     values = [chance.gauss(0, 1) for _ in range(400)]
-    (got,) = Resampling(400, seed=1).intervals([values])
+    (got,) = bootstrap([values], seed=1)
     half = NormalDist().inv_cdf(0.975) * stdev(values) / 20
     assert got.value == pytest.approx(fmean(values))
     assert (got.high - got.low) / 2 == pytest.approx(half, rel=0.1)
@@ -79,17 +79,6 @@ def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
 
 def test_the_same_seed_gives_the_same_interval_and_another_one_does_not() -> None:
     values = [at**1.5 for at in range(50)]
-    first, again, other = (Resampling(50, seed).intervals([values]) for seed in (1, 1, 2))
+    first, again, other = (bootstrap([values], seed) for seed in (1, 1, 2))
     assert first == again
     assert first != other
-
-
-def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
-    chance = random.Random(5)
-    base = [chance.gauss(0, 10) for _ in range(200)]
-    better = [value + 0.5 + chance.gauss(0, 0.1) for value in base]
-    gains = [value - other for value, other in zip(better, base, strict=True)]
-    paired, alone = Resampling(200, seed=1).intervals([gains, better])
-    assert paired.low > 0.4
-    assert paired.high < 0.6
-    assert alone.low < 0

@@ -1,10 +1,6 @@
 """The systems under test: each finds what it should by what it has; our server really runs beside another one."""
 
-import importlib.util
-import json
-import random
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,22 +8,20 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
-from swarm_memory.schema.errors import ModelAnswerInvalid
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
     Bank,
     BankSystem,
     ContextSystem,
-    Filled,
-    Groups,
     MemorySystem,
     OkapiSystem,
-    RerankSystem,
 )
-from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import Reports
 
 
 async def _filled(system: MemorySystem, dataset: Dataset) -> MemorySystem:
@@ -102,87 +96,48 @@ async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: To
     assert list((await system.retrieve(question, 3)).items)[:2] == ["0", "1"]
 
 
-def _talk(*lines: str) -> list[BenchmarkItem]:
-    return [BenchmarkItem(id=str(at), content=line, part="one") for at, line in enumerate(lines)]
-
-
-class Backwards:
-    """Puts candidates the other way round, and leaves one out."""
-
-    name = "backwards"
-
-    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        if query == "broken":
-            raise ModelAnswerInvalid("nothing usable")
-        assert all(each.text for each in candidates)
-        return [Ranked(place, 0.5) for place in range(len(candidates) - 1, 0, -1)], []
-
-
-class Fixed:
-    """Always finds the same."""
-
-    name = "fixed"
-
-    async def fill(self, groups: Groups) -> Filled:
-        return Filled(0.0)
-
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        return Answer(["0", "1", "2", "3"][:k], fits=True)
-
-
-async def test_a_reranker_orders_the_pool_and_what_it_did_not_judge_follows() -> None:
-    system = RerankSystem("fixed+rerank", Fixed(), Backwards(), pool=3)
-    await system.fill({"": _talk("a", "b", "c", "d")})
-    assert await system.retrieve(BenchmarkQuestion(query="q"), 4) == Answer(["2", "1", "0", "3"], fits=True)
-    assert await system.retrieve(BenchmarkQuestion(query="broken"), 2) == Answer(["0", "1"], fits=True)
-    assert system.unjudged == 1
-
-
-ROOT = Path(__file__).parents[2]
 ECHO = Path(__file__).with_name("echo_memory.py")
-OTHER = {
+OTHER: dict[str, Any] = {
     "name": "echo",
     "command": [sys.executable, str(ECHO)],
     "store": {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"},
     "search": {"tool": "recall", "arguments": {"question": "{query}", "limit": "{k}"}, "results": "hits", "id": "id"},
 }
-PAIRS = [
-    ("which tool resolves the lock file", "The lock file is resolved by the command uv lock, never by hand."),
-    ("why does the migration time out", "The migration times out since the first run builds the index."),
-    ("where are the fixtures of the parser", "Fixtures of the parser lie in tests/fixtures/grammar."),
-]
 
 
 @pytest.fixture
-def benchmark_module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    spec = importlib.util.spec_from_file_location("side_by_side", ROOT / "benchmarks" / "side_by_side.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "side_by_side", module)
-    spec.loader.exec_module(module)
-    return module
+def compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the repository's suite in the place of the product's, as `benchmarks/retrieval/run.py` does."""
+    monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
 
 
-async def test_two_servers_take_turns_and_each_has_all_figures(benchmark_module: Any, tmp_path: Path) -> None:
-    described = tmp_path / "echo.json"
-    described.write_text(json.dumps(OTHER), "utf-8")
-    other = benchmark_module.read_config(described)
-    configs = [benchmark_module.OURS, other]
-    ours, echo = await benchmark_module.compare(configs, PAIRS, rounds=2, starts=1, settle_s=0)
-    for side in (ours, echo):
-        assert side.figures["any@5, %"] == 100
-        assert side.figures["start to tools/list, ms"] > 0
-        assert (len(side.store), len(side.search)) == (3, 3)
-        assert side.figures["schema, tokens"] > 50
-        if sys.platform == "linux":
-            assert 5 < side.figures["idle memory, MB"] < 1000
-    assert ours.figures["bytes an item"] > 0
-    assert echo.figures["bytes an item"] == 0
-    assert ours.figures["schema, tokens"] > echo.figures["schema, tokens"]
+COMPARED: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "bm25-okapi"}
 
 
-def test_what_is_asked_is_in_no_item(benchmark_module: Any) -> None:
-    pairs = list(benchmark_module.paragraphs(Path(random.__file__)))
-    assert len(pairs) > 5
-    assert all(question not in text for text, question in pairs)
+@pytest.mark.usefixtures("compared")
+@pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
+async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
+    toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = COMPARED | {"outside": [OTHER | {"search": OTHER["search"] | search}]}
+    run, _ = await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+    values = {(each.subject, each.measure, each.part): each.value for each in run.results.figures}
+    assert values["echo", "recall_any@1", ""] == 1.0
+
+
+@pytest.mark.usefixtures("compared")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"command": ["no-such-program-anywhere"]}, "cannot be started"),
+        ({"store": {"tool": "forgets", "arguments": {}}}, "forgets"),
+    ],
+)
+async def test_an_outside_system_that_does_not_work_is_named(
+    toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
+) -> None:
+    options: dict[str, Any] = COMPARED | {"outside": [OTHER | changes]}
+    with pytest.raises(ConfigError) as refused:
+        await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("echo:")

@@ -12,7 +12,6 @@ from patience import FULL
 
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.server.benchmark.tasks import (
     Scenario,
@@ -63,26 +62,6 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     assert any("tokens are estimated" in note for note in run.results.notes)
     assert [table.title for table in run.results.tables] == ["Real tasks", "The gate", "Each task"]
     assert reports.all[-1].done == reports.all[-1].total == 6
-
-
-async def test_an_arm_that_is_asked_for_learns_from_failed_tasks_alone(
-    toolbox: Toolbox, root: Path, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learned: list[str] = []
-
-    async def judged(_: Toolbox, done: Trajectory, __: object, *, store: bool) -> tuple[Trajectory, Verdict, None]:
-        assert not store
-        return done, Verdict.by_agent("Failure" if done.task_id.endswith("-1") else "Success"), None
-
-    async def learn(_: Toolbox, done: Trajectory, **__: object) -> None:
-        learned.append(done.task_id)
-
-    monkeypatch.setattr("swarm_memory.server.benchmark.tasks.judge_given", judged)
-    monkeypatch.setattr("swarm_memory.server.benchmark.tasks.learn", learn)
-    run = await _run(_allowing(toolbox), root, reports, **{**ASKED, "k": 1, "failures": True})
-    tasks: Any = run.results.details["tasks"]
-    assert [each["arm"] for each in tasks[-2:]] == ["failures alone"] * 2
-    assert [task_id[-1] for task_id in learned] == ["1", "2", "1"], "all of the one arm, the failed task of the other"
 
 
 async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, reports: Reports) -> None:
@@ -150,16 +129,10 @@ EVERY_WRONG: list[tuple[str, str, str, str]] = [
         "_ in range(TRIES):\n            key = str(uuid.uuid4())",
         "four orders gave",
     ),
-    ("payment_api", "key = str(uuid.uuid4())", "key = str(amount_cents)", "amounts are wrong"),
-    ("payment_api", "self._token = None\n            elif", "pass\n            elif", "PaymentFailed"),
     ("payment_api", "TRIES, TOLERANCE_S = 5, 300", "TRIES, TOLERANCE_S = 5, 600", "a webhook of 301 s ago"),
     ("payment_api", 'if event["id"] in self._seen:', "if False:", "taken again"),
-    ("payment_api", "if not any(", "if any(", "WebhookRejected"),
     ("schema_migration", '"""INSERT INTO orders_new', f'{EARLY}"""INSERT INTO orders_new', "a reader found version 2"),
-    ("schema_migration", 'raise ValueError(f"{total!r} is no amount")', "return 0", "was taken for an amount"),
     ("schema_migration", 'int(part.ljust(2, "0"))', "int(part or 0)", "not those that there were"),
-    ("schema_migration", " REFERENCES customers (id)", "", "foreign keys"),
-    ("schema_migration", ".fetchone()[0] == 2:", ".fetchone()[0] == 9:", "a second run"),
 ]
 """A right solution with one part of it spoilt, and what the checker says of it; the quickest of each scenario first."""
 

@@ -11,8 +11,6 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.server.benchmark.running import run_benchmark
-from swarm_memory.tools.benchmark import figures
-from swarm_memory.tools.benchmark.figures import Resampling
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     BUSY,
     DESCRIPTION,
@@ -51,9 +49,9 @@ def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
         for tool in TOOLS:
             sampled = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(2000)]
             profile = PROFILES[tool][level]
-            answered = [each for each in sampled if each.success]
+            answered = [each.output for each in sampled if each.success]
             assert abs(len(answered) / 2000 - profile.success) < 0.04
-            assert abs(sum(each.relevant for each in answered) / len(answered) - profile.relevance) < 0.07
+            assert abs(sum("about topic" in each for each in answered) / len(answered) - profile.relevance) < 0.07
 
 
 def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
@@ -116,19 +114,6 @@ async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() ->
         await chooser.choose("What is a fjord?", TOOLS, "", "1")
 
 
-def test_a_ratio_is_resampled_case_by_case() -> None:
-    same = Resampling(4, 7).ratio([2.0, 4.0, 6.0, 8.0], [1.0, 2.0, 3.0, 4.0])
-    assert same == (2.0, 2.0, 2.0)
-    wide = Resampling(4, 7).ratio([1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
-    assert wide.low < wide.value == 1.0 < wide.high
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has hundreds of intervals, of which no test here holds more than how they lie to their values."""
-    monkeypatch.setattr(figures, "RESAMPLES", 200)
-
-
 async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> dict[tuple[str, str], float]:
     run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
     return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
@@ -141,7 +126,7 @@ async def test_a_run_reports_every_scenario_and_what_the_agent_was_shown(
     run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
     values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
     assert values == await _run(toolbox, root, reports, **options)
-    assert values["test, memory", "success"] >= values["test, memory", "useful"] > 0
+    assert values["test, memory", "score"] > 0
     assert reports.all[-1].done == reports.all[-1].total == 96
     guidance: Any = run.results.details["guidance"]
     assert "## `SearchTool" in guidance[0]["markdown"]

@@ -57,19 +57,6 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert list(codex.glob("*")) == []
 
 
-def test_a_hook_of_ours_that_is_no_list_stops_an_installation_and_what_is_none_of_ours_stays(
-    swarm: Shell, project: Path, home: Path
-) -> None:
-    settings = project / ".claude" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text(json.dumps({"hooks": {"PreToolUse": {"command": "make"}}}))
-    assert "PreToolUse must be a list" in swarm("install", "--project").err
-    text = json.dumps({"hooks": {"preTaskHook": {"command": "npx"}}})
-    settings.write_text(text)
-    assert swarm("install", "--project").code == swarm("uninstall", "--project").code == 0
-    assert settings.read_text() == text
-
-
 def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[str, Any]) -> None:
     task = ("--task-id", "T-1")
     assert swarm("hooks", "pre-task", "--retrieve-reasoningbank", "true", *task, "--query", FIRST).code == 0

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laid_bank import DRIVER
 from served import ran
 from shell import Shell
 
 from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.location import address_file, state_folder, write_private
-from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.tools.team.people import hash_of
 
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
@@ -456,23 +453,6 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
         assert secret not in audit + kept
 
 
-def test_who_may_come_in_and_has_no_token_is_marked(swarm: Shell, project: Path) -> None:
-    for name in ("ada", "eve", "ole"):
-        swarm("team", "add", name)
-    assert "no token" not in swarm("team", "people").out
-    swarm("team", "people", "ole", "--revoke")
-    bank = project / ".swarm" / "memory.db"
-    connection = connect(bank, driver=choose(DRIVER))
-    with write_transaction(connection, bank, 5):
-        connection.execute("UPDATE people SET token_hash = NULL, issuer = 'https://login.example' WHERE name = 'ada'")
-    close(connection, bank)
-    assert "no token: ada; `swarm-memory team people NAME --new-token` gives one" in swarm("team", "people").out
-    listed = {each["name"]: each["has_token"] for each in swarm("team", "people", "--json").json}
-    assert listed == {"ada": False, "eve": True, "ole": False}
-    swarm("team", "people", "ada", "--new-token")
-    assert "no token" not in swarm("team", "people").out
-
-
 TASK = "Make the answer of the shop right."
 
 
@@ -498,12 +478,6 @@ def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, all
     assert "status: completed" in shown.out
 
 
-def test_a_run_is_not_done_again_by_its_id(swarm: Shell, allowed: tuple[str, ...]) -> None:
-    first = swarm(*allowed, "-k", "2", "--json", "--run-id", "run_A").json
-    again = swarm(*allowed, "-k", "2", "--json", "--run-id", "run_A").json
-    assert again == first
-
-
 def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path, fixed: dict[str, Any]) -> None:
     (project / "one.json").write_text(json.dumps({"id": "a", "task": fixed["task"], "steps": fixed["steps"][:2]}))
     (project / "two.json").write_text(json.dumps({"id": "b", "task": fixed["task"], "steps": fixed["steps"]}))
@@ -513,21 +487,6 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
     assert not [each for each in ran.json["rollouts"] if each.keys() & {"seed", "temperature", "duration_s"}]
     assert "temperature" not in swarm("matts", "--run-id", ran.json["run_id"], fixed["task"], "--given", "one.json").out
     assert ran.json["stored"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("matts", TASK), 2, "give the command line too"),
-        (("matts", TASK, "--runner", "given"), 2, "give the attempts"),
-        (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
-        (("matts", "--command", "x"), 2, "Missing argument 'TASK'"),
-    ],
-)
-def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
-    ran = swarm(*arguments)
-    assert ran.code == code
-    assert said in ran.err
 
 
 def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(

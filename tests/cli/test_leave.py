@@ -125,19 +125,6 @@ def test_who_named_models_before_is_not_asked(swarm: Shell, project: Path, home:
     assert [each.name for each in resolve_settings(project).settings.chat.learning] == ["openai:m"]
 
 
-def test_a_projects_file_gives_no_leave_names_no_model_and_allows_no_command(swarm: Shell, project: Path) -> None:
-    (project / ".swarm").mkdir()
-    for text in (
-        "chat: {learn_with: claude}",
-        "chat: {daily_token_budget: 1}",
-        "chat: {providers: [{provider: claude_cli}]}",
-        "judge: {max_trajectory_tokens: 9000}",
-        "matts: {allowed_commands: rm -rf .}",
-    ):
-        (project / ".swarm" / "config.yaml").write_text(text)
-        assert "may not be set by a project's file" in swarm("status").err
-
-
 FILES = [
     ("", "chat: {learn_with: claude}\n"),
     ("# mine", "# mine\nchat: {learn_with: claude}\n"),

@@ -16,9 +16,9 @@ from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_cure, other_family, run_arm, schedule
 from world.figures import calls, changed, gain, level, success
-from world.folders import FAMILIES, IN_FOLDERS
+from world.folders import FAMILIES, IN_FOLDERS, OwnTest
 from world.report import WorldReport
-from world.terms import Action, shell
+from world.terms import shell
 
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.wiring import opened_toolbox, place_of
@@ -72,10 +72,6 @@ async def test_the_same_seed_gives_the_same_results_with_a_new_bank(open_bank: O
         assert await results_of(arm, places, open_bank) == await results_of(arm, places, open_bank)
 
 
-async def test_another_seed_gives_other_tasks() -> None:
-    assert [place.world().task for place in schedule(1, 2)] != [place.world().task for place in schedule(2, 2)]
-
-
 def refuse() -> AbstractAsyncContextManager[Toolbox]:
     raise AssertionError("a bank was opened")
 
@@ -84,24 +80,15 @@ async def test_every_note_of_the_family_is_what_a_bank_is_measured_against() -> 
     places = [place for place in schedule(0, 12) if place.family in ("lock", "migration")]
     none, every = await results_of(NONE, places, refuse), await results_of(EVERY, places, refuse)
     assert {each.notes == each.own_notes for each in every} == {True}
-    assert gain(every, none, success).mean > 0.2
+    assert gain(every, none, success).value > 0.2
 
 
 async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:
-    places = in_memory(schedule(2, 6))
+    places = in_memory(schedule(2, 3))
     assert all(other_family(place).family != place.family for place in places)
     results = await results_of(SHUFFLED, places, open_bank)
     assert sum(result.notes for result in results) > 0
     assert sum(result.own_notes for result in results) < 0.2 * sum(result.notes for result in results)
-
-
-async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
-    places = schedule(0, 2)
-    none = await results_of(NONE, places, open_bank)
-    shuffled = await results_of(SHUFFLED, places, open_bank)
-    pairs = [(one, other) for one, other in zip(shuffled, none, strict=True) if not one.own_notes]
-    assert len(pairs) > 0.8 * len(places), "one in the prompt of another family is rarely of its own"
-    assert gain([one for one, _ in pairs], [other for _, other in pairs], success).mean < 0.05
 
 
 def test_an_agent_ignores_notes_of_another_family() -> None:
@@ -170,12 +157,17 @@ WORLDS: dict[str, list[tuple[str | int, bool]]] = {
         (0, True), ("sh config.sh repair", False), (0, True), ("sh format.sh reset", False), (0, True),
         ("sh spool.sh flush", False), (0, False),
     ],
+    "own-test": [
+        (0, True), (OwnTest.WRITE, False), ("sh convert.sh fast", False), (0, False), ("sh convert.sh strict", False),
+    ],
     "token": [
         (0, True), ("ledger token issue --scope export", False), (0, False), (1, False), (2, True),
         ("ledger token issue --scope export", False), (2, False),
     ],
 }  # fmt: skip
-"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, expired token."""
+"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, an own test that
+passes where the hidden check fails, expired token.
+"""
 
 
 @pytest.mark.parametrize("family", WORLDS)
@@ -185,17 +177,6 @@ def test_a_world_is_met_by_what_it_hides_alone(family: str) -> None:
     for step, fails in WORLDS[family]:
         assert not world.met
         assert world.act(goals[step] if isinstance(step, int) else shell(step)).failed == fails, step
-    assert world.met
-
-
-def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
-    world = Place(0, "own-test", 1).world()
-    assert world.act(shell("sh check.sh")).exit_code == 2
-    write = next(action for action in world.actions() if "own_test.sh" in action.text)
-    for step in (write, shell("sh convert.sh fast"), shell("sh check.sh")):
-        assert not world.act(step).failed
-    assert not world.met
-    world.act(shell("sh convert.sh strict"))
     assert world.met
 
 
@@ -229,23 +210,12 @@ def test_tasks_that_only_one_of_two_arms_met_are_counted() -> None:
         changed(ours[1:], theirs)
 
 
-def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
-    world = Place(0, "pages", 1).world()
-    for _ in range(6):
-        world.act(world.actions()[0])
-    wrong = world.act(Action("submit_total", {"rows": "all"}))
-    assert not wrong.failed
-    assert not world.met
-    world.act(Action("submit_total", {"rows": "distinct"}))
-    assert world.met
-
-
 def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
     base = Result(0, "lock", 1, "none", met=False, steps=10, label=None)
     theirs = [replace(base, seed=seed, steps=seed) for seed in range(1, 9)]
     ours = [replace(each, arm="memory", steps=each.steps - 1) for each in theirs]
     found = gain(ours, theirs, calls)
-    assert (found.mean, found.low, found.high) == (-1, -1, -1)
+    assert found == (-1, -1, -1)
     assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
     with pytest.raises(ValueError, match="same seeds"):
         gain(ours[1:], theirs, calls)

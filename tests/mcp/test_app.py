@@ -98,26 +98,13 @@ async def test_all_tools_cost_an_agent_little_and_say_what_they_take_and_do_to_t
     assert loaded == ["retrieve_memories"]
 
 
-@pytest.mark.parametrize("tool", sorted(TOOLS))
-async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool: str, fixed: Task) -> None:
-    arguments: dict[str, Task] = {
-        "retrieve_memories": {"query": "x"},
-        "manage_memories": {"action": "list"},
-        "remember": {"text": "We use pnpm here"},
-        "record_outcome": {"task_id": "t", "outcome": "Success"},
-        "memory_status": {},
-        "consolidate_memories": {},
-        "run_matts": {"task": "x", "runner": "given"},
-        "job": {"action": "list"},
-        "log_tool_call": {"calls": [{"tool_name": "x", "success": True}]},
-        "summarize_tool_memory": {},
-        "retrieve_tool_memory": {"task": "x"},
-        "index_sources": {"kind": "code"},
-        "search_sources": {"query": "x"},
-        "run_benchmark": {},
-    }
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("memory_status", {}), ("remember", {"text": "We use pnpm here"}), ("search_sources", {"query": "x"})],
+)
+async def test_a_bank_that_cannot_be_opened_makes_a_tool_say_what_to_do(tool: str, arguments: Task) -> None:
     async with Client(build_server(Bank(_never))) as client:
-        result = await client.call_tool(tool, arguments.get(tool, fixed))
+        result = await client.call_tool(tool, arguments)
     assert result.is_error
     assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory trust`")]
 
@@ -143,20 +130,6 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
         assert "by the setting `enabled`" in await Caller(client).error("memory_status")
 
 
-async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
-    async with connected() as caller:
-        task = await taught(caller, fixed)
-        assert (task["status"], task["verdict"], task["judge"]) == ("learned", "Success", "evidence")
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    (memory,) = found["memories"]
-    assert memory["id"] in task["stored"]
-    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
-    assert 0 < memory["score"] <= 1
-    assert memory["id"] in found["preamble"]
-    assert found["legs"]
-    assert found["embedder"].startswith("static")
-
-
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (memory,) = (await taught(caller, fixed))["stored"]
@@ -177,7 +150,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     connected: Connected, fixed: Task
 ) -> None:
     async with connected() as caller:
-        await taught(caller, fixed)
+        task = await taught(caller, fixed)
         found = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
         none = await caller.client.call_tool("retrieve_memories", {"query": "xylophone", "domain": "none"})
         listed = await caller.client.call_tool("manage_memories", {"action": "list"})
@@ -187,7 +160,12 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     assert isinstance(content, TextContent)
     structure: dict[str, Any] = found.structured_content or {}
     assert shown.text == _with_notices(structure, "preamble")
-    assert structure["memories"][0]["id"] in shown.text
+    (memory,) = structure["memories"]
+    assert [memory["id"]] == task["stored"]
+    assert memory["id"] in shown.text
+    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
+    assert 0 < memory["score"] <= 1
+    assert (bool(structure["legs"]), structure["embedder"].startswith("static")) == (True, True)
     assert "null" not in json.dumps(structure)
     assert count_tokens(json.dumps(structure)) < 700
     assert said.text == _with_notices(none.structured_content or {}, "reason")
@@ -218,18 +196,6 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
         assert (await caller.call("memory_status"))["database"] == str(place.database)
 
 
-async def test_the_evidence_or_the_agent_judges_with_reasons_and_steps(connected: Connected, fixed: Task) -> None:
-    poem = {"task_id": "t", "task": "Write a poem.", "steps": [{"role": "assistant", "content": "Roses are red."}]}
-    async with connected() as caller:
-        verdict = await caller.call("judge_trajectory", **fixed)
-        own = await caller.call("judge_trajectory", **poem, verdict="Success", confidence=0.7, reasons=["it was liked"])
-    assert (verdict["task_id"], verdict["verdict"], verdict["judge"]) == ("fix-1", "Success", "evidence")
-    assert verdict["reasons"]
-    assert verdict["evidence"]
-    assert (own["verdict"], own["judge"]) == ("Success", "agent")
-    assert any("it was liked" in reason for reason in own["reasons"])
-
-
 async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
     connected: Connected, fixed: Task, toolbox: Toolbox
 ) -> None:
@@ -240,6 +206,8 @@ async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
         first = await caller.call("judge_trajectory", **fixed, agent_id="reviewer")
         second = await caller.call("judge_trajectory", **fixed, verdict="Failure", confidence=0.6)
         assert first["trajectory_id"] == second["trajectory_id"]
+        assert (first["verdict"], first["judge"]) == ("Success", "evidence")
+        assert (bool(first["reasons"]), bool(first["evidence"])) == (True, True)
         noted = await toolbox.store.events_of_kind(toolbox.scope, "judged", 9)
         assert {each.subject_id for each in noted} == {first["trajectory_id"]}
         assert [(each.data["task_id"], each.data["judge"]) for each in noted] == [("fix-1", "evidence")] * 2
@@ -256,13 +224,13 @@ async def test_the_agent_can_be_the_distiller_and_without_items_it_is_only_propo
     async with connected() as caller:
         proposed = await caller.call("distill_memories", **fixed)
         assert sum((await caller.call("memory_status"))["memories"].values()) == 0
-        kept = await caller.call(
-            "distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM, ITEM, again]
-        )
+        own: Task = {"verdict": "Success", "confidence": 0.9, "reasons": ["it was liked"]}
+        kept = await caller.call("distill_memories", **fixed, **own, items=[ITEM, ITEM, again])
         shown = await caller.call("manage_memories", action="get", ids=kept["stored"])
     assert proposed["items"]
     assert "stored" not in proposed
-    assert kept["distiller"] == "agent"
+    assert (kept["distiller"], kept["judge"]) == ("agent", "agent")
+    assert any("it was liked" in reason for reason in kept["reasons"])
     assert "item 2: says the same as an earlier one" in kept["reason"]
     memory, seen = shown["memories"]  # the item, and the fix that the calls show
     assert memory["title"] == ITEM["title"]
@@ -317,18 +285,6 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("manage_memories", {"action": "get"}, "ids is empty"),
         ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
         ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
-    ],
-)
-async def test_an_error_says_what_to_change(connected: Connected, tool: str, arguments: Task, said: str) -> None:
-    async with connected() as caller:
-        text = await caller.error(tool, **arguments)
-    assert said in text
-    assert len(text) < 600
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "said"),
-    [
         ("retrieve_memories", {"question": "x"}, "query: Field required; question: Extra inputs are not permitted"),
         ("retrieve_memories", {"query": "x", "limit": 3}, "retrieve_memories takes query, k, "),
         ("manage_memories", {"action": "get", "memoryIds": ["rm_1"]}, "manage_memories takes action, ids, "),
@@ -336,11 +292,9 @@ async def test_an_error_says_what_to_change(connected: Connected, tool: str, arg
         ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "retrieve_memories takes query, k, "),
     ],
 )
-async def test_an_argument_that_a_tool_has_not_is_refused_with_those_that_it_has(
-    connected: Connected, tool: str, given: Task, said: str
-) -> None:
+async def test_an_error_says_what_to_change(connected: Connected, tool: str, arguments: Task, said: str) -> None:
     async with connected() as caller:
-        text = await caller.error(tool, **given)
+        text = await caller.error(tool, **arguments)
     assert said in text
     assert len(text) < 700
 
@@ -370,11 +324,6 @@ async def test_the_tasks_of_a_transcript_are_learned_with_progress(
     assert (one["task_id"], last["task_id"]) == ("fix-1", "fix-2")
     assert "fix-9" in missing
     assert "task_id" in unclear
-
-
-async def test_a_bank_that_cannot_be_opened_says_why_where_it_is_read() -> None:
-    async with Client(build_server(Bank(_never))) as client:
-        assert "swarm-memory trust" in await Caller(client).error("memory_status")
 
 
 async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
@@ -554,16 +503,3 @@ async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_o
                 await caller.call("retrieve_memories", query=SIMILAR)
         found = await caller.call("retrieve_memories", query=SIMILAR)
     assert list(kept.given) == [memory["id"] for memory in found["memories"]]
-
-
-async def test_a_client_over_stdio_is_in_the_session_of_which_its_hooks_spoke_last(toolbox: Toolbox) -> None:
-    async def opened() -> Toolbox:
-        return toolbox
-
-    bank = Bank(opened)
-    await hooked(toolbox, EVENT)
-    assert await bank.session() is None
-    bank.note_session(SESSION)
-    session = await bank.session()
-    assert session is not None
-    assert session.task_id == f"{SESSION}:1"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,11 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
         said = server.call("memory_status")["structuredContent"]["consolidation"]
         assert said.startswith("0 new memories; by itself at 1; last run ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc")
+def test_it_does_not_wake_up_while_nothing_happens(tmp_path: Path, rests: Callable[[int], bool]) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        server.call("retrieve_memories", query="a flaky test")
+        assert rests(server.process.pid)

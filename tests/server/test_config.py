@@ -220,6 +220,10 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
         "distill: {redact_pii: names}",
         "credit: {holdout_rate: 0.9}",
         "chat: {providers: [{provider: openai, model: m, base_url: 'http://elsewhere.example'}]}",
+        "chat: {learn_with: claude}",
+        "judge: {max_trajectory_tokens: 9000}",
+        "matts: {allowed_commands: rm -rf .}",
+        "sources: {allow_mcp_servers: /}",
     ],
 )
 def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Source files as passages: what is a definition in each language, and what is left out of a repository."""
+"""Source files as passages: definitions of each language, what is left out of a repository, what comes before what."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -10,6 +10,9 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import code
 from swarm_memory.server.sources.code import LANGUAGES, MAX_PART_CHARS, Language, code_passages, outline, read_code
+from swarm_memory.server.sources.indexing import IndexRequest, index
+from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.toolbox import Toolbox
 
 
 def named(name: str) -> Language:
@@ -155,10 +158,22 @@ def test_a_class_shows_its_members_by_signature_and_not_by_body() -> None:
     assert "secret" not in content
 
 
-def test_lines_count_from_the_decorator_to_the_end() -> None:
-    found = read("python", "import x\n\n@x.cached\n@x.typed\ndef f():\n    return 1\n\n\nx = 2\n")["f"]
-    assert (found.line, found.end_line) == (3, 6)
-    assert found.content.startswith("@x.cached")
+@pytest.mark.parametrize(
+    ("text", "name", "lines", "beginning"),
+    [
+        ("import x\n\n@x.cached\n@x.typed\ndef f():\n    return 1\n\n\nx = 2\n", "f", (3, 6), "@x.cached\n"),
+        ("import os\n\x0cdef store():\n    return os\n", "store", (2, 3), "def store"),
+        ("def find(text):\n    return '\\d' in text\n", "find", (1, 2), "def find"),
+        ('größe = "日本語 😀"\n\ndef naïve():\n    """Größer."""\n    return 1\n', "naïve", (3, 5), "def naïve"),
+    ],
+    ids=["a decorator", "a form feed", "what Python warns of", "not ASCII"],
+)
+def test_a_function_of_python_is_whole_with_its_lines(
+    text: str, name: str, lines: tuple[int, int], beginning: str
+) -> None:
+    found = read("python", text)[name]
+    assert (found.line, found.end_line) == lines
+    assert found.content.startswith(beginning)
 
 
 def test_a_long_body_is_divided_at_line_ends_with_its_own_lines() -> None:
@@ -179,19 +194,6 @@ def test_python_with_a_syntax_error_is_read_as_text() -> None:
     text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
     (found,) = code_passages("shop/store.py", named("python"), text.encode())
     assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")
-
-
-def test_a_form_feed_before_a_function_hides_nothing() -> None:
-    assert read("python", "import os\n\x0cdef store():\n    return os\n", "shop.py").keys() == {"store"}
-
-
-def test_warnings_about_the_text_that_is_read_are_not_ours() -> None:
-    assert read("python", "def find(text):\n    return '\\d' in text\n")["find"].line == 1
-
-
-def test_non_ascii_text_keeps_names_and_lines_right() -> None:
-    found = read("python", 'größe = "日本語 😀"\n\ndef naïve():\n    """Größer."""\n    return 1\n')
-    assert (found["naïve"].line, found["naïve"].description) == (3, "Größer.")
 
 
 @pytest.mark.parametrize("language", [language.name for language in LANGUAGES])
@@ -263,3 +265,33 @@ def test_a_grammar_that_does_not_load_is_a_fault_of_its_own_files(
         with pytest.raises(InputError, match=f"the grammar of go cannot be used: {why}"):
             code_passages("a.go", named("go")._replace(package=package), b"package a\nfunc f() {}\n")
     assert [each.title for each in code_passages("c.rs", named("rust"), b"fn h() { }\n")] == ["h"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("where is a negative price refused", "check_price"),
+        ("which test shows that a negative price is refused", "test_an_order_with_a_negative_price_is_refused"),
+    ],
+)
+async def test_code_comes_before_its_test_unless_a_test_is_asked_for(
+    toolbox: Toolbox, tmp_path: Path, query: str, first: str
+) -> None:
+    shapes = "".join(f"def draw_{shape}(canvas): ...\n\n" for shape in ("box", "line", "arc", "text"))
+    write(tmp_path, "shop/other.py", shapes)
+    write(tmp_path, "shop/orders.py", 'def check_price(order):\n    """Refuse a negative price."""\n    raise\n')
+    test = "def test_an_order_with_a_negative_price_is_refused():\n    assert is_refused(order(-1))\n"
+    write(tmp_path, "shop/tests/test_orders.py", test)
+    await index(toolbox, IndexRequest(kind="code", path="shop"), tmp_path)
+    found = await search_sources(toolbox, query, kind="code", k=2)
+    assert found.hits[0].passage.title == first
+
+
+async def test_a_function_is_found_by_what_its_file_is_for(toolbox: Toolbox, tmp_path: Path) -> None:
+    body = "def apply(value, factor):\n    return value * factor\n"
+    write(tmp_path, "shop/a.py", f'"""Currency conversion. It knows no bank."""\n\n{body}')
+    write(tmp_path, "shop/b.py", f'"""Image thumbnails."""\n\n{body}')
+    await index(toolbox, IndexRequest(kind="code", path="shop"), tmp_path)
+    found = await search_sources(toolbox, "convert a currency", kind="code", k=4)
+    order = [(hit.passage.path, hit.passage.title) for hit in found.hits]
+    assert order.index(("a.py", "apply")) < order.index(("b.py", "apply"))

@@ -1,10 +1,6 @@
 """`swarm-memory sources`, as a person would use it in a shell."""
 
 import json
-import os
-import subprocess
-import sysconfig
-import venv
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +12,6 @@ from shell import Ran, Shell, project, swarm
 __all__ = ["project", "swarm"]
 
 Sources = Callable[..., Ran]
-SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture
@@ -69,6 +64,36 @@ def test_kinds_are_known_by_the_files(shop: Path, sources: Sources) -> None:
     assert {each["location"] for each in sources("list", "--json").json} == {*by_file}
 
 
+ENDPOINTS: Any = {
+    "search/products": {
+        "description": "Find products within a budget",
+        "parameters": [{"name": "q", "type": "str", "required": True}, {"name": "in_stock", "type": "BOOLEAN"}],
+    },
+    "product/{sku}": {"description": "One product", "parameters": [{"name": "sku", "type": "str"}]},
+}
+"""The shape of RapidAPI's collections."""
+
+
+def test_endpoints_in_rapidapis_shape_are_indexed_and_found(shop: Path, sources: Sources) -> None:
+    (shop / "shop.json").write_text(json.dumps({"base_url": "https://shop.example", "endpoints": ENDPOINTS}))
+    assert sources("index", "shop.json", "--json").json["kind"] == "api"
+    (hit, *_) = sources("search", "what can I buy for my budget", "--json").json["hits"]
+    assert (hit["title"], hit["kind"], hit["use"]["method"]) == ("search/products", "api", "GET")
+    assert hit["use"]["servers"] == ["https://shop.example"]
+    assert hit["use"]["input_schema"]["properties"]["in_stock"] == {"type": "boolean", "in": "query"}
+
+
+def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(shop: Path, sources: Sources) -> None:
+    half = {**ENDPOINTS, "product/details": {"description": "without parameters"}}
+    (shop / "half.json").write_text(json.dumps(half))
+    (shop / "paths.yaml").write_text("paths:\n  /items:\n    get: {summary: Items}\n")
+    (shop / "notes.json").write_text('{"title": "Notes"}')
+    for name, is_named in (("half.json", True), ("paths.yaml", True), ("notes.json", False)):
+        done = sources("index", name, "--json").json
+        assert done["kind"] == "document"
+        assert any(f"{name} looks like a description of an API" in notice for notice in done["notices"]) == is_named
+
+
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
     shop: Path, sources: Sources
 ) -> None:
@@ -103,39 +128,3 @@ def test_a_file_of_another_kind_is_refused_and_leaves_no_source(sources: Sources
     assert done.code == 1
     assert "reason: nothing of guide.md is indexed: 1 found, none could be read" in done.out
     assert sources("list", "--json").json == []
-
-
-def base_installation(folder: Path, *extra: str) -> Path:
-    """Return the Python of an environment that has what this one has, but of tree-sitter and grammars only `extra`."""
-    venv.create(folder, symlinks=True, with_pip=False)
-    (there,) = (folder / "lib").glob("python*/site-packages")
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.startswith("tree_sitter") or each.name in extra:
-            (there / each.name).symlink_to(each)
-    return folder / "bin" / "python"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="the environment is made of symbolic links")
-def test_python_is_searched_without_any_grammar_and_go_with_its_own_alone(shop: Path, tmp_path: Path) -> None:
-    (shop / "basket.py").write_text(
-        'class Basket:\n    @property\n    def total(self) -> int:\n        """Sum all prices."""\n        return 1\n'
-    )
-    (shop / "sum.go").write_text("package main\n\n// Sum adds up numbers.\nfunc Sum() {\n}\n")
-    (shop / "sum.rs").write_text("fn sum() {\n}\n")
-
-    def sources(python: Path, *words: str) -> Any:
-        command = [str(python), "-m", "swarm_memory.server.cli", "sources", *words, "--json"]
-        variables = os.environ | {"PYTHONPATH": str(SOURCE)}
-        done = subprocess.run(command, cwd=shop, env=variables, capture_output=True, check=True)
-        return json.loads(done.stdout)
-
-    python = base_installation(tmp_path / "base")
-    done = sources(python, "index", "--kind", "code")
-    assert {each["group"]: each["reason"].partition(":")[0] for each in done["faults"]} == {
-        "sum.go": "reading go needs its grammar",
-        "sum.rs": "reading rust needs its grammar",
-    }
-    (hit, *_) = sources(python, "search", "sum of all prices", "--kind", "code")["hits"]
-    assert (hit["title"], hit["where"]) == ("Basket.total", "basket.py:2-5")
-    done = sources(base_installation(tmp_path / "go", "tree_sitter", "tree_sitter_go"), "index", "--kind", "code")
-    assert (done["added"], [each["group"] for each in done["faults"]]) == (1, ["sum.rs"])

@@ -11,7 +11,7 @@ import yaml
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group
-from swarm_memory.server.sources.openapi import read_openapi
+from swarm_memory.server.sources.openapi import parse_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_PARAMETERS,
     MAX_SERVERS,
@@ -151,6 +151,60 @@ def test_references_without_end_come_to_an_end(tmp_path: Path) -> None:
     text = json.dumps({"openapi": "3.0.0", "c": wide, "paths": {"/a": {"post": {"requestBody": body}}}})
     (operation,) = passages(read_openapi, tmp_path, text, "wide.json")
     assert len(json.dumps(operation.data)) < 200_000
+
+
+ARGUMENTS: dict[str, Any] = {
+    "/items/{id}": {
+        "servers": [{"url": "https://items.example"}],
+        "get": {
+            "operationId": "find",
+            "servers": [{"url": "https://find.example"}],
+            "parameters": [
+                {"name": "page", "in": "query", "schema": {"minimum": 0, "exclusiveMinimum": True}},
+                {"name": "version", "in": "query", "schema": {}},
+                {"name": "version", "in": "header", "schema": {}},
+            ],
+        },
+        "patch": {"requestBody": {"content": {"text/csv": {}, "application/merge-patch+json": {}}}},
+        "post": {"requestBody": {"content": {"text/csv": {}, "application/json; charset=utf-8": {}}}},
+    },
+}
+
+
+def test_an_operation_says_where_each_argument_goes_and_its_nearest_address(tmp_path: Path) -> None:
+    description = {"openapi": "3.0.3", "servers": [{"url": "https://far.example"}], "paths": ARGUMENTS}
+    found: dict[str, Any] = {
+        each.title: each.data for each in passages(read_openapi, tmp_path, json.dumps(description), "api.json")
+    }
+    assert {title: data["input_schema"]["properties"] for title, data in found.items()} == {
+        "find": {"page": {"minimum": 0, "in": "query"}, "version": {"in": "query and header"}},
+        "PATCH /items/{id}": {"body": {"in": "application/merge-patch+json"}},
+        "POST /items/{id}": {"body": {"in": "body"}},
+    }
+    assert found["find"]["servers"] == ["https://find.example"]
+    assert found["POST /items/{id}"]["servers"] == ["https://items.example"]
+
+
+def test_a_description_in_yaml_may_have_numbers_for_names() -> None:
+    operation = b"{operationId: a, requestBody: {content: {7: {}}}}"
+    (found,) = parse_api("api.yaml", b"openapi: 3.0.0\npaths:\n  /a:\n    post: " + operation)
+    assert found.data["input_schema"] == {"type": "object", "properties": {"body": {"in": "7"}}}
+    assert [each.title for each in parse_api("api.yaml", b"7: {parameters: []}")] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "fault"),
+    [
+        ({"a": {"parameters": [], "method": "FETCH"}}, "a cannot be asked by FETCH"),
+        ({"a": {"parameters": [], "method": ["GET"]}}, r"a cannot be asked by \['GET'\]"),
+        ({"a": {"parameters": []}, "/a": {"parameters": [], "method": "get"}}, "/a cannot be asked by GET"),
+    ],
+)
+def test_an_endpoint_that_would_be_lost_is_a_fault(endpoints: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        parse_api("shop.json", json.dumps({"b": {"parameters": []}, **endpoints}).encode())
+    endpoints["a"]["method"] = "post"
+    assert len(parse_api("shop.json", json.dumps(endpoints).encode())) == len(endpoints)
 
 
 def test_servers_are_named_as_claude_code_names_them(tmp_path: Path) -> None:

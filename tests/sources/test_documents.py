@@ -95,12 +95,6 @@ def test_each_encoding_is_read_and_one_that_is_not_utf8_is_said(
     assert found.data.get("encoding") == encoding
 
 
-def test_control_characters_are_taken_out(tmp_path: Path) -> None:
-    write(tmp_path, "a.md", "# Ti\x07tle\n\nred \x1b[31mtext\x1b[0m and\u202e more\n")
-    (found,) = passages(tmp_path)
-    assert (found.title, found.content) == ("Title", "# Title\n\nred text and more")
-
-
 def test_a_file_that_is_binary_or_too_large_is_a_fault_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +189,6 @@ def test_the_hash_changes_with_the_bytes_and_not_with_the_time(tmp_path: Path) -
     assert [group.content_hash for group in read_documents(tmp_path)] == first
     write(tmp_path, "a.md", "two")
     assert [group.content_hash for group in read_documents(tmp_path)] != first
-
-
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither a file nor a folder"):
-        list(read_documents(tmp_path / "nothing"))
 
 
 def test_a_file_named_itself_is_read_whatever_it_is_called(tmp_path: Path) -> None:

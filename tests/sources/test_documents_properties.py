@@ -75,14 +75,6 @@ def test_no_chunk_repeats_more_than_it_may(text: str) -> None:
             assert second.start > first.start
 
 
-@given(st.integers(1, 60).flatmap(lambda n: st.just("```\n" + "code here\n" * (n // 4) + "```\n")), MARKDOWN)
-def test_a_fence_that_fits_is_in_one_chunk(fence: str, before: str) -> None:
-    before = re.sub(r"[`~]", "", before)
-    text = f"{before}\n\n{fence}\n\nafter it\n"
-    if word_count(fence) <= MAX_WORDS:
-        assert any(fence.strip() in text[chunk.start : chunk.end] for chunk in cut(text))
-
-
 @given(st.binary(max_size=400))
 def test_any_bytes_become_clean_text(data: bytes) -> None:
     text, _ = decode(data)

@@ -12,7 +12,6 @@ from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.server.jobs.worker import Reported
@@ -30,7 +29,6 @@ from swarm_memory.tools.sources.sources import (
     index_source,
     score_passages,
     search_sources,
-    vector_weight,
 )
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -43,16 +41,6 @@ MAIL = ("send_mail", "Sends an e-mail message to a recipient.", "to, subject, bo
 async def titles(toolbox: Toolbox, query: str, **asked: Any) -> list[str]:
     found = await search_sources(toolbox, query, **asked)
     return [hit.passage.title for hit in found.hits]
-
-
-async def test_indexing_twice_parses_and_writes_nothing_the_second_time(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"first": [WEATHER], "second": [MAIL]}
-    once = await index_source(toolbox, "tool", "list.json", source.read())
-    twice = await index_source(toolbox, "tool", "list.json", source.read())
-    assert (once.added, once.passages) == (2, 2)
-    assert (twice.added, twice.changed, twice.unchanged, twice.passages, twice.removed) == (0, 0, 2, 0, 0)
-    assert source.parsed == ["first", "second"]
 
 
 async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox, made: Made) -> None:
@@ -310,39 +298,14 @@ async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> 
     assert "what lies in this folder?" not in request.system
 
 
-async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("read_file", 0.9), ("list_files", 0.8), selected=["list_files"])])
+async def test_selected_tools_come_first_and_those_that_a_model_makes_up_are_left_out_and_reported(
+    tools: Toolbox,
+) -> None:
+    scores = (("delete_all", 1.0), ("read_file", 0.9), ("list_files", 0.8))
+    chat = ScriptedChatModel([answer(*scores, selected=["delete_all", "list_files"])])
     found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
-    assert titles_of(found)[:2] == ["list_files", "read_file"]
-    assert len(found.hits) == 3
-
-
-async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
-    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
-    assert titles_of(found)[0] == "write_file"
-    assert "delete_all" not in titles_of(found)
+    assert titles_of(found) == ["list_files", "read_file", "write_file"]
     assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        ModelUnavailable("it is down"),
-        "no JSON at all",
-        answer(),
-        answer(("delete_all", 1.0)),
-        answer(("read_file", 7.0)),
-        {"scores": "all", "selected_tools": []},
-    ],
-)
-async def test_a_model_that_fails_leaves_the_order_of_the_index_and_says_so(tools: Toolbox, bad: Any) -> None:
-    alone = await search_sources(tools, "read a text file", kind="tool")
-    chat = ScriptedChatModel([bad, bad])
-    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file", kind="tool")
-    assert titles_of(found) == titles_of(alone)
-    assert found.reranker is None
-    assert any("the reranker scripted:test failed" in notice for notice in found.notices)
 
 
 async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbox) -> None:
@@ -424,13 +387,6 @@ class TestEndpoint:
         assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
 
 
-async def test_a_reranker_that_is_set_and_missing_is_reported(tools: Toolbox) -> None:
-    for name, reason in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
-        settings = Settings.model_validate({"sources": {"reranker": name}})
-        found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
-        assert any(reason in notice for notice in found.notices)
-
-
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:
     """Score passages of one group by their words alone."""
     candidates = tuple(
@@ -447,23 +403,3 @@ def test_a_passage_is_found_by_its_neighbours_as_far_as_their_order_means_someth
     found = scored(kind, ["", "", "", "zeppelin", "", "", ""], zeppelin=1)
     assert [seq for seq in range(7) if found[seq].keyword is not None] == list(range(3 - reach, 4 + reach))
     assert max(found.values(), key=lambda each: each.score).candidate.seq == 3
-
-
-def test_a_passage_with_the_word_outweighs_one_that_stands_between_two_with_it() -> None:
-    found = scored("document", ["gas valve", "helium", "gas valve", *(["sky"] * 5), "gas valve"], gas=3)
-    assert found[8].score > found[1].score > 0
-
-
-def test_a_word_that_a_tool_repeats_counts_on_longer_than_one_of_prose() -> None:
-    def gain(kind: SourceKind) -> float:
-        texts = [" ".join(["mail", *["other"] * 7]), "", "", " ".join(["mail"] * 4 + ["other"] * 4)]
-        once, often = (scored(kind, texts, mail=2)[seq].keyword or 0.0 for seq in (0, 3))
-        return often / once
-
-    assert gain("tool") > gain("document") > 1
-
-
-def test_vectors_weigh_more_where_other_words_are_asked_than_stand_there() -> None:
-    shares = [vector_weight(0.5, kind) for kind in ("document", None, "code")]
-    assert shares == pytest.approx([0.3, 0.5, 0.65])
-    assert vector_weight(0.9, "tool") == 1.0

@@ -221,22 +221,6 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
     }
 
 
-async def test_all_kinds_are_looked_at_as_far_as_there_is_time(
-    place: Location, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (place.root / "bake.py").write_text("def bake() -> None:\n    pass\n")
-    await indexed(place, "document", "docs")
-    await indexed(place, "code", ".")
-    assert (await started(place, monkeypatch))["looked_at"] == 2
-    monkeypatch.setattr("swarm_memory.server.sources.indexing.REFRESH_S", 0.0)
-    result = await started(place, monkeypatch)
-    assert result == {
-        "looked_at": 0,
-        "changed": {},
-        "left": dict.fromkeys(("document docs", "code ."), "there was no time"),
-    }
-
-
 async def test_what_an_earlier_version_read_from_github_is_found_and_removed_and_not_read_again(
     place: Location, made: Callable[[SourceKind], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

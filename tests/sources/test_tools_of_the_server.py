@@ -131,17 +131,6 @@ async def test_servers_of_a_project_are_started_only_where_the_user_allows_it(pl
     assert set(hit["use"]["input_schema"]["properties"]) == {"first", "second"}
 
 
-async def test_a_projects_file_cannot_allow_its_own_servers(place: Location) -> None:
-    from swarm_memory.server.config import resolve_settings
-
-    (place.root / ".swarm").mkdir()
-    for line in (f"allow_mcp_servers: {place.root}", "rerank_url: http://x.example", "allowed_folders: /"):
-        (place.root / ".swarm" / "config.yaml").write_text(f"sources:\n  {line}\n")
-        resolved = resolve_settings(place.root, environ={})
-        assert "may not be set by a project's file" in resolved.notices[0]
-        assert resolved.settings.sources == Settings().sources
-
-
 async def test_an_answer_is_within_the_limit_and_says_how_to_go_on(place: Location) -> None:
     for number in range(20):
         text = f"# Chapter {number}\n\n" + f"The river number {number} flows to the sea. " * 12

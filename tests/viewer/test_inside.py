@@ -7,7 +7,6 @@ from pathlib import Path
 
 from made_tasks import Shop, done, said, verdict
 
-from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
@@ -17,7 +16,8 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources.sources import index_source
-from tests.viewer.browsed import Browsing, browsing
+from tests.viewer.browsed import Browsing, browsing, seen
+from tests.viewer.hostile_bank import hostile_run
 
 
 async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
@@ -49,28 +49,13 @@ async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsin
 
 
 async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Browsing) -> None:
-    toolbox = await browser.toolbox()
-    mark = "<script>alert(1)</script>"
-    results = SuiteResults(
-        tables=(Table(title="Found", headings=("system", "R@5"), rows=((mark, "71.2"),), note="of 30"),),
-    )
-    run = BenchmarkRun(
-        run_id="bench_1",
-        suite="retrieval",
-        status="completed",
-        options={},
-        settings={},
-        seed=7,
-        versions={},
-        machine={},
-        started_at=datetime.now(UTC),
-        results=results,
-    )
+    toolbox, mark = await browser.toolbox(), "<script>alert(1)</script>"
+    run = hostile_run(mark)
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
-    assert "retrieval bench_1 completed" in await browser.text("/benchmarks")
-    page = await browser.page("/benchmarks/bench_1")
-    assert "71.2" in page
+    assert f"{run.run_id} failed" in await browser.text("/benchmarks")
+    page = await browser.page(f"/benchmarks/{run.run_id}")
     assert mark not in page
+    assert f"{mark} {mark} {mark} 1 {mark}" in seen(page), "headings, and a row"
     assert "no run" in await browser.page("/benchmarks/nowhere", status=404)
 
 

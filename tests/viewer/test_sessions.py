@@ -5,16 +5,13 @@ from datetime import UTC, datetime, timedelta
 from scripted_runs import Script
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
-from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
-from tests.viewer.browsed import Browsing, browsing
+from tests.viewer.browsed import Browsing
 
 EVIL = "<script>alert(1)</script><img src=//x.example/y>"
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"
@@ -121,15 +118,3 @@ async def test_tools_are_shown_with_their_errors_and_what_ended_them(browser: Br
     assert "guidelines" in (await browser.text("/tools?tool=Bash")).lower()
     assert "Bash" in await browser.text("/tools")
     assert "no tool" in await browser.page("/tools?tool=%3Cb%3E", status=404)
-
-
-async def test_pages_to_look_only_offer_no_verdict(place: Location, settings: Settings) -> None:
-    async with browsing(place, settings) as browser:
-        tools = await browser.toolbox()
-        learned = await learn_and_log(tools, run())
-        await say_verdict(tools, learned.trajectory_id, "Failure")
-    async with browsing(place, settings, read_only=True) as browser:
-        text = await browser.text(f"/tasks/{learned.trajectory_id}")
-        assert "by you" in text
-        assert "This verdict is wrong" not in text
-        assert "to look only" in await browser.post(f"/tasks/{learned.trajectory_id}/again", status=403)

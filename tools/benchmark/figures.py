@@ -3,17 +3,12 @@ good a ranked answer is, how fast answers come, intervals of means by resampling
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from swarm_memory.schema.benchmark import Figure, Table
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
-
-if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
-
 
 DEPTH = 10
 """MRR and nDCG look at the first ten."""
@@ -48,51 +43,19 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def columns(rows: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
-    """Return the values of each measure over all rows, which have the same measures."""
-    return {name: tuple(row[name] for row in rows) for name in (rows[0] if rows else ())}
+def bootstrap(rows: Sequence[Sequence[float]], seed: int) -> list[Interval]:
+    """Return the mean of each row of n values with its percentile interval: the same n cases are drawn for all rows.
 
+    Efron, Tibshirani (1993), 13.3. There must be a row, and a value.
+    """
+    import numpy
 
-class Resampling:
-    """Draws of n cases with replacement, the same ones for whatever is asked of it. Efron, Tibshirani (1993), 13.3."""
-
-    def __init__(self, n: int, seed: int) -> None:
-        if n < 1:
-            raise ValueError("there is nothing to resample")
-        self._n, self._seed = n, seed
-
-    def intervals(self, rows: Sequence[Sequence[float]]) -> list[Interval]:
-        """Return the mean of each row of n values with its percentile interval."""
-        import numpy
-
-        if not rows:
-            return []
-        values = numpy.asarray(rows, dtype="f8").T
-        low, high = numpy.quantile(self._means(values), _BOUNDS, axis=0)
-        return [Interval(*map(float, each)) for each in zip(values.mean(axis=0), low, high, strict=True)]
-
-    def ratio(self, values: Sequence[float], others: Sequence[float]) -> Interval:
-        """Return the mean of n values over that of the others, which must not be 0; a draw in which it is counts not.
-
-        Both are resampled together: case by case.
-        """
-        import numpy
-
-        pairs = numpy.asarray([values, others], dtype="f8").T
-        means = self._means(pairs)
-        sound = means[means[:, 1] > 0]
-        low, high = numpy.quantile(sound[:, 0] / sound[:, 1], _BOUNDS)
-        value = pairs[:, 0].mean() / pairs[:, 1].mean()
-        return Interval(float(value), float(low), float(high))
-
-    def _means(self, values: "NDArray[float64]") -> "NDArray[float64]":
-        """Return the means of n rows of values for every resample, some resamples at once."""
-        import numpy
-
-        chance = numpy.random.default_rng(self._seed)
-        even = numpy.full(self._n, 1 / self._n)
-        counts = (chance.multinomial(self._n, even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
-        return numpy.concatenate([each / self._n @ values for each in counts])
+    values = numpy.asarray(rows, dtype="f8").T
+    chance, even = numpy.random.default_rng(seed), numpy.full(len(values), 1 / len(values))
+    counts = (chance.multinomial(len(values), even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
+    means = numpy.concatenate([each / len(values) @ values for each in counts])
+    low, high = numpy.quantile(means, _BOUNDS, axis=0)
+    return [Interval(*map(float, each)) for each in zip(values.mean(axis=0), low, high, strict=True)]
 
 
 Row = TypeVar("Row")

@@ -75,7 +75,7 @@ TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
 CONTEXT_WEIGHT = 0.4
 """What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
 
-K, MAX_K = 5, 50
+K = 5
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512

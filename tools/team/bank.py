@@ -211,13 +211,10 @@ class TeamBank:
         return proposal.model_copy(update={**ruling, "decision": _clean_word(decided.word)})
 
 
-def edited(waiting: Sequence[Proposal], proposal_id: str, texts: Mapping[str, str]) -> MemoryDraft:
-    """Return the words of one that waits, with other texts in their places. Raises `InputError`."""
-    found = next((each for each in waiting if each.id == proposal_id), None)
-    if found is None:
-        raise NotFoundError(f"no proposal {proposal_id[:60]!r} waits for a decision")
+def edited(draft: MemoryDraft, texts: Mapping[str, str]) -> MemoryDraft:
+    """Return the words of a proposal with other texts in their places. Raises `InputError`."""
     try:
-        return MemoryDraft.model_validate({**found.draft.model_dump(), **texts})
+        return MemoryDraft.model_validate({**draft.model_dump(), **texts})
     except ValidationError as error:
         raise InputError(faults(error)) from error
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from swarm_memory.schema.base import PERSON, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
+from swarm_memory.schema.team.person import MAX_NAME_CHARS, Person, Role
 from swarm_memory.tools.memories.edit import MAX_IDS, joined
 from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.text.cleaning import clean
@@ -14,7 +14,6 @@ from swarm_memory.tools.toolbox import Toolbox
 
 TOKEN_PREFIX = "swm_"  # noqa: S105 - how one begins, so that it is known wherever it lands
 TOKEN_BYTES = 32
-MAX_ENTRIES = 1000
 
 
 class Added(NamedTuple):
@@ -100,13 +99,6 @@ async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
     records = await toolbox.store.forget_person(person)
     memories = joined(parts)
     return memories._replace(records=memories.records + records)
-
-
-async def audit_trail(toolbox: Toolbox, limit: int = 50) -> list[AuditEntry]:
-    """Return who did what, the newest first. Raises `InputError` for a limit outside 1…1000."""
-    if not 1 <= limit <= MAX_ENTRIES:
-        raise InputError(f"limit is {limit}: it must be from 1 to {MAX_ENTRIES}")
-    return list(await toolbox.store.people.audit(toolbox.scope.tenant_id, limit))
 
 
 async def find_person(toolbox: Toolbox, name: str) -> Person:

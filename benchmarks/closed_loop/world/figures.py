@@ -2,34 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
+from swarm_memory.tools.credit.intervals import Interval
 from world.experiment import Result
 
 RESAMPLES = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over seeds with its 95 % percentile bootstrap interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of values, one a seed, and the interval that resampling whole seeds gives."""
+def estimate(values: Sequence[float]) -> Interval:
+    """Return the mean of values, one a seed, and the 95 % percentile interval that resampling whole seeds gives."""
     rng = Random(0)
     means = sorted(fmean(rng.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return Estimate(
-        round(fmean(values), 4), round(means[int(0.025 * RESAMPLES)], 4), round(means[int(0.975 * RESAMPLES) - 1], 4)
-    )
+    bounds = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
+    return Interval(*(round(each, 4) for each in (fmean(values), *bounds)))
 
 
 Measure = Callable[[Result], float]
@@ -53,12 +40,12 @@ def by_seed(results: Iterable[Result], measure: Measure) -> dict[int, float]:
     return {seed: fmean(values) for seed, values in sorted(found.items())}
 
 
-def level(results: Iterable[Result], measure: Measure) -> Estimate:
+def level(results: Iterable[Result], measure: Measure) -> Interval:
     """Return a measure's mean over seeds."""
     return estimate(list(by_seed(results, measure).values()))
 
 
-def gain(left: Iterable[Result], right: Iterable[Result], measure: Measure) -> Estimate:
+def gain(left: Iterable[Result], right: Iterable[Result], measure: Measure) -> Interval:
     """Return the paired difference `left` - `right`: each seed is its own control. Both must have the same seeds."""
     ours, theirs = by_seed(left, measure), by_seed(right, measure)
     if ours.keys() != theirs.keys():

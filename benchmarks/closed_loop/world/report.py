@@ -1,12 +1,13 @@
 """Results as figures and tables, with intervals over seeds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Figure, SuiteResults, Table
+from swarm_memory.tools.benchmark.figures import figure, written
 from world.experiment import ARMS, NONE, Result
-from world.figures import Estimate, Measure, calls, changed, gain, level, success
+from world.figures import Measure, calls, changed, gain, level, success
 from world.folders import FAMILIES, GROUPS
 
 _MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls}
@@ -31,7 +32,7 @@ class WorldReport:
     def results(self) -> SuiteResults:
         """Return figures, tables, and each result as it is."""
         return SuiteResults(
-            figures=(*self._levels(), *self._gains()),
+            figures=tuple(self._figures()),
             tables=(
                 *(self._arms_table(group) for group in self._groups), self._family_table(), self._harm_table(),
             ),
@@ -41,19 +42,14 @@ class WorldReport:
     def _of(self, arm: str, families: Collection[str] = FAMILIES) -> list[Result]:
         return [each for each in self._results if each.arm == arm and each.family in families]
 
-    def _levels(self) -> list[Figure]:
-        return [
-            _figure(arm, name, level(self._of(arm), measure), len(self._of(arm)))
-            for arm in self._arms
-            for name, measure in _MEASURES.items()
-        ]
-
-    def _gains(self) -> list[Figure]:
-        return [
-            _figure(f"{arm} less {_NONE}", name, gain(self._of(arm), self._of(_NONE), measure))
-            for arm in self._with_memory
-            for name, measure in _MEASURES.items()
-        ]
+    def _figures(self) -> Iterator[Figure]:
+        for name, measure in _MEASURES.items():
+            better = "lower" if name == "steps" else "higher"
+            for arm in self._arms:
+                found = self._of(arm)
+                yield figure(arm, name, level(found, measure), n=len(found), better=better)
+            for arm in self._with_memory:
+                yield figure(f"{arm} less {_NONE}", name, gain(self._of(arm), self._of(_NONE), measure), better=better)
 
     def _arms_table(self, group: str) -> Table:
         families = self._groups[group]
@@ -61,8 +57,9 @@ class WorldReport:
         rows: list[tuple[str, ...]] = []
         for arm in self._arms:
             found = self._of(arm, families)
-            gains = [str(gain(found, none, measure)) if arm != _NONE else "" for measure in (success, calls)]
-            rows.append((arm, str(len(found)), str(level(found, success)), str(level(found, calls)), *gains))
+            gains = [written(gain(found, none, measure), ".3f") if arm != _NONE else "" for measure in (success, calls)]
+            levels = [written(level(found, measure), ".3f") for measure in (success, calls)]
+            rows.append((arm, str(len(found)), *levels, *gains))
         headings = ("arm", "tasks", "success", "steps", "success less none", "steps less none")
         return Table(title=f"Arms, {group}", headings=headings, rows=tuple(rows), note=f"{_NOTE}; {_PAIRED}")
 
@@ -76,7 +73,8 @@ class WorldReport:
 
     def _notes_of(self, family: str) -> str:
         given = self._of("notes", (family,))
-        return f"{level(given, lambda each: each.notes).mean:.2f}, {level(given, lambda each: each.own_notes).mean:.2f}"
+        notes, own = level(given, lambda each: each.notes), level(given, lambda each: each.own_notes)
+        return f"{notes.value:.2f}, {own.value:.2f}"
 
     def _harm_table(self) -> Table:
         parts = {**{family: (family,) for family in self._families}, **self._groups}
@@ -98,16 +96,4 @@ class WorldReport:
 
 
 def _both(results: Sequence[Result]) -> str:
-    return f"{level(results, success).mean:.2f} / {level(results, calls).mean:.2f}" if results else "-"
-
-
-def _figure(subject: str, measure: str, found: Estimate, n: int | None = None) -> Figure:
-    return Figure(
-        subject=subject,
-        measure=measure,
-        value=found.mean,
-        low=found.low,
-        high=found.high,
-        n=n,
-        better="lower" if measure == "steps" else "higher",
-    )
+    return f"{level(results, success).value:.2f} / {level(results, calls).value:.2f}" if results else "-"

@@ -11,6 +11,7 @@ from random import Random
 from swarm_memory.schema.memory import Note
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.trajectory.failures import error_line
+from world.terms import Action
 
 WRONG = 0.05
 
@@ -21,7 +22,7 @@ def note_of(task: str, steps: Sequence[Step], cures: Container[str], known: str,
     refused: dict[str, str] = {}
     done: list[str] = []
     for call, result in zip(steps[::2], steps[1::2], strict=False):
-        text = _text(call)
+        text = Action(call.tool_name or "", call.tool_input or {}).text
         goal = next((each for each in goals if each in (text, call.tool_name)), None)
         if goal is None:
             done += [] if result.is_error else [text]
@@ -41,7 +42,7 @@ def warning_of(task: str, steps: Sequence[Step]) -> Note | None:
     done, vain = list[str](), list[str]()
     goal = symptom = ""
     for call, result in zip(steps[::2], steps[1::2], strict=False):
-        text = _text(call)
+        text = Action(call.tool_name or "", call.tool_input or {}).text
         asked = next((each for each in goals if each in (text, call.tool_name)), None)
         if asked is None:
             done += [] if result.is_error else [text]
@@ -68,11 +69,3 @@ def _note(goal: str, error: str, actions: Sequence[str], known: str) -> Note | N
     return Note(
         title=f"What ends: {symptom[:100]}", when=f'When `{goal}` ends with "{symptom}".', note=f"{ended} ends it."
     )
-
-
-def _text(call: Step) -> str:
-    given = dict(call.tool_input or {})
-    command = given.get("command")
-    if isinstance(command, str):
-        return command
-    return " ".join([call.tool_name or "", *(f"{key}={value}" for key, value in given.items())])

@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stdio_server import Server
+
 from trial.projects import Place, Project
-from trial.server import Server
 from trial.transcript import Transcript
 
-CALL_S = 120.0
+CALL_S, END_S = 120.0, 10.0
 MAX_OUTPUT_CHARS = 30_000
 OWN_COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.cli")
 OURS = "mcp__swarm-memory__"
@@ -75,9 +76,15 @@ class Session:
         if self.arm != "none":
             entry = json.loads((self.place.home / ".claude.json").read_text(encoding="utf-8"))
             run = entry["mcpServers"]["swarm-memory"]
-            log = self.place.folder / "server.log"
-            self._server = Server([run["command"], *run["args"]], self.place.root, self._environment(), log)
-            said = self._server.shake_hands()
+            with (self.place.folder / "server.log").open("ab") as log:
+                pipe, environment = subprocess.PIPE, self._environment()
+                # A child of this process, which starts the hooks too: they find the server by that.
+                command = [run["command"], *run["args"]]
+                process = subprocess.Popen(
+                    command, cwd=self.place.root, env=environment, stdin=pipe, stdout=pipe, stderr=log
+                )
+                self._server = Server(process)
+            said = self._server.initialize()
             shown = self._fire("SessionStart", "startup", source="startup")
             if self.arm == "agent":
                 shown = self._tool_said(said) + shown
@@ -115,7 +122,7 @@ class Session:
         call_id = self.transcript.call(tool, arguments)
         about = {"tool_name": tool, "tool_input": arguments, "tool_use_id": call_id}
         before = self._fire("PreToolUse", tool, call_id, **about)
-        answer = self._server.request("tools/call", {"name": name, "arguments": arguments})
+        answer = self._server.call(name, **arguments)
         content, failed = answer["content"], answer.get("isError", False)
         self.transcript.result(call_id, content, is_error=failed, details=content)
         event, key = ("PostToolUseFailure", "error") if failed else ("PostToolUse", "tool_response")
@@ -140,7 +147,7 @@ class Session:
         self.ended = True
         if self._server is None:
             return "Ended.\n"
-        self._server.close()
+        self._server.process.communicate(timeout=END_S)
         self._own("jobs", "work", "--until-idle")
         if not (self.place.root / ".swarm" / "memory.db").is_file():
             return "Ended; nothing was kept.\n"
@@ -224,7 +231,7 @@ class Session:
         """Return what Claude Code shows the agent of our server and of the tools that a player may call."""
         assert self._server is not None
         about = [server.get("instructions", "")]
-        for tool in self._server.request("tools/list", {})["tools"]:
+        for tool in self._server.ask("tools/list", {})["tools"]:
             if tool["name"] in OFFERED:
                 schema = json.dumps(tool["inputSchema"])
                 about.append(f"Tool {OURS}{tool['name']}: {tool['description']}\nArguments: {schema}")

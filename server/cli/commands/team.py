@@ -219,14 +219,15 @@ async def people(
     Example:
       swarm-memory team people ada --revoke
     """
-    from swarm_memory.tools.team.people import audit_trail, change_role, renew_token
+    from swarm_memory.tools.team.people import change_role, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
     toolbox = await (site.for_reading() if name is None else site.toolbox())
     if audit:
-        return [each._asdict() | {"data": dict(each.data)} for each in await audit_trail(toolbox, limit)]
+        trail = await toolbox.store.people.audit(toolbox.scope.tenant_id, limit)
+        return [each._asdict() | {"data": dict(each.data)} for each in trail]
     if name is None:
         return await toolbox.store.people.list(toolbox.scope.tenant_id)
     if new_token:

@@ -1,10 +1,9 @@
 """`tools` and `sources`: what is known of tools, and tools, documents and code that are indexed and searched."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO
 
 import click
 
@@ -120,37 +119,6 @@ def index(
 command_of(
     operations.SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',)
 )
-
-
-@command(of=sources, show=print_answer, failed=lambda answer: answer["status"] >= 400)
-async def call(
-    site: Invocation,
-    name: Annotated[str, Word("NAME")],
-    given: Annotated[str, "As a JSON object.", "--arguments JSON"] = "{}",
-    headers: Annotated[tuple[str, ...], "Sent too: the value that a variable has.", "--header NAME=VARIABLE"] = (),
-    host: Annotated[str | None, "With --header: the host, or HOST:PORT, that gets them, and no other."] = None,
-) -> Row:
-    """Call the operation NAME of an API that is indexed, at the address that its description names, and no other.
-
-    Arguments are checked by its schema; of the answer 1 MB is read, within 30 s. No tool of the server calls one,
-    and nothing does unasked.
-
-    \b
-    Example:
-      swarm-memory sources call search/products --arguments '{"q": "bike"}'
-      swarm-memory sources call getBasket --header Authorization=SHOP_KEY --host api.example.org
-    """
-    from swarm_memory.server.sources.api_calls import ApiToolbox
-    from swarm_memory.server.sources.tool_lists import parse_json
-
-    arguments = parse_json(given.encode())
-    if not isinstance(arguments, dict):
-        raise InputError("--arguments must be a JSON object")
-    sent = {header: os.environ.get(variable, "") for header, _, variable in (each.partition("=") for each in headers)}
-    if unset := [header for header, value in sent.items() if not value]:
-        raise InputError(f"--header {unset[0]}: the variable behind = is not set")
-    calls = ApiToolbox(await site.for_reading(), sent, host)
-    return (await calls.call(name, cast("dict[str, Any]", arguments)))._asdict()
 
 
 @command(of=sources, name="list", show=print_answer)

@@ -86,7 +86,7 @@ async def decide_proposal(asked: Asked) -> Done:
     if act == "accept":
         proposed = await asked.toolbox.store.team.get_proposal(asked.toolbox.scope.tenant_id, proposal_id)
         given = {name: form[name].replace("\r\n", "\n") for name in ("title", "description", "content") if name in form}
-        draft = edited([proposed[0]], proposal_id, given) if proposed and given else None
+        draft = edited(proposed[0].draft, given) if proposed and given else None
         if proposed and draft == proposed[0].draft:  # nothing was changed
             draft = None
         typed = draft is not None or (bool(given) and "although_suspect" in form)

@@ -21,11 +21,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.suite import checked
 from swarm_memory.tools.text.cleaning import one_line
 
-Split = Literal["all", "tune", "held", "tune-hash", "held-hash"]
-"""held: every tenth question in the order of the file; held-hash: those whose hash is odd; tune, tune-hash: the others,
-on which parameters are chosen."""
-
-HELD_EVERY = 10
+Split = Literal["all", "tune-hash", "held-hash"]
+"""held-hash: the questions whose hash is odd; tune-hash: the others, on which parameters are chosen."""
 
 CONVERSATIONS = ("locomo", "locomo-sessions")
 """Of these a whole group is held by its hash or not: its questions are about one conversation."""
@@ -171,9 +168,7 @@ def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
     """
     questions: Sequence[BenchmarkQuestion] = dataset.questions
     if split != "all":
-        is_wanted = split.startswith("held")
-        numbered = enumerate(questions, start=1)
-        questions = [each for at, each in numbered if _is_held(dataset.name, each, at, split) == is_wanted]
+        questions = [each for each in questions if _is_held(dataset.name, each) == (split == "held-hash")]
     questions = questions[:limit]
     if not questions:
         raise InputError(f"{dataset.name}: no question is left of split {split}, limit {limit}")
@@ -183,9 +178,7 @@ def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
     return Dataset(name=name, items=items, questions=tuple(questions))
 
 
-def _is_held(name: str, question: BenchmarkQuestion, number: int, split: Split) -> bool:
-    if not split.endswith("hash"):
-        return number % HELD_EVERY == 0
+def _is_held(name: str, question: BenchmarkQuestion) -> bool:
     hashed = question.group if name in CONVERSATIONS else question.query
     return int(hashlib.sha256(hashed.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) % 2 == 1
 

@@ -11,13 +11,14 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 import anyio.to_thread
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.figures import DEPTH, measures
 from swarm_memory.tools.benchmark.retrieval.datasets import (
+    NAMED,
     Split,
     beir,
     by_group,
@@ -38,11 +39,8 @@ from swarm_memory.tools.benchmark.retrieval.systems import (
     ContextSystem,
     MemorySystem,
     OkapiSystem,
-    RerankSystem,
 )
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
-from swarm_memory.tools.ports.models import Reranker
-from swarm_memory.tools.retrieve.rerank import MEMORIES, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -61,8 +59,6 @@ def read_text(path: Path) -> str:
 
 _REPORT_EVERY = 20
 
-_RERANK_TIMEOUT_S = 60.0
-
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 
 DATASETS: dict[DatasetName, str] = {
@@ -79,8 +75,7 @@ class RetrievalOptions(SuiteOptions):
     """What is asked of the retrieval suite."""
 
     SYSTEMS: ClassVar[tuple[str, ...]] = (
-        "hybrid", "hybrid-gated", "vector", "keyword", "bm25-okapi",
-        "hybrid+temporal", "hybrid+context", "hybrid+rerank",
+        "hybrid", "hybrid-gated", "vector", "keyword", "bm25-okapi", "hybrid+temporal", "hybrid+context"
     )  # fmt: skip
 
     dataset: DatasetName = Field(default="sample", description="Which data")
@@ -95,8 +90,7 @@ class RetrievalOptions(SuiteOptions):
         default_factory=dict,
         description="Settings of `retrieve.` that are other than yours",
     )
-    rerank_pool: int = Field(default=20, ge=1, le=MAX_K, description="hybrid+rerank: so many of the first")
-    split: Split = Field(default="all", description="tune to choose on, held (every tenth) to report; or by hash")
+    split: Split = Field(default="all", description="tune-hash to choose on, held-hash to report")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
 
     @field_validator("systems")
@@ -172,24 +166,11 @@ class RetrievalRun:
         bank = await self._bank(dated=name == "hybrid+temporal")
         match name:
             case "vector" | "keyword":
-                # without a floor or diversity
-                alone = {"min_cosine": 0.0, "delta": 0.0, "vector_weight": float(name == "vector")}
+                # without a floor, diversity or a reranker
+                alone = {"min_cosine": 0.0, "delta": 0.0, "vector_weight": float(name == "vector"), "rerank": "off"}
                 return BankSystem(name, bank, settings.model_copy(update=alone), name)
-            case "hybrid+rerank":
-                base = BankSystem(name, bank, settings)
-                return RerankSystem(name, base, self._reranker(), self.options.rerank_pool)
             case _:
                 return BankSystem(name, bank, settings, gated=name == "hybrid-gated")
-
-    def _reranker(self) -> Reranker:
-        toolbox = self.context.toolbox
-        if toolbox.reranker is not None:
-            return toolbox.reranker
-        if toolbox.chat is None:
-            raise InputError(
-                "option systems: hybrid+rerank needs an endpoint in the settings, or a chat model (chat.providers)"
-            )
-        return ChatReranker(toolbox.chat, MEMORIES, _RERANK_TIMEOUT_S)
 
     async def _bank(self, *, dated: bool) -> Bank:
         """Return the store that all systems of ours are asked on, or that whose items have their own times."""
@@ -202,7 +183,7 @@ class RetrievalRun:
     async def _new_store(self) -> Toolbox:
         toolbox = self.context.toolbox
         store = await self.stack.enter_async_context(self.context.open_store(toolbox.embedder))
-        return replace(toolbox, store=store, scope=Scope(), chat=None)
+        return replace(toolbox, store=store, scope=Scope())
 
     async def _measure_system(self, system: MemorySystem) -> None:
         """Fill and ask one system; whatever ends it, what was counted is kept."""
@@ -212,8 +193,9 @@ class RetrievalRun:
             asked.ingest_s, size = await system.fill(by_group(self.dataset))
             asked.bytes_per_item = None if size is None else size / len(self.dataset.items)
             await self._ask_all(system, asked)
-            if isinstance(system, RerankSystem) and system.unjudged:
-                self.notes.append(f"{system.name}: for {system.unjudged} questions the reranker gave nothing usable")
+            if isinstance(system, BankSystem):
+                said = system.notices.most_common(NAMED)
+                self.notes += [f"{system.name}, for {counted(times, 'question')}: {notice}" for notice, times in said]
         finally:
             self.context.keep(self.results())
 

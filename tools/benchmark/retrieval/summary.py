@@ -8,9 +8,8 @@ from swarm_memory.schema.benchmark import BenchmarkQuestion, DatasetInfo, SuiteR
 from swarm_memory.tools.benchmark.figures import (
     DEPTH,
     Column,
-    Resampling,
+    bootstrap,
     change,
-    columns,
     figure,
     figures,
     percent,
@@ -80,9 +79,9 @@ class Summary:
         return [each for each in self._complete if each is not base]
 
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
-        values = columns(rows)
+        values = {name: [row[name] for row in rows] for name in rows[0]}
         self._counts[subject, part] = len(rows)
-        intervals = Resampling(len(rows), self._seed).intervals(list(values.values()))
+        intervals = bootstrap(list(values.values()), self._seed)
         self._found |= {(subject, part, each): found for each, found in zip(values, intervals, strict=True)}
 
     def results(self, notes: Sequence[str] = ()) -> SuiteResults:

@@ -1,6 +1,7 @@
-"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rerankers, rank-bm25."""
+"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rank-bm25."""
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -8,11 +9,10 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError
+from swarm_memory.schema.errors import ConfigError, InputError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
-from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.sources.dialogue import Turn, turns
@@ -161,6 +161,8 @@ class BankSystem:
     """Only what this leg itself found counts; what the other one added to the pool does not."""
     gated: bool = False
     """Whether it is asked as the hook of a prompt does it, for what fits alone."""
+    notices: Counter[str] = field(default_factory=Counter[str])
+    """What was said of answers beside them while a reranker was set, as that it failed."""
 
     async def fill(self, groups: Groups) -> Filled:
         return await self.bank.fill(groups)
@@ -171,6 +173,8 @@ class BankSystem:
         found = await retrieve(toolbox, question.query, k=k, unasked=Unasked() if self.gated else None)
         if _VECTORS.isdisjoint(found.legs):
             raise embedder_failed(toolbox, "; ".join(found.notices))
+        if self.retrieve_settings.rerank != "off":
+            self.notices.update(found.notices)
         by = "cosine" if self.leg == "vector" else "keyword"
         given = [each for each in found.memories if self.leg is None or getattr(each.parts, by) is not None]
         fitting = [each for each in given if each.fits == "likely"]
@@ -221,36 +225,6 @@ class ContextSystem:
 async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
     said = [Turn(item.content, time=item.time, session=item.part or item.id) for item in items]
     yield "talk", "", lambda: turns("talk", said)
-
-
-@dataclass(slots=True)
-class RerankSystem:
-    """The first `pool` items of a system, reranked; what the reranker does not judge follows in its old order."""
-
-    name: str
-    base: MemorySystem
-    reranker: Reranker
-    pool: int
-    unjudged: int = 0
-    """Questions that the reranker gave nothing usable for: their order is the system's."""
-    _texts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-
-    async def fill(self, groups: Groups) -> Filled:
-        self._texts = {(group, item.id): item.content for group, items in groups.items() for item in items}
-        return await self.base.fill(groups)
-
-    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Answer:
-        found, fits = await self.base.retrieve(question, max(k, self.pool))
-        shown = found[: self.pool]
-        if len(shown) > 1:
-            candidates = [RerankCandidate(name=each, text=self._texts[question.group, each]) for each in shown]
-            try:
-                ranked, _ = await self.reranker.rerank(question.query, candidates)
-            except ModelAnswerInvalid:
-                self.unjudged += 1
-                ranked = []
-            found = list(dict.fromkeys([*(shown[each.place] for each in ranked), *found]))
-        return Answer(found[:k], fits)
 
 
 class OkapiSystem:

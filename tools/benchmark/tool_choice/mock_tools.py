@@ -44,11 +44,6 @@ class Profile(NamedTuple):
     relevance: float
     """An answer is about the question."""
 
-    @property
-    def useful(self) -> float:
-        """It answers, and what it says is about the question."""
-        return self.success * self.relevance
-
 
 PROFILES: dict[str, dict[Level, Profile]] = {
     "SearchToolA": {"simple": Profile(0.9, 0.9), "moderate": Profile(0.2, 0.2), "complex": Profile(0.5, 0.5)},
@@ -59,7 +54,7 @@ PROFILES: dict[str, dict[Level, Profile]] = {
 
 def best_tool(level: Level) -> str:
     """Return the tool that is most often of use at a level."""
-    return max(TOOLS, key=lambda tool: PROFILES[tool][level].useful)
+    return max(TOOLS, key=lambda tool: PROFILES[tool][level])
 
 
 class Asked(NamedTuple):
@@ -127,8 +122,6 @@ class SearchAnswer(NamedTuple):
 
     output: str
     success: bool
-    relevant: bool
-    """What nobody is shown: whether it succeeded, and its results are about the question."""
     time_cost_s: float
 
 
@@ -139,14 +132,14 @@ def search(seed: int, epoch: int, phase: str, asked: Asked, tool: str) -> Search
     profile = PROFILES[tool][asked.level]
     took = round(chance.uniform(0.2, 0.6), 3)
     if chance.random() >= profile.success:
-        return SearchAnswer(BUSY, success=False, relevant=False, time_cost_s=took)
-    relevant = chance.random() < profile.relevance
+        return SearchAnswer(BUSY, success=False, time_cost_s=took)
+    is_relevant = chance.random() < profile.relevance
     sites, about = chance.sample(_SITES, 3), _ELSEWHERE
-    if relevant:
+    if is_relevant:
         about = tuple((asked.text, text.format(question=asked.text)) for text in _ABOUT)
     rows = enumerate(zip(sites, chance.sample(about, 3), strict=True), start=1)
     output = "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in rows)
-    return SearchAnswer(output, True, relevant, took)
+    return SearchAnswer(output, True, took)
 
 
 PROMPT = "benchmark_choose_tool"

@@ -1,8 +1,9 @@
-"""The tool memory suite: its options, and its epochs of training and testing."""
+"""The tool memory suite: its options, its epochs of training and testing, and what came of the calls in figures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple, get_args
 
 import anyio.to_thread
 from pydantic import Field, JsonValue
@@ -12,28 +13,23 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.tools.benchmark.figures import Column, figures, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
-from swarm_memory.tools.benchmark.tool_choice.calls import (
-    BASELINE,
-    MEMORY,
-    MEMORY_FOR_QUESTION,
-    SCENARIOS,
-    TRAIN,
-    Called,
-    Calls,
-    Scenario,
-)
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     DESCRIPTION,
+    LEVELS,
     TOOLS,
     Asked,
     ChatChooser,
     GuidanceReader,
+    Level,
     QuestionSet,
     SearchAnswer,
+    best_tool,
     questions_of,
     search,
 )
+from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of
@@ -42,6 +38,49 @@ from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 _REPORT_EVERY = 10
+
+Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
+SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+TRAIN, BASELINE, MEMORY, MEMORY_FOR_QUESTION = SCENARIOS
+
+
+class Called(NamedTuple):
+    """One question, the tool it was put to, and what came of it."""
+
+    scenario: Scenario
+    level: Level
+    tool: str | None
+    """None: no tool was chosen in time, or one that there is not."""
+    score: float
+    """By the evaluation of the tool memory, which sees the call and its output alone."""
+
+
+class _Cut(NamedTuple):
+    """The calls of a scenario, or those of one level."""
+
+    scenario: Scenario
+    level: Level | Literal[""]
+    calls: Sequence[Called]
+
+    def rate(self, of: Callable[[Called], float]) -> Interval:
+        return wilson(round(sum(map(of, self.calls))), len(self.calls))
+
+
+MEASURES: dict[str, tuple[str, Callable[[Called], float]]] = {
+    "score": ("average score", lambda call: call.score),
+    "right_tool": ("right tool chosen", lambda call: call.tool == best_tool(call.level)),
+}
+_RATES = tuple(
+    Column[_Cut](title, partial(_Cut.rate, of=of), ".3f", measure, lambda cut: len(cut.calls), "higher")
+    for measure, (title, of) in MEASURES.items()
+)
+_COLUMNS = (
+    Column[_Cut]("scenario", lambda cut: cut.scenario),
+    Column[_Cut]("level", lambda cut: cut.level or "all"),
+    Column[_Cut]("calls", lambda cut: len(cut.calls)),
+    *_RATES,
+)
+_NOTE = "score: 0 or 1 by the evaluation of the tool memory, which sees the call and its output"
 
 
 class ToolSuiteOptions(SuiteOptions):
@@ -85,8 +124,19 @@ class _Run:
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        details: dict[str, JsonValue] = {"chooser": self.chooser.name, "guidance": list(self.guidance)}
-        return Calls(self.called, self.options.seed).results(self.questions.info, self.notes, details)
+        cuts = [
+            _Cut(scenario, level, found)
+            for scenario in SCENARIOS
+            for level in ("", *LEVELS)
+            if (found := [each for each in self.called if each.scenario == scenario and level in ("", each.level)])
+        ]
+        return SuiteResults(
+            dataset=self.questions.info,
+            figures=tuple(found for cut in cuts for found in figures(cut.scenario, _COLUMNS, cut, cut.level)),
+            tables=(table("Tool memory benchmark", _COLUMNS, cuts, _NOTE),) if cuts else (),
+            notes=tuple(self.notes),
+            details={"chooser": self.chooser.name, "guidance": list(self.guidance)},
+        )
 
     async def count(self, scenario: Scenario) -> None:
         """Count one call, and report how far the run is now and then."""
@@ -138,18 +188,8 @@ class _Epoch:
                 if kept.evaluation is not None:
                     evaluated[kept.call.call_id] = kept.evaluation.score
         for at, asked in enumerate(questions):
-            tool, answer = made.get(at, (None, None))
-            called = Called(
-                self.number,
-                scenario,
-                asked.text,
-                asked.level,
-                tool,
-                success=answer is not None and answer.success,
-                score=evaluated.get(f"{self.number}-{at}", 0.0),
-                relevant=answer is not None and answer.relevant,
-            )
-            self.run.called.append(called)
+            tool, _ = made.get(at, (None, None))
+            self.run.called.append(Called(scenario, asked.level, tool, evaluated.get(f"{self.number}-{at}", 0.0)))
         if missing := len(questions) - len(made):
             self._note(f", {scenario}: {missing} questions had no usable choice; they count 0")
         self.run.bench.keep(self.run.results())
