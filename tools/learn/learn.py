@@ -32,7 +32,6 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.pairs import (
     MIN_SHARED_WORDS,
     duplicate_threshold,
-    gist_of,
     is_same,
     outcome_of,
     supersede_ways,
@@ -53,6 +52,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredM
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
 from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_say
 from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.reading import Reading, read
@@ -237,17 +237,18 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
-    gist, threshold = gist_of(item), duplicate_threshold(toolbox)
+    threshold = duplicate_threshold(toolbox)
     if by_words_first:
-        least = MIN_SHARED_WORDS * len(gist.words) - len(gist.words.difference(tokens))
+        stems = frozenset(tokenize(item.embedding_text))
+        least = MIN_SHARED_WORDS * len(stems) - len(stems.difference(tokens))
         alike = {each.id for each in found.candidates if len(each.words) >= least}
-        same = [other for other in others if other.id in alike and is_same(gist, gist_of(other))]
+        same = [other for other in others if other.id in alike and is_same(item, other)]
         if same:  # those that were stored a moment ago may have no vector yet
             (own, *theirs), _ = await prepare_or_say(toolbox, [item, *same])
             cosines = {each.item.id: sum(map(mul, own.vector or (), each.vector or ())) for each in theirs}
             others = sorted(same, key=lambda other: -cosines[other.id])
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
-    return next((other for other in near if is_same(gist, gist_of(other))), None)
+    return next((other for other in near if is_same(item, other)), None)
 
 
 async def learn(
