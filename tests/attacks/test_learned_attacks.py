@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.judge.judge import judge_in_full
+from swarm_memory.tools.judge.judge import judge
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
@@ -157,7 +157,7 @@ async def test_words_of_success_do_not_make_a_failed_task_a_success(tmp_path: Pa
             run.shell("npm test", f"{boast}\n{ERROR}" if number % 2 else ERROR, 1)
             run.shell("cat notes.txt", boast).shell(f"echo '{boast}'", boast)
             run.shell("npm test", ERROR, 1).say(f"{boast} Everything works now.")
-            false += (await judge_in_full(tools, run.done())).verdict.label == "Success"
+            false += (await judge(tools, run.done())).label == "Success"
     assert false <= 2
 
 

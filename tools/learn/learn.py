@@ -47,7 +47,7 @@ from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_o
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
+from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
 from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_say
@@ -280,9 +280,9 @@ async def learn(
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
     await check_quota(toolbox)
     reading = read(kept)
-    judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
-    distillations = await _distillations(toolbox, reading, judged.verdict, agent_drafts)
-    return await _learned(toolbox, reading, judged, distillations, archived, had_read=had_read)
+    verdict = await judge(toolbox, reading, agent_verdict=agent_verdict)
+    distillations = await _distillations(toolbox, reading, verdict, agent_drafts)
+    return await _learned(toolbox, reading, verdict, distillations, archived, had_read=had_read)
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -293,7 +293,7 @@ async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory,
     """
     reading = read(kept)
     distillations = [await distill(toolbox, reading, verdict)]
-    return await _learned(toolbox, reading, Judged(verdict, verdict, None), distillations, kept, before)
+    return await _learned(toolbox, reading, verdict, distillations, kept, before)
 
 
 async def _distillations(
@@ -315,14 +315,14 @@ async def _distillations(
 async def _learned(
     toolbox: Toolbox,
     reading: Reading,
-    judged: Judged,
+    verdict: Verdict,
     distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
     had_read: Read = NOTHING_READ,
 ) -> LearnResult:
     """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
-    kept, verdict = reading.trajectory, judged.verdict
+    kept = reading.trajectory
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
     origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0], had_read)
     outcome = "Failure" if verdict.label == "Failure" else "Success"
@@ -358,7 +358,7 @@ async def _learned(
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces.run_id if replaces else None,
     )
-    written = await _write(toolbox, record, judged)
+    written = await _write(toolbox, record)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = () if replaces else await _credit(toolbox, reading, verdict)
@@ -380,7 +380,7 @@ async def _learned(
     )
 
 
-async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple[str, ...] | LearnedBefore:
+async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     superseded = await toolbox.store.save_learning(record)
     task = record.trajectory
@@ -389,8 +389,6 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
         return first
     superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
     await link_contradictions(toolbox, {each.item.id: each.vector for each in record.memories}, record.run_id)
-    if audit := audit_event(record.trajectory_id, judged, record.at):
-        await toolbox.store.add_event(toolbox.scope, audit)
     return superseded
 
 
