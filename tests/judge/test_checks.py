@@ -151,11 +151,6 @@ def test_failures_that_were_there_before_anything_was_changed_say_little() -> No
     assert judged(asked.shell("pytest", "2 failed, 30 passed in 1.2s", 1)).label == "Failure"
 
 
-def test_a_check_that_could_not_be_started_says_nothing_of_the_work() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "bash: pytest: command not found", 127)
-    assert not read(script.done()).checks
-
-
 def test_a_task_that_was_handed_over_with_thanks_and_no_error_is_no_success() -> None:
     script = Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
     script.call("transfer_to_human_agents", {"summary": "wants another flight"}, "Transfer successful")

@@ -194,19 +194,6 @@ async def test_the_model_decides_what_evidence_leaves_open() -> None:
     assert (outcome.label, outcome.confidence, outcome.judge) == ("Success", 0.8, "model")
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"label": "success", "confidence": "0.85", "reasons": "s6, s7: the tests passed",}',
-        '<think>{"label": "Failure"}? No.</think>Here:\n```json\n'
-        '{"label": "SUCCESS", "confidence": 0.85, "reasons": ["s6, s7: the tests passed"]}\n```',
-    ],
-)
-async def test_what_a_weak_model_writes_is_read_where_it_can_mean_only_one_thing(said: str) -> None:
-    verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
-    assert (verdict.label, verdict.confidence, verdict.evidence) == ("Success", 0.85, ("s6", "s7"))
-
-
 async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:
     steps = [message("assistant", f"turn {number} " + "word " * 100) for number in range(200)]
     small = ModelWindowTooSmall("4096 tokens at most")
@@ -241,18 +228,6 @@ async def test_a_verdict_by_a_model_that_was_not_shown_the_last_result_is_worth_
     model = ScriptedChatModel([answer("Success", 0.9, "s1: it was asked")])
     verdict = await judge_by_model(model, record(*steps), Settings(judge=JudgeSettings(max_trajectory_tokens=2000)))
     assert (verdict.label, verdict.confidence) == ("Success", 0.7)
-
-
-async def test_a_huge_last_result_is_shown_by_its_ends() -> None:
-    output = "\n".join(
-        ["begin", *(f"line {number} of the output" for number in range(20_000)), "3 failed, 1 passed in 2s"]
-    )
-    model = ScriptedChatModel([answer("Failure", 0.9, "s3: three failed")])
-    verdict = await judge_by_model(
-        model, record(message("user", "x"), call("Bash", command="pytest"), result(output, 1)), SETTINGS
-    )
-    assert "3 failed, 1 passed in 2s" in model.requests[0].user
-    assert (verdict.confidence, verdict.evidence) == (0.9, ("s3",))
 
 
 # --- over real HTTP

@@ -117,14 +117,6 @@ async def test_an_edit_unfit_for_a_memory_changes_nothing(
     assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
 
 
-async def test_a_secret_in_an_edit_is_not_stored(toolbox: Toolbox, add: Add) -> None:
-    secret = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
-    memory_id = await add(*LOGIN)
-    (edited,) = (await edit(toolbox, memory_id, MemoryChange(content=f"1. Use {secret}."), f"because {secret}")).items
-    assert secret not in edited.content
-    assert secret not in str(await memory_history(toolbox, memory_id))
-
-
 async def test_an_edit_while_the_embedder_is_down_changes_nothing(toolbox: Toolbox, add: Add) -> None:
     class Down(StaticEmbedder):
         async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:

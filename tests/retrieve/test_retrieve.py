@@ -81,15 +81,6 @@ async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_
     assert "by nearness and words" in found.reason
 
 
-async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -> None:
-    for each in (PAGES, LOGIN, DEADLOCK):
-        await add(*each)
-    found = await retrieve(toolbox, "paginate by a cursor", k=3, unasked=Unasked())
-    assert found.memories[0].item.title == PAGES[0]
-    assert found.reason is not None
-    assert found.reason.startswith(f"{len(found.memories)} of 3 memories")
-
-
 async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a_line(
     toolbox: Toolbox, add: Add
 ) -> None:
@@ -172,13 +163,6 @@ async def test_archived_and_quarantined_memories_never_come(toolbox: Toolbox, ad
     assert (await retrieve(toolbox, LOGIN[0])).memories == ()
 
 
-async def test_another_project_is_never_seen_and_can_be_asked_for(toolbox: Toolbox, add: Add) -> None:
-    other = await add(*LOGIN, project="bank")
-    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
-    found = await retrieve(toolbox.in_project("bank"), LOGIN[0])
-    assert [each.item.id for each in found.memories] == [other]
-
-
 async def test_the_project_comes_before_the_global_scope(toolbox: Toolbox, add: Add) -> None:
     shared = await add(*LOGIN, project="*")
     own = await add(*LOGIN)
@@ -214,17 +198,6 @@ async def test_confidence_and_age_decide_between_equals(toolbox: Toolbox, add: A
     assert found[old].parts.recency == pytest.approx(0.5)
     assert found[future].parts.recency == 1.0
     assert max(found.values(), key=lambda each: each.score).item.id == sure
-
-
-async def test_of_near_duplicates_one_gives_way_to_another_subject(toolbox: Toolbox, add: Add) -> None:
-    await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again.")
-    await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again!")
-    await add("Sort photographs by date", "1. Read the EXIF header.")
-    query, vectors_only = "retry uploads after a timeout", {"vector_weight": 1.0, "min_cosine": 0.0}
-    with_diversity = await retrieve(with_settings(toolbox, delta=1.0, **vectors_only), query, k=2)
-    without = await retrieve(with_settings(toolbox, delta=0.0, **vectors_only), query, k=2)
-    assert "photographs" in with_diversity.preamble
-    assert "photographs" not in without.preamble
 
 
 async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox, add: Add) -> None:
@@ -290,14 +263,6 @@ async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolb
     assert secret[:40] not in record.query
     assert secret[:40] not in found.query
     assert (record.task_id, record.session_id, record.scope) == ("t", "s", toolbox.scope)
-
-
-async def test_usage_is_counted(toolbox: Toolbox, add: Add) -> None:
-    memory_id = await add(*LOGIN)
-    await retrieve(toolbox, LOGIN[0])
-    await toolbox.store.injections(toolbox.scope, "t1")  # what is queued is written
-    (found,) = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
-    assert (found.usage_count, found.last_used) == (1, toolbox.clock.now())
 
 
 async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(toolbox: Toolbox, add: Add) -> None:
