@@ -363,14 +363,6 @@ def test_a_result_that_the_command_line_itself_holds_is_none() -> None:
     assert judged(script).label == "Undecided"
 
 
-def test_of_several_attempts_none_is_judged_by_a_failure_of_an_earlier_one() -> None:
-    script = Script(ASKED)
-    for number in range(3):
-        script.edit("/r/fees.py", "a", f"b{number}").shell("pytest", "2 failed, 9 passed in 1.0s", 1)
-        script.say("The harness starts a new attempt.")
-    assert judged(script.edit("/r/fees.py", "a", "c").shell("pytest", "11 passed in 1.0s")).label == "Success"
-
-
 def test_a_program_that_the_task_names_and_that_took_what_the_task_names_proves_it() -> None:
     script = Script("Put the note of 2.1.0 on the canary lane with lanectl.").shell(
         "lanectl --help", "usage: lanectl", 64

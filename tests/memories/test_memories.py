@@ -30,12 +30,6 @@ async def titles(toolbox: Toolbox, **which: Any) -> list[str]:
     return [item.title for item in await list_memories(toolbox, MemoryFilter(**which))]
 
 
-async def test_a_list_is_of_the_project_and_the_global_scope(toolbox: Toolbox, add: Add) -> None:
-    for title, project in (("Own strategy", "shop"), ("Shared strategy", "*"), ("Foreign strategy", "bank")):
-        await add(title, project=project)
-    assert sorted(await titles(toolbox)) == ["Own strategy", "Shared strategy"]
-
-
 async def test_a_list_is_narrowed_and_paged(toolbox: Toolbox, add: Add) -> None:
     for at in range(5):
         await add(f"Strategy {at}", domain="web" if at % 2 else None, tags=("odd",) if at % 2 else ())

@@ -276,12 +276,6 @@ def test_the_title_is_the_first_sentence_without_the_request(text: str, title: s
     assert title_of(without_request(text)) == title
 
 
-def test_a_long_sentence_gives_a_title_that_is_cut_at_a_word() -> None:
-    title = title_of("We always " + "carefully " * 30 + "check")
-    assert len(title) <= 100
-    assert title.endswith("carefully…")
-
-
 async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_makes_it_his_own(
     toolbox: Toolbox,
 ) -> None:

@@ -18,7 +18,11 @@ QUESTIONS = {
     "where is a duplicate memory decided?": {"find_duplicates", "is_same"},
     "how does the server stop when its parent dies?": {"_watch_parent"},
     "how are secrets taken out of text before it is stored?": {"redact"},
-    "how is the confidence of a memory changed after a task succeeds or fails?": {"_credit", "credited", "record_outcome"},
+    "how is the confidence of a memory changed after a task succeeds or fails?": {
+        "_credit",
+        "credited",
+        "record_outcome",
+    },
     "where are keyword and vector scores fused?": {"_fused", "convex_fusion", "scaled_fusion", "score_passages"},
     "what decides whether a task is held out and gets no memories?": {"is_held_out"},
     "how are the hooks written into Claude Code's settings file?": {

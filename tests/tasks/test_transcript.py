@@ -16,12 +16,12 @@ from scripted_runs import NOW, Bank, Script, learn_fix, opened
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.guard.trust import is_borne_out, rests_on_evidence
+from swarm_memory.tools.guard.trust import is_borne_out
 from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -413,12 +413,3 @@ async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:
     for operation in operations:
         with pytest.raises(NotFoundError, match="nobody"):
             await operation()
-
-
-async def test_what_was_distilled_under_the_users_word_is_vouched_for(bank: Opened) -> None:
-    tools, items = bank
-    script = Script("look at the release").shell("make docs", "ok").shell("make publish", "ok").say("Done.")
-    await learn(tools, script.done())
-    await say_verdict(tools, "t1", "Success")
-    distilled: list[MemoryItem] = [item for item in await items.items() if item.provenance.judge == "user"]
-    assert all(rests_on_evidence(item) for item in distilled)
