@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counting import DownEmbedder
 from laid_bank import opened_bank
 from still_bank import Add
 
@@ -112,13 +113,9 @@ async def test_an_edit_unfit_for_a_memory_changes_nothing(
 
 
 async def test_an_edit_while_the_embedder_is_down_changes_nothing(toolbox: Toolbox, add: Add) -> None:
-    class Down(StaticEmbedder):
-        async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-            raise ModelUnavailable("down")
-
     memory_id = await add(*LOGIN)
     with pytest.raises(ModelUnavailable):
-        await edit(replace(toolbox, embedder=Down()), memory_id, MemoryChange(title="Another title"))
+        await edit(replace(toolbox, embedder=DownEmbedder()), memory_id, MemoryChange(title="Another title"))
     assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
 
 
@@ -207,13 +204,10 @@ async def test_a_foreign_file_can_be_kept_out_of_sight_until_approved(toolbox: T
 
 
 async def test_without_embedder_an_import_is_kept_for_keywords_and_says_so(toolbox: Toolbox) -> None:
-    class Down(StaticEmbedder):
-        async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-            raise ModelUnavailable("down")
-
-    result = await import_memories(replace(toolbox, embedder=Down()), [memory_line()])
+    result = await import_memories(replace(toolbox, embedder=DownEmbedder()), [memory_line()])
     assert result.added == 1
-    assert result.notices == ["stored without vectors, found by keywords until the embedder answers again: down"]
+    (notice,) = result.notices
+    assert notice.startswith("stored without vectors, found by keywords until the embedder answers again: 401")
     assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
 
 

@@ -1,23 +1,20 @@
 """The operation `retrieve` on a real bank: what is shown, where a fix is, and never two that contradict each other."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from clock import NOW
+from counting import DownEmbedder
 from still_bank import Add
 
-from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
+from swarm_memory.schema.errors import InputError, StoreReadOnly
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord, SearchFilter
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, Unasked, retrieve
@@ -31,19 +28,6 @@ DEADLOCK = ("Diagnose database deadlocks", "1. Read the lock table.\n2. Order th
 
 def with_settings(toolbox: Toolbox, **changes: Any) -> Toolbox:
     return replace(toolbox, settings=Settings(retrieve=RetrieveSettings(**changes)))
-
-
-class BrokenEmbedder(StaticEmbedder):
-    """Stands for an endpoint that is down; its message holds a key, as some do."""
-
-    async def embed_query(self, text: str) -> Vector:
-        raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        return [await self.embed_query(text) for text in texts]
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        raise ModelUnavailable("down")
 
 
 async def test_the_memory_that_fits_comes_first_with_its_parts_and_a_preamble(toolbox: Toolbox, add: Add) -> None:
@@ -225,13 +209,13 @@ async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(too
 
 async def test_an_embedder_that_fails_leaves_the_keywords_and_is_named(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
-    found = await retrieve(replace(toolbox, embedder=BrokenEmbedder()), "login csrf tokens")
+    found = await retrieve(replace(toolbox, embedder=DownEmbedder()), "login csrf tokens")
     assert [each.item.id for each in found.memories] == [memory_id]
     assert found.legs == ("keyword",)
     assert found.memories[0].parts.cosine is None
     (notice,) = [each for each in found.notices if "keywords only" in each]
     assert "a1B2a1B2" not in notice
-    nothing = await retrieve(replace(toolbox, embedder=BrokenEmbedder()), "what should I do")
+    nothing = await retrieve(replace(toolbox, embedder=DownEmbedder()), "what should I do")
     assert (nothing.memories, bool(nothing.notices), bool(nothing.reason)) == ((), True, True), "no words either"
 
 
@@ -288,14 +272,6 @@ async def test_the_preamble_keeps_to_the_token_budget_of_the_settings(toolbox: T
     found = await retrieve(with_settings(toolbox, token_budget=200), "login strategy token", k=10)
     assert len(found.memories) == 10
     assert len(found.preamble) < 1200
-
-
-async def test_legs_name_what_answered(toolbox: Toolbox, add: Add) -> None:
-    await add(*LOGIN)
-    store: Bank = toolbox.store
-    vector_leg = (await store.health()).vector_search
-    found = await retrieve(toolbox, LOGIN[0])
-    assert set(found.legs) == {"keyword", "vector" if vector_leg == "vec0" else "exact_scan"}
 
 
 WAY = {

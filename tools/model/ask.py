@@ -117,11 +117,10 @@ class Answered(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an answer may take, and how free it is."""
+    """What an answer may take."""
 
     timeout_s: float
     max_tokens: int = ANSWER_TOKENS
-    temperature: float = 0.0
     seed: int | None = None
 
 
@@ -151,7 +150,6 @@ async def ask(
         system=prompt.system,
         user=prompt.user,
         answer_schema=schema,
-        temperature=effort.temperature,
         max_tokens=effort.max_tokens,
         timeout_s=effort.timeout_s,
         seed=effort.seed,
