@@ -20,20 +20,20 @@ MAX_FOLDER = 12
 
 BUDGETS = {
     "tools/trajectory": 2_141,  # aim 2,000
-    "tools/judge": 457,  # aim 700
+    "tools/judge": 412,  # aim 700
     "tools/distill": 901,
-    "tools/learn": 509,
+    "tools/learn": 501,
     "tools/matts server/runners": 1_269,  # aim 1,400
     "tools/tool_memory": 1_502,  # aim 1,400
-    "tools/retrieve": 1_829,
-    "tools/credit": 637,  # aim 600
-    "tools/consolidate": 930,  # aim 900
-    "tools/memories tools/tasks": 1_670,  # aim 1,500
-    "tools/guard": 1_694,  # aim 1,400
-    "tools/text tools/model tools/anchors server/project": 1_680,  # aim 1,500
+    "tools/retrieve": 1_672,
+    "tools/credit": 630,  # aim 600
+    "tools/consolidate": 895,  # aim 900
+    "tools/memories tools/tasks": 1_656,  # aim 1,500
+    "tools/guard": 1_691,  # aim 1,400
+    "tools/text tools/model tools/anchors server/project": 1_678,  # aim 1,500
     "tools/mirror server/mirror": 399,
-    "tools/promote": 493,
-    "tools/ports tools/*.py": 986,  # aim 800
+    "tools/promote": 459,
+    "tools/ports tools/*.py": 979,  # aim 800
     "schema": 2_282,  # aim 2,000
     "server/storage/stores": 3_341,  # aim 3,000
     "server/storage/search": 773,
