@@ -190,7 +190,9 @@ class RetrieveSettings(Section):
     beta: Unit = 0.05
     """Weight of recency. It decides between what fits alike: more of it costs right answers (docs/BENCHMARKS.md)."""
     gamma: Unit = 0.10
-    """Weight of the memory's confidence, likewise."""
+    """Weight of reliability, likewise."""
+    reliability: Literal["confidence", "usage"] = "confidence"
+    """Reliability is the memory's confidence, or sigmoid(log(1 + usage)) of how often it was shown."""
     delta: Unit = 0.10
     """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
     duplicate_threshold: Unit | None = None

@@ -40,6 +40,18 @@ async def test_it_tells_the_very_answer_and_the_parts_that_sum_to_each_score(too
     assert behind.why
 
 
+async def test_use_may_stand_for_reliability_in_place_of_confidence(toolbox: Toolbox, add: Add) -> None:
+    believed = await add(*LOGIN, confidence=0.9, provenance=CHECKED)
+    used = await add(*LOGIN, confidence=0.3, usage_count=98, provenance=CHECKED)
+    by_use = with_settings(toolbox, reliability="usage", delta=0.0)
+    by_default = with_settings(toolbox, delta=0.0)
+    scores = {each.memory.item.id: dict(each.parts) for each in (await explain(by_use, QUERY)).considered}
+    assert (scores[believed]["usage"], scores[used]["usage"]) == pytest.approx((0.1 * 1 / 2, 0.1 * 99 / 100))
+    assert "confidence" not in scores[used]
+    order = [[each.item.id for each in (await retrieve(box, QUERY)).memories] for box in (by_default, by_use)]
+    assert order == [[believed, used], [used, believed]]
+
+
 async def test_it_is_not_recorded_and_no_use_is_counted(toolbox: Toolbox, add: Add) -> None:
     shown = await add(*LOGIN)
     await explain(toolbox, QUERY)

@@ -22,6 +22,7 @@ from swarm_memory.tools.retrieve.rank import (
     Fit,
     Scored,
     best_of,
+    by_use,
     query_vector_weight,
     scaled_fusion,
     unit,
@@ -52,6 +53,11 @@ class Everything:
 
 def chosen(pool: list[Scored], k: int, penalty: float) -> list[tuple[int, float]]:
     return [(int(each.candidate.id), each.penalty) for each in best_of(pool, cast("Fit", Everything()), k, penalty)]
+
+
+@pytest.mark.parametrize("uses", [0, 1, 9, 10**6])
+def test_reliability_by_use_is_the_sigmoid_of_the_logarithm_of_uses(uses: int) -> None:
+    assert by_use(uses) == pytest.approx(1 / (1 + math.exp(-math.log(1 + uses))))
 
 
 def test_of_two_equals_the_one_unlike_the_chosen_comes_next() -> None:

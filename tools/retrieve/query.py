@@ -1,13 +1,16 @@
-"""A query as it is searched: whole and by its sentences, embedded once."""
+"""A query as it is searched: whole and by its sentences, embedded once, and the time it names."""
 
 import re
-from collections.abc import Sequence
+from calendar import monthrange
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import SearchResult, View
 from swarm_memory.tools.ports.models import Accompanied, Vector
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -106,8 +109,116 @@ async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[st
         return []
     vectors = [vector for text in texts if (vector := known[text]) is not None]
     for text, vector in zip(texts, vectors, strict=True):
-        if len(text) <= REMEMBERED_CHARS:
-            remembered[embedder.name, text] = vector  # behind those that were asked for longer ago
-    while len(remembered) > REMEMBERED_QUERIES:
-        del remembered[next(iter(remembered))]
+        _remember(toolbox, embedder.name, text, vector)
     return vectors
+
+
+def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
+    """Put a query behind those that were asked for longer ago."""
+    if len(text) <= REMEMBERED_CHARS:
+        toolbox.embedded[embedder, text] = vector
+        if len(toolbox.embedded) > REMEMBERED_QUERIES:
+            del toolbox.embedded[next(iter(toolbox.embedded))]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTime:
+    """A moment, and how many days off counts half."""
+
+    moment: datetime
+    half_days: float
+
+    def closeness(self, moment: datetime) -> float:
+        """Return 1 at the target, ½ at its half width, then quickly less: 0.5 ** (distance / half width)²."""
+        days = abs((moment - self.moment).total_seconds()) / 86_400
+        return 0.5 ** ((days / self.half_days) ** 2)
+
+
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
+}  # fmt: skip
+_UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
+_YESTERDAY = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_COUNT = "|".join(sorted(_NUMBERS, key=len, reverse=True))
+_MONTH = (
+    "january|jan|february|feb|march|mar|april|apr|may|june|jun|july|jul|august|aug|september|sep|october|oct"
+    "|november|nov|december|dec"
+)
+_YEAR = r"(?:19|20)\d\d"
+_NAMES_ONE = re.compile(rf"\b(?:ago|earlier|before now|back|last|yesterday|{_YEAR}|{'|'.join(_MONTHS)})", re.IGNORECASE)
+_DATES = (
+    lazy(rf"\b(?P<year>{_YEAR})-(?P<month>\d\d)-(?P<day>\d\d)\b"),
+    lazy(
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})\b\.?,?\s*(?P<year>{_YEAR})?",
+        re.IGNORECASE,
+    ),
+    lazy(
+        rf"\b(?P<month>{_MONTH})\b\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+(?P<year>{_YEAR}))?",
+        re.IGNORECASE,
+    ),
+)
+_AGO = lazy(rf"\b(\d{{1,3}}|{_COUNT})\s+(day|week|month|year)s?\s+(?:ago|earlier|before now|back)\b", re.IGNORECASE)
+_LAST = lazy(
+    rf"\blast\s+(week|month|year|{'|'.join(_DAYS)})\b|\b(yesterday|the day before yesterday|last night)\b",
+    re.IGNORECASE,
+)
+_MONTH_ONLY = lazy(rf"\b(?:in|during|since|of|last)\s+({_MONTH})\b(?:,?\s+({_YEAR}))?", re.IGNORECASE)
+_YEAR_ONLY = lazy(rf"\b(?:in|during|of)\s+({_YEAR})\b", re.IGNORECASE)
+_TIME_CHARS = 4_000
+
+
+def mentioned_time(query: str, now: datetime) -> TargetTime | None:
+    """Return the first time of these kinds that the query names ("three weeks ago", "in May 2023"), or None.
+
+    "Today" and "now" are none: they say when the query is asked. What is relative counts from `now`.
+    """
+    text = query[:_TIME_CHARS]
+    if not _NAMES_ONE.search(text):
+        return None
+    for pattern, read in _READERS:
+        if found := pattern.search(text):
+            try:
+                return read(found, now)
+            except ValueError:  # there is no such day
+                continue
+    return None
+
+
+def _date(found: re.Match[str], now: datetime) -> TargetTime:
+    month = found["month"]
+    number = int(month) if month.isdecimal() else 1 + _MONTHS.index(month.lower()[:3])
+    at = datetime(int(found["year"] or now.year), number, int(found["day"]), 12, tzinfo=UTC)
+    return TargetTime(at if found["year"] or at <= now else at.replace(year=at.year - 1), 2.0)
+
+
+def _ago(found: re.Match[str], now: datetime) -> TargetTime:
+    count = int(found[1]) if found[1].isdecimal() else _NUMBERS[found[1].lower()]
+    days = _UNIT_DAYS[found[2].lower()]
+    return TargetTime(now - timedelta(days=count * days), max(1.0, days / 2))
+
+
+def _last(found: re.Match[str], now: datetime) -> TargetTime:
+    named = (found[1] or found[2]).lower()
+    if named in _UNIT_DAYS:
+        return TargetTime(now - timedelta(days=_UNIT_DAYS[named]), _UNIT_DAYS[named] / 2)
+    back = _YESTERDAY[named] if named in _YESTERDAY else (now.weekday() - _DAYS.index(named) - 1) % 7 + 1
+    return TargetTime(now - timedelta(days=back), 1.0)
+
+
+def _month(found: re.Match[str], now: datetime) -> TargetTime:
+    number = 1 + _MONTHS.index(found[1].lower()[:3])
+    year = int(found[2]) if found[2] else now.year - (number > now.month)
+    return TargetTime(datetime(year, number, (monthrange(year, number)[1] + 1) // 2, 12, tzinfo=UTC), 15.0)
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], TargetTime]], ...] = (
+    *((pattern, _date) for pattern in _DATES),
+    (_AGO, _ago),
+    (_LAST, _last),
+    (_MONTH_ONLY, _month),
+    (_YEAR_ONLY, lambda found, now: TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)),
+)

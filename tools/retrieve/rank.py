@@ -57,6 +57,9 @@ PROJECT_PREFERENCE = 0.05
 USER_PREFERENCE = 0.3
 """Added to the score of what the user said, and taken off that of what is of suspect wording."""
 
+TIME_BOOST = 0.4
+"""Added to the score of what was stored at a time that the query names ("last week", "on 3 May")."""
+
 HALF_LIFE_DAYS = 45.0
 """After which recency is halved."""
 
@@ -147,20 +150,22 @@ def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -
 
 
 def score_terms(
-    candidate: Candidate, relevance: float, recent: float, settings: RetrieveSettings, own: str
+    candidate: Candidate, relevance: float, recent: float, near_in_time: float, settings: RetrieveSettings, own: str
 ) -> dict[str, float]:
     """Return what makes up the score of a candidate, by name; the score is their sum.
 
-    The weighted sum of relevance, recency and confidence, plus what the user's word adds or suspect wording takes, less
-    what an item of every project gives way to one of the project `own`. Staleness and a reranker add further terms
-    (`retrieve`), and diversity is subtracted last.
+    The weighted sum of relevance, recency and reliability, plus what the user's word adds or suspect wording takes,
+    plus how near it is (0…1) to a time that the query names, less what an item of every project gives way to one of the
+    project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
+    reliable = candidate.confidence if settings.reliability == "confidence" else by_use(candidate.usage_count)
     is_of_all = candidate.project in (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}") and candidate.project != own
     return {
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
-        "confidence": settings.gamma * candidate.confidence,
+        settings.reliability: settings.gamma * reliable,
         "suspect wording" if candidate.priority < 0 else "the user's word": (USER_PREFERENCE * candidate.priority),
+        "time that the query names": TIME_BOOST * near_in_time,
         "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
 
@@ -168,6 +173,14 @@ def score_terms(
 def recency(age_s: float, half_life_days: float) -> float:
     """Return 0.5 ** (age / half-life): 1 when new, ½ after one half-life. An age below 0 counts as 0."""
     return 0.5 ** (max(0.0, age_s) / (half_life_days * 86_400.0))
+
+
+def by_use(uses: int) -> float:
+    """Return sigmoid(log(1 + uses)) = (1 + uses) / (2 + uses): ½ for what was never used, near 1 after many uses.
+
+    The usage-based boost of Ruflo's outline of ReasoningBank (v2/docs/reasoningbank/google-research.md, section 10).
+    """
+    return (1 + uses) / (2 + uses)
 
 
 def unit(value: float) -> float:

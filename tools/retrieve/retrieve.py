@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_contradictions,
     without_repeats,
 )
-from swarm_memory.tools.retrieve.query import Vectors, vectors_of
+from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     GONE_PENALTY,
     HALF_LIFE_DAYS,
@@ -156,6 +156,7 @@ class Question:
     unasked: Unasked | None
     search: SearchQuery
     vectors: Vectors
+    target: TargetTime | None
     notices: list[str]
     """What is to be said; later steps add to it."""
 
@@ -219,6 +220,9 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     tokens, vectors = query_tokens(text), await vectors_of(toolbox, text, notices)
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
+    target = mentioned_time(text, toolbox.clock.now())
+    if target is not None:
+        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
     search = SearchQuery(
         scopes=toolbox.readable,
         embedder=toolbox.embedder.name,
@@ -228,14 +232,14 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         only=only,
         views=vectors.views,
     )
-    return Question(text, wanted, unasked, search, vectors, notices)
+    return Question(text, wanted, unasked, search, vectors, target, notices)
 
 
 def _score(
     toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
 ) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it; best first."""
-    settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
+    settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
@@ -248,9 +252,10 @@ def _score(
     scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
         relevance = unit(value / best)
+        near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
-        terms = score_terms(candidate, relevance, recent, settings, own=own)
+        terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
     return sorted(scored, key=lambda each: -each.score)
 
