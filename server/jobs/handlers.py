@@ -158,14 +158,15 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
 
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Embed what was stored without a vector; what is `left` was refused, or is another embedder's."""
-    return {"embedded": await embed_stored(toolbox, report.counts()), "left": await not_embedded(toolbox)}
+    """Embed what was stored without a vector; `left`, up to the position `seen`, is refused or another embedder's."""
+    done, asked = await embed_stored(toolbox, report.counts())
+    return {"embedded": done, "left": await not_embedded(toolbox), **asked}
 
 
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
     count = report.counts("embedded")
-    stored = await embed_stored(toolbox, count)
+    stored, _ = await embed_stored(toolbox, count)
     done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 

@@ -21,6 +21,7 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
+from swarm_memory.tools.memories.edit import forget_memories
 from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -114,7 +115,21 @@ async def test_many_wait_for_one_job_which_leaves_nothing(beside: Toolbox, tmp_p
     await work(beside, tmp_path)
     ended = await beside.store.find_job(beside.scope, EMBED, BACKLOG)
     assert ended is not None
-    assert ended.result == {"embedded": 30, "left": 0}
+    assert ended.result == {"embedded": 30, "left": 0, "seen": 30, "refused": []}
+
+
+async def test_a_text_that_is_refused_is_not_asked_for_again(
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    embedder.refused = "refused"
+    await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)
+    await remember(beside, "So is this refused one, of all projects.", everywhere=True, attribution=PROMPT)
+    for said in SAID:
+        await remember(beside, said, attribution=PROMPT)
+        await work(beside, tmp_path)
+        assert any(said in text for text in embedder.asked)
+    assert max(sum(text in each for each in embedder.asked) for text in ("Such a text", "So is this")) <= 2
+    assert ((await _job(beside)).result or {})["left"] == 2
 
 
 async def test_an_older_one_that_lost_its_vector_is_embedded_beside_one_that_is_refused(
@@ -131,7 +146,21 @@ async def test_an_older_one_that_lost_its_vector_is_embedded_beside_one_that_is_
     assert any(text.startswith("Migrate") for text in embedder.asked)
 
 
-async def test_a_text_that_was_refused_is_embedded_once_it_was_edited(
+async def test_one_that_lost_its_vector_is_embedded_where_a_refused_one_was_forgotten(
+    beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    embedder.refused = "refused"
+    older = (await remember(beside, FIRST, attribution=PROMPT)).item
+    refused = (await remember(beside, "Such a text is refused by the endpoint.", attribution=PROMPT)).item
+    await work(beside, tmp_path)
+    await forget_memories(beside, [refused.id])
+    await rewrite(beside.store, with_indexes(older.model_copy(update={"title": "Migrate"}), None), embedder.name)
+    await remember(beside, SAID[2], attribution=PROMPT)
+    await work(beside, tmp_path)
+    assert (await beside.store.pending_upkeep(beside.scope, embedder.name, 0)).not_embedded == 0
+
+
+async def test_a_text_that_was_refused_is_asked_for_again_once_it_was_edited(
     beside: Toolbox, embedder: CountingEmbedder, tmp_path: Path
 ) -> None:
     embedder.refused = "refused"

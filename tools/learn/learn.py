@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import mul
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from swarm_memory.schema.base import MEMORY, RUN, TRAJECTORY, Scope, counted, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
@@ -71,6 +71,9 @@ SEEN_ONCE = "the calls of one task show it, and nobody said so"
 
 _LOOKED_AT = 20
 """So many memories of the bank are looked at for each new one: the nearest, and as many with most of its words."""
+
+_MOST_REFUSED = 1000
+"""So many texts that an embedder refused are noted; further ones are sent to it again."""
 
 Answer = TypeVar("Answer")
 
@@ -446,15 +449,19 @@ class Contained:
         return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)
 
 
-async def embed_stored(toolbox: Toolbox, on_embedded: Callable[[int], object] = lambda _: None) -> int:
+async def embed_stored(
+    toolbox: Toolbox, on_embedded: Callable[[int], object] = lambda _: None
+) -> tuple[int, dict[str, Any]]:
     """Embed what was stored without a vector, and do what waited for that: links to what it contradicts, upkeep.
 
-    Return how many have theirs now; `on_embedded` is given that too as it goes. Raises `ModelError`, `StorageError`.
+    Return how many have theirs now, and what the next such job reads: up to where all were asked for, what was refused.
+    `on_embedded` is given how many have theirs so far. Raises `ModelError`, `StorageError`.
     """
-    embedded, run_id = 0, new_id(RUN)
-    async for vectors in embed_backlog(toolbox):
+    embedded, run_id, asked = 0, new_id(RUN), list[tuple[int, Sequence[str]]]()
+    async for vectors in embed_backlog(toolbox, asked.append):
         await link_contradictions(toolbox, vectors, run_id)
         embedded += len(vectors)
         on_embedded(embedded)
     await queue_when_due(toolbox)
-    return embedded
+    refused = [mark for _, marks in asked for mark in marks]
+    return embedded, {"seen": max(seq for seq, _ in asked), "refused": refused[-_MOST_REFUSED:]}

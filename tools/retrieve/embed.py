@@ -1,6 +1,9 @@
 """The vectors and tokens of memory items, also of those that are stored before they are embedded."""
 
-from collections.abc import AsyncGenerator, Sequence
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+from zlib import crc32
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
@@ -55,23 +58,42 @@ async def not_embedded(toolbox: Toolbox) -> int:
     return sum([(await store.pending_upkeep(scope, name, 0)).not_embedded for scope in toolbox.scope.readable()])
 
 
-async def embed_backlog(toolbox: Toolbox) -> AsyncGenerator[dict[str, Vector]]:
+def _mark(embedder: Embedder, seq: int, text: str) -> str:
+    """Return what a text is known by that an embedder refused; once edited, or for another embedder, it is another."""
+    return f"{seq}-{crc32(f'{embedder.name} {text}'.encode()):08x}"
+
+
+async def embed_backlog(
+    toolbox: Toolbox, on_asked: Callable[[tuple[int, Sequence[str]]], object] = lambda _: None
+) -> AsyncGenerator[dict[str, Vector]]:
     """Give each memory of the project, and of all projects, that has no vector at all one of the embedder.
 
-    What it refuses stays without. Each piece is written, then its vectors are yielded by the memories' ids; no model is
-    called in a transaction. Raises `ModelError`: what was embedded until then is kept.
+    First what was stored since the last such job, then older ones where any lack a vector. What was refused then is not
+    sent again. `on_asked` is given positions up to which all were asked for, each with what was refused before it since
+    the last. Each piece is written, then its vectors are yielded by the memories' ids; no model is called in a
+    transaction. Raises `ModelError`: what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
     size = _PIECE if isinstance(embedder, Accompanied) else BATCH
-    for scope in toolbox.scope.readable():
-        after = 0
-        await toolbox.give_way()
-        while rows := await store.unembedded(scope, size, after):
-            after = rows[-1][0]
-            vectors = await embed_batch(embedder, [text for _, text in rows])
-            found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
-            yield await store.put_first_vectors(embedder.name, found)
+    former = await store.find_job(toolbox.scope, EMBED, BACKLOG, "completed")
+    compared = (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).consolidated
+    said: dict[str, Any] = (former and former.result) or {}
+    refused = frozenset[str](said.get("refused", ()))
+    on_asked((seen := said.get("seen", compared), ()))
+    for start, end in ((seen, sys.maxsize), (0, seen)):
+        for scope in toolbox.scope.readable():
+            after = start
             await toolbox.give_way()
+            while rows := [each for each in await store.unembedded(scope, size, after) if each[0] <= end]:
+                after = rows[-1][0]
+                asked = [each for each in rows if _mark(embedder, *each) not in refused]
+                vectors = await embed_batch(embedder, [text for _, text in asked])
+                found = {seq: vector for (seq, _), vector in zip(asked, vectors, strict=True) if vector is not None}
+                yield await store.put_first_vectors(embedder.name, found)
+                on_asked((after, [_mark(embedder, *each) for each in rows if each[0] not in found]))
+                await toolbox.give_way()
+        if not await not_embedded(toolbox):
+            break
 
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = at_once) -> list[Vector | None]:
