@@ -20,20 +20,20 @@ MAX_FOLDER = 12
 
 BUDGETS = {
     "tools/trajectory": 2_141,  # aim 2,000
-    "tools/judge": 457,  # aim 700
+    "tools/judge": 412,  # aim 700
     "tools/distill": 901,
-    "tools/learn": 509,
-    "tools/matts server/runners": 1_240,  # aim 1,400
+    "tools/learn": 508,
+    "tools/matts server/runners": 1_237,  # aim 1,400
     "tools/tool_memory": 1_503,  # aim 1,400
-    "tools/retrieve": 1_831,
-    "tools/credit": 637,  # aim 600
-    "tools/consolidate": 930,  # aim 900
-    "tools/memories tools/tasks": 1_670,  # aim 1,500
-    "tools/guard": 1_692,  # aim 1,400
+    "tools/retrieve": 1_825,
+    "tools/credit": 630,  # aim 600
+    "tools/consolidate": 895,  # aim 900
+    "tools/memories tools/tasks": 1_656,  # aim 1,500
+    "tools/guard": 1_689,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_676,  # aim 1,500
     "tools/mirror server/mirror": 393,
-    "tools/promote": 492,
-    "tools/ports tools/*.py": 985,  # aim 800
+    "tools/promote": 458,
+    "tools/ports tools/*.py": 978,  # aim 800
     "schema": 2_283,  # aim 2,000
     "server/storage/stores": 3_340,  # aim 3,000
     "server/storage/search": 773,
@@ -51,7 +51,7 @@ BUDGETS = {
     "server/embedding server/rerank": 707,
     "server/jobs": 1_008,  # aim 900
     "server/sources tools/sources": 2_659,  # aim 2,800
-    "server/team tools/team": 862,  # aim 950
+    "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 2_822,
     "server/*.py": 1_466,  # aim 1,300
 }

@@ -228,34 +228,32 @@ def test_a_step_of_a_memory_that_nobody_vouches_for_is_repeated() -> None:
     assert repeats_what_was_shown(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
 
 
-async def test_a_repeated_step_is_verified_only_by_a_session_that_was_not_shown_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        await learn(tools, worked("a", read=STEP).done(), agent_drafts=[DRAFT])
-        (stored,) = await items_of(tools)
-        assert stored.provenance.repeats_shown
-        await learn(tools, worked("b", read=STEP).done(), agent_drafts=[DRAFT])
-        assert not await is_trusted(tools, [stored])
-        await retrieve(tools, "clear the price cache first", task_id="c:1")
-        done = await learn(tools, worked("c").done(), agent_drafts=[DRAFT])
-        assert done.credited == (stored.id,)
-        assert not await is_trusted(tools, [stored])
-        await learn(tools, worked("d").done(), agent_drafts=[DRAFT])
-        assert await is_trusted(tools, [stored])
+async def test_a_repeated_step_is_verified_only_by_a_session_that_was_not_shown_it(tools: Toolbox) -> None:
+    await learn(tools, worked("a", read=STEP).done(), agent_drafts=[DRAFT])
+    (stored,) = await items_of(tools)
+    assert stored.provenance.repeats_shown
+    await learn(tools, worked("b", read=STEP).done(), agent_drafts=[DRAFT])
+    assert not await is_trusted(tools, [stored])
+    await retrieve(tools, "clear the price cache first", task_id="c:1")
+    done = await learn(tools, worked("c").done(), agent_drafts=[DRAFT])
+    assert done.credited == (stored.id,)
+    assert not await is_trusted(tools, [stored])
+    await learn(tools, worked("d").done(), agent_drafts=[DRAFT])
+    assert await is_trusted(tools, [stored])
 
 
-async def test_a_lesson_that_leaves_a_step_out_does_not_vouch_for_it(tmp_path: Path) -> None:
+async def test_a_lesson_that_leaves_a_step_out_does_not_vouch_for_it(tools: Toolbox) -> None:
     whole = MemoryDraft(
         title="Release the shop, first", content=f"1. Build the shop\n2. {STEP}\n3. Run all tests again"
     )
     part = MemoryDraft(title="Release the shop, as before", content="1. Build the shop\n2. Run all tests again")
-    async with opened(tmp_path) as tools:
-        await learn(tools, worked("a", read=STEP).done(), agent_drafts=[whole])
-        (planted,) = await items_of(tools)
-        shorter = await learn(tools, worked("b").done(), agent_drafts=[part])
-        assert shorter.reinforced == (planted.id,)
-        assert not await is_trusted(tools, [planted])
-        await learn(tools, worked("c").done(), agent_drafts=[whole])
-        assert await is_trusted(tools, [planted])
+    await learn(tools, worked("a", read=STEP).done(), agent_drafts=[whole])
+    (planted,) = await items_of(tools)
+    shorter = await learn(tools, worked("b").done(), agent_drafts=[part])
+    assert shorter.reinforced == (planted.id,)
+    assert not await is_trusted(tools, [planted])
+    await learn(tools, worked("c").done(), agent_drafts=[whole])
+    assert await is_trusted(tools, [planted])
 
 
 @pytest.mark.parametrize(

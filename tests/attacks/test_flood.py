@@ -60,27 +60,26 @@ async def flood(tools: Toolbox, number: int) -> LearnResult | None:
         return None
 
 
-async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        await put(tools, *[item(f"Check the quota of region {each} first", f"1. Ask for {each}") for each in range(50)])
-        other = await open_store(tmp_path / "memory.db", embedder=EMBEDDER)
-        try:
-            both = [limited(tools, QUOTA), limited(replace(tools, store=other), QUOTA)]
-            stored = refused = 0
-            for number in range(0, STORES, 2):
-                for done in await asyncio.gather(*(flood(each, number + at) for at, each in enumerate(both))):
-                    stored += 0 if done is None else max(1, len(done.stored))
-                    refused += done is None
-            found = await retrieve(tools, "check the quota of region 7")
-        finally:
-            await other.close()
-        in_bank = (await tools.store.statistics(HERE, EMBEDDER.name)).memories["active"] - 50
-        assert 0.8 * QUOTA <= in_bank <= stored == QUOTA
-        assert refused == STORES - QUOTA
-        assert found.memories[0].item.title == "Check the quota of region 7 first"
+async def test_a_flood_of_one_session_ends_at_the_quota(tools: Toolbox, tmp_path: Path) -> None:
+    await put(tools, *[item(f"Check the quota of region {each} first", f"1. Ask for {each}") for each in range(50)])
+    other = await open_store(tmp_path / "memory.db", embedder=EMBEDDER)
+    try:
+        both = [limited(tools, QUOTA), limited(replace(tools, store=other), QUOTA)]
+        stored = refused = 0
+        for number in range(0, STORES, 2):
+            for done in await asyncio.gather(*(flood(each, number + at) for at, each in enumerate(both))):
+                stored += 0 if done is None else max(1, len(done.stored))
+                refused += done is None
+        found = await retrieve(tools, "check the quota of region 7")
+    finally:
+        await other.close()
+    in_bank = (await tools.store.statistics(HERE, EMBEDDER.name)).memories["active"] - 50
+    assert 0.8 * QUOTA <= in_bank <= stored == QUOTA
+    assert refused == STORES - QUOTA
+    assert found.memories[0].item.title == "Check the quota of region 7 first"
 
 
-async def test_nobody_fills_the_desk_of_a_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_fills_the_desk_of_a_team(tools: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bank.MAX_WAITING == 200
     monkeypatch.setattr(bank, "MAX_WAITING", 2)
     titles = ("Retry the upload of a parcel", "Migrate the schema first", "Quote the shell's words")
@@ -90,32 +89,29 @@ async def test_nobody_fills_the_desk_of_a_team(tmp_path: Path, monkeypatch: pyte
             evidence=Evidence(), origin_id=new_id(MEMORY), project="github.com/acme/shop",
         ) for title in titles
     ]  # fmt: skip
-    async with opened(tmp_path) as tools:
-        with pytest.raises(InputError, match="wait"):
-            await bank.TeamBank(tools).propose("bank", given)
-        assert len(await bank.TeamBank(tools).proposals("waiting")) == 2
+    with pytest.raises(InputError, match="wait"):
+        await bank.TeamBank(tools).propose("bank", given)
+    assert len(await bank.TeamBank(tools).proposals("waiting")) == 2
 
 
-async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        agents = limited(tools, 1)
-        assert await flood(agents, 1) is not None
-        run = Script("prepare another", "t").shell("make it", "ok").done()
-        with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory learn"):
-            await learn(agents, run)
-        tomorrow = NOW + timedelta(days=1)
-        assert await tools.store.added_on(HERE, tomorrow) == 0
-        assert (await learn(tools, run)).status != "already_learned"
+async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(tools: Toolbox) -> None:
+    agents = limited(tools, 1)
+    assert await flood(agents, 1) is not None
+    run = Script("prepare another", "t").shell("make it", "ok").done()
+    with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory learn"):
+        await learn(agents, run)
+    tomorrow = NOW + timedelta(days=1)
+    assert await tools.store.added_on(HERE, tomorrow) == 0
+    assert (await learn(tools, run)).status != "already_learned"
 
 
-async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is(tmp_path: Path) -> None:
+async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is(tools: Toolbox) -> None:
     lines = [item(f"Check the quota of region {each} first").model_dump_json() for each in range(30)]
-    async with opened(tmp_path) as tools:
-        with pytest.raises(QuotaReached):
-            await import_memories(limited(tools, 20), lines)
-        assert await items_of(tools) == []
-        assert (await import_memories(tools, lines)).added == 30
-        assert await tools.store.added_on(HERE, NOW) == 0
+    with pytest.raises(QuotaReached):
+        await import_memories(limited(tools, 20), lines)
+    assert await items_of(tools) == []
+    assert (await import_memories(tools, lines)).added == 30
+    assert await tools.store.added_on(HERE, NOW) == 0
 
 
 async def test_the_server_and_its_worker_are_limited_and_a_cloned_project_cannot_lift_that(tmp_path: Path) -> None:

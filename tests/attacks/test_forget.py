@@ -124,52 +124,48 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: P
     assert (open_after, closed_after) == (0, 0)
 
 
-async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tmp_path: Path) -> None:
+async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tools: Toolbox, tmp_path: Path) -> None:
     other = MemoryDraft(title="Sing before you play the song", content="1. Sing the song\n2. Play it")
-    async with opened(tmp_path) as tools:
-        learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
-        first, second = (each.id for each in learned.stored)
-        answer = await forgotten_by_an_agent(tools, first)
-        (said,) = answer.get("left", [""])
-        assert said == f"the record of their task stays, {second} came from it too: forget these too and it goes"
-        assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
-        kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
-        assert kept is not None
-        assert kept[0].task == f"tune the {TASK}"
-        answer = await forgotten_by_an_agent(tools, second)
-        assert (answer.get("left"), files_with(tmp_path, *MARKS)) == (None, 0)
+    learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
+    first, second = (each.id for each in learned.stored)
+    answer = await forgotten_by_an_agent(tools, first)
+    (said,) = answer.get("left", [""])
+    assert said == f"the record of their task stays, {second} came from it too: forget these too and it goes"
+    assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
+    kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
+    assert kept is not None
+    assert kept[0].task == f"tune the {TASK}"
+    answer = await forgotten_by_an_agent(tools, second)
+    assert (answer.get("left"), files_with(tmp_path, *MARKS)) == (None, 0)
 
 
-async def test_on_request_the_record_goes_though_another_memory_rests_on_it(tmp_path: Path) -> None:
+async def test_on_request_the_record_goes_though_another_memory_rests_on_it(tools: Toolbox, tmp_path: Path) -> None:
     other = MemoryDraft(title="Sing before you play the song", content="1. Sing the song\n2. Play it")
-    async with opened(tmp_path) as tools:
-        learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
-        done = await forget_memories(tools, [learned.stored[0].id], with_trajectories=True)
-        assert (done.records, done.resting, files_with(tmp_path, *MARKS)) == (1, (), 0)
-        assert [each.title for each in await items_of(tools)] == [other.title]
+    learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
+    done = await forget_memories(tools, [learned.stored[0].id], with_trajectories=True)
+    assert (done.records, done.resting, files_with(tmp_path, *MARKS)) == (1, (), 0)
+    assert [each.title for each in await items_of(tools)] == [other.title]
 
 
-async def test_memories_that_say_the_same_are_named(tmp_path: Path) -> None:
+async def test_memories_that_say_the_same_are_named(tools: Toolbox) -> None:
     copy = item(f"As is known: {TITLE}", task_id="t9", status="archived")
-    async with opened(tmp_path) as tools:
-        learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
-        await put(tools, copy)
-        done = await forget_memories(tools, [learned.stored[0].id])
-        assert done.alike == (copy.id,)
-        assert [copy.id in said for said in what_stayed(done, "", {})] == [True]
+    learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
+    await put(tools, copy)
+    done = await forget_memories(tools, [learned.stored[0].id])
+    assert done.alike == (copy.id,)
+    assert [copy.id in said for said in what_stayed(done, "", {})] == [True]
 
 
-async def test_another_tenant_keeps_what_it_says_itself(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        foreign = replace(tools, scope=Scope(tenant_id="other", project="shop"))
-        learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
-        theirs = await learn(foreign, played().done(), agent_drafts=[DRAFT])
-        await forget_memories(tools, [learned.stored[0].id])
-        assert await foreign.store.get_memories(foreign.scope.readable(), [theirs.stored[0].id]) == list(theirs.stored)
-        kept = await foreign.store.get_trajectory(foreign.scope, theirs.trajectory_id)
-        assert kept is not None
-        assert ADVICE not in kept[0].task
-        assert kept[0].task == f"tune the {TASK}"
+async def test_another_tenant_keeps_what_it_says_itself(tools: Toolbox) -> None:
+    foreign = replace(tools, scope=Scope(tenant_id="other", project="shop"))
+    learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
+    theirs = await learn(foreign, played().done(), agent_drafts=[DRAFT])
+    await forget_memories(tools, [learned.stored[0].id])
+    assert await foreign.store.get_memories(foreign.scope.readable(), [theirs.stored[0].id]) == list(theirs.stored)
+    kept = await foreign.store.get_trajectory(foreign.scope, theirs.trajectory_id)
+    assert kept is not None
+    assert ADVICE not in kept[0].task
+    assert kept[0].task == f"tune the {TASK}"
 
 
 @pytest.mark.parametrize("count", [3, 300])
@@ -228,10 +224,9 @@ async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_pat
     assert files_with(tmp_path, *MARKS_OF_A_PERSON) == 0
 
 
-async def test_a_backup_that_knows_only_the_name_goes_too(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        await add_person(tools, NAME, "read")
-        assert isinstance(tools.store, SqliteStore)
-        await tools.store.back_up()
-        await forget_person(tools, NAME)
-        assert files_with(tmp_path, NAME) == 0
+async def test_a_backup_that_knows_only_the_name_goes_too(tools: Toolbox, tmp_path: Path) -> None:
+    await add_person(tools, NAME, "read")
+    assert isinstance(tools.store, SqliteStore)
+    await tools.store.back_up()
+    await forget_person(tools, NAME)
+    assert files_with(tmp_path, NAME) == 0

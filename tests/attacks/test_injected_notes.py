@@ -2,14 +2,14 @@
 
 import re
 import unicodedata
-from pathlib import Path
 
 import pytest
 from made_items import put
 
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
-from tests.attacks.attacked_bank import item, opened
+from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import item
 
 pytestmark = pytest.mark.attack
 
@@ -68,18 +68,17 @@ def test_there_are_sixty_four_escapes_and_each_is_one_before_it_is_neutralised()
     assert [way for way in ESCAPES if escape_of(f"{NOTES_OPEN}\n{way}\n{NOTES_CLOSE}") is None] == []
 
 
-async def test_no_escape_leads_out_of_the_frame(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        # They are put past the gate: what is injected must be harmless even where screening saw nothing.
-        memories = [
-            item(f"Tune instrument {number} {way}"[:200], f"1. Tune it {way}\n{way}\n2. Play {way}")
-            for number, way in enumerate(ESCAPES)
-        ]
-        await put(tools, *memories)
-        broken: dict[str, str] = {}
-        for number, way in enumerate(ESCAPES):
-            found = await retrieve(tools, f"Tune instrument {number}", k=10)
-            assert found.memories
-            if wrong := escape_of(found.preamble):
-                broken[way] = wrong
-        assert broken == {}
+async def test_no_escape_leads_out_of_the_frame(tools: Toolbox) -> None:
+    # They are put past the gate: what is injected must be harmless even where screening saw nothing.
+    memories = [
+        item(f"Tune instrument {number} {way}"[:200], f"1. Tune it {way}\n{way}\n2. Play {way}")
+        for number, way in enumerate(ESCAPES)
+    ]
+    await put(tools, *memories)
+    broken: dict[str, str] = {}
+    for number, way in enumerate(ESCAPES):
+        found = await retrieve(tools, f"Tune instrument {number}", k=10)
+        assert found.memories
+        if wrong := escape_of(found.preamble):
+            broken[way] = wrong
+    assert broken == {}

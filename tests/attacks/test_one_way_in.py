@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.preamble import moments_of
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.hazards import is_hazardous
-from tests.attacks.attacked_bank import item, items_of, opened
+from tests.attacks.attacked_bank import item, items_of
 from tests.matts.worlds import by_number
 
 pytestmark = pytest.mark.attack
@@ -125,46 +125,41 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=name_of)
-async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tmp_path: Path, way: Way) -> None:
-    async with opened(tmp_path) as tools:
-        await way(tools, read_by("nothing of note"), ORDER)
-        held = await items_of(tools, "quarantined")
-        assert ["override" in str(each.status_reason) for each in held] == [True]
-        assert not any("previous instructions" in f"{each.description}{each.content}" for each in await items_of(tools))
+async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tools: Toolbox, way: Way) -> None:
+    await way(tools, read_by("nothing of note"), ORDER)
+    held = await items_of(tools, "quarantined")
+    assert ["override" in str(each.status_reason) for each in held] == [True]
+    assert not any("previous instructions" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
 @pytest.mark.parametrize("way", AFTER_READING, ids=name_of)
 async def test_a_copy_of_what_a_tool_said_waits_in_quarantine_whichever_way_it_comes(
-    tmp_path: Path, way: Way, disguise: str
+    tools: Toolbox, way: Way, disguise: str
 ) -> None:
-    async with opened(tmp_path) as tools:
-        await way(tools, read_by("first", f"<p>{PAGE}</p>"), DISGUISES[disguise](PAGE))
-        held = await items_of(tools, "quarantined")
-        assert ["copies 12 words" in str(each.status_reason) for each in held] == [True]
-        assert not any("staging" in f"{each.description}{each.content}" for each in await items_of(tools))
+    await way(tools, read_by("first", f"<p>{PAGE}</p>"), DISGUISES[disguise](PAGE))
+    held = await items_of(tools, "quarantined")
+    assert ["copies 12 words" in str(each.status_reason) for each in held] == [True]
+    assert not any("staging" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 
 @pytest.mark.parametrize("way", AFTER_READING, ids=name_of)
-async def test_so_does_a_copy_of_two_results_with_another_between_them(tmp_path: Path, way: Way) -> None:
-    async with opened(tmp_path) as tools:
-        await way(tools, read_by(HALVES[0], "Tests  21 passed (21)", HALVES[1]), PAGE)
-        assert len(await items_of(tools, "quarantined")) == 1
+async def test_so_does_a_copy_of_two_results_with_another_between_them(tools: Toolbox, way: Way) -> None:
+    await way(tools, read_by(HALVES[0], "Tests  21 passed (21)", HALVES[1]), PAGE)
+    assert len(await items_of(tools, "quarantined")) == 1
 
 
-async def test_what_a_prompt_says_too_is_no_copy(tmp_path: Path) -> None:
+async def test_what_a_prompt_says_too_is_no_copy(tools: Toolbox) -> None:
     run = read_by(PAGE).model_copy(update={"task": f"Release it. {PAGE}"})
-    async with opened(tmp_path) as tools:
-        await as_a_note(tools, run, PAGE)
-        assert [each.title for each in await items_of(tools)] == [TITLE]
+    await as_a_note(tools, run, PAGE)
+    assert [each.title for each in await items_of(tools)] == [TITLE]
 
 
-async def test_what_an_agent_edits_is_borne_out_by_nothing_that_was_before(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        (known,) = await put(tools, item(TITLE))
-        assert await unverified(tools, await items_of(tools)) == set()
-        await edit(tools, known, MemoryChange(content="1. Do it at night."), by_hand=False)
-        assert await unverified(tools, await items_of(tools)) == {known}
+async def test_what_an_agent_edits_is_borne_out_by_nothing_that_was_before(tools: Toolbox) -> None:
+    (known,) = await put(tools, item(TITLE))
+    assert await unverified(tools, await items_of(tools)) == set()
+    await edit(tools, known, MemoryChange(content="1. Do it at night."), by_hand=False)
+    assert await unverified(tools, await items_of(tools)) == {known}
 
 
 ROOT = Path(__file__).parents[2]
@@ -234,19 +229,18 @@ def test_nothing_that_a_tricked_agent_notes_is_in_the_text_of_a_sessions_start(t
     ],
 )  # fmt: skip
 async def test_a_command_that_does_harm_is_given_only_to_whoever_asks_until_it_is_borne_out(
-    tmp_path: Path, command: str
+    tools: Toolbox, command: str
 ) -> None:
     told = item("The billing release hangs", f"1. Run `{command}`.", distiller="agent", judge="agent")
     assert is_hazardous(told.content)
-    async with opened(tmp_path) as tools:
-        await put(tools, told)  # past the gate, which holds some of them back
-        query = "The billing release hangs"
-        unasked = await retrieve(tools, query, unasked=Unasked())
-        (asked,) = (await retrieve(tools, query, k=1)).memories
-        assert (unasked.memories, unasked.preamble) == ((), "")
-        assert asked.says == "Noted by an agent, not confirmed: "
-        await keep(tools, asked.item.id, "the user read it")
-        assert len((await retrieve(tools, query, unasked=Unasked())).memories) == 1
+    await put(tools, told)  # past the gate, which holds some of them back
+    query = "The billing release hangs"
+    unasked = await retrieve(tools, query, unasked=Unasked())
+    (asked,) = (await retrieve(tools, query, k=1)).memories
+    assert (unasked.memories, unasked.preamble) == ((), "")
+    assert asked.says == "Noted by an agent, not confirmed: "
+    await keep(tools, asked.item.id, "the user read it")
+    assert len((await retrieve(tools, query, unasked=Unasked())).memories) == 1
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def _item(confidence: float, age_days: float, used_days: float | None = None, us
     )
 
 
-def test_confidence_halves_with_each_90_days_without_use() -> None:
+def test_confidence_halves_with_each_90_days_without_use_and_less_than_a_day_does_not_count() -> None:
+    assert faded(_item(0.8, 0.9), None, NOW) == faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8
     assert faded(_item(0.8, 90), None, NOW) == pytest.approx(0.4)
     assert faded(_item(0.8, 180), None, NOW) == pytest.approx(0.2)
     assert faded(_item(0.8, 400, used_days=90, uses=1), None, NOW) == pytest.approx(0.4)
@@ -59,11 +60,6 @@ def test_two_steps_fade_as_much_as_one(confidence: float, age: float, first: flo
     once = _item(faded(item, None, halfway), age)
     assert faded(once, halfway, halfway + second * DAY) == pytest.approx(at_once, abs=2e-6)
     assert faded(once, halfway, halfway) == once.confidence
-
-
-def test_less_than_a_day_without_use_does_not_count() -> None:
-    assert faded(_item(0.8, 0.9), None, NOW) == 0.8
-    assert faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8
 
 
 def test_only_what_is_old_and_unused_and_hardly_believed_is_worthless() -> None:

@@ -31,14 +31,11 @@ async def _fill(kept: Kept, count: int = 20) -> list[str]:
     return await kept.add_all([(f"Look at part {at} of the log", f"1. Open page {at}.") for at in range(count)])
 
 
-async def test_nothing_is_queued_before_enough_is_new(kept: Kept) -> None:
+async def test_it_is_queued_once_enough_is_new_however_often_it_is_due(kept: Kept) -> None:
     await _fill(kept, 19)
     assert not await queue_when_due(kept.toolbox)
     assert await _jobs(kept) == []
-
-
-async def test_it_is_queued_once_however_often_it_is_due(kept: Kept) -> None:
-    await _fill(kept)
+    await kept.add(*ADVICE[3])
     for _ in range(3):
         assert await queue_when_due(kept.toolbox)
     (job,) = await _jobs(kept)
@@ -106,17 +103,6 @@ async def test_a_new_memory_is_compared_also_when_the_newest_one_was_forgotten(k
     assert statistics.new_since_consolidation == 1
     done = await consolidate(kept.toolbox)
     assert [(each.id, each.kept) for each in done.merged] == [(copy, first)]
-
-
-async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept) -> None:
-    await kept.add(*ADVICE[0])
-    newest = await kept.add(*ADVICE[3])
-    state = await kept.store.upkeep_state(kept.toolbox.scope)
-    await kept.store.forget([kept.toolbox.scope], [newest])
-    copy = await kept.add(*ADVICE[1])
-    await kept.store.finish_upkeep(kept.toolbox.scope, "run_x", kept.clock.now(), state.last, {})
-    after = await kept.store.upkeep_items(kept.toolbox.scope, kept.toolbox.embedder, after=state.last, limit=9)
-    assert [item.id for item in after] == [copy]
 
 
 class Project:

@@ -283,15 +283,3 @@ def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_l
     assert NEAREST < max(map(len, by_second.values())) <= MAX_PARTNERS
     assert set(by_second) == set(range(1, 400))
     assert all(any(pair.first == 0 for pair in own) for own in by_second.values())
-
-
-def test_vectors_without_neighbours_give_nothing() -> None:
-    assert _near([], 0.87, "int8") == []
-    assert _near([b"\x01\x02"], 0.87, "int8") == []
-    assert _near([b"\x7f\x00", b"\x00\x7f", b"\x81\x00"], 0.87, "int8") == []
-
-
-def test_only_new_vectors_are_compared_with_the_others_and_among_each_other() -> None:
-    rows = [_rows(1, 16, 5)[0].tobytes()] * 4
-    pairs = near_pairs(rows, "float32", 0.9, _silent, [False, True, False, True])
-    assert {(pair.first, pair.second) for pair in pairs} == {(0, 1), (1, 2), (0, 3), (1, 3), (2, 3)}

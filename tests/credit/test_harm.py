@@ -18,7 +18,6 @@ from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, is_held_out, rests
-from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
@@ -248,10 +247,3 @@ async def test_a_held_out_task_for_which_nothing_fits_is_not_compared(shop: Shop
     await retrieve(held.toolbox, QUERY, task_id="t1")
     record = await held.outcome("Success", done(said("ok")))
     assert (record.arm, record.randomised) == ("nothing_fitted", False)
-
-
-async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
-    held = shop.set(holdout_rate=1.0)
-    result = await learn(held.toolbox, done(said("ok")))
-    assert result.status == "nothing_new"
-    assert [each.task_id for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope)] == ["t1"]

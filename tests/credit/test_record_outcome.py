@@ -15,11 +15,10 @@ from made_tasks import NOW, STEPS, Shop, done, opened, ran, said, verdict
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.storage.stores.trajectories import outcome_in
-from swarm_memory.tools.credit.outcome import change_for, figures_of, record_outcome
+from swarm_memory.tools.credit.outcome import figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.trajectory.reading import read
@@ -228,25 +227,3 @@ async def test_a_memory_ends_where_the_last_outcome_of_each_task_puts_it(
             (confidence,) = await shop.confidence(memory)
     change = sum({"Success": 0.05, "Failure": -0.025, "Undecided": 0.0}[label] for label in last.values())
     assert confidence == pytest.approx(round(start, 6) + change)
-
-
-METHODS = st.sampled_from(get_args(UseMethod))
-
-
-@pytest.mark.parametrize(
-    ("label", "method", "change"),
-    [
-        ("Success", "cited", 0.05),
-        ("Success", "overlap", 0.05),
-        ("Success", "none", 0.0125),
-        ("Failure", "cited", -0.025),
-        ("Failure", "overlap", -0.025),
-        ("Failure", "none", -0.00625),
-        ("Undecided", "cited", 0.0),
-        ("Undecided", "none", 0.0),
-    ],
-)
-def test_use_counts_more_than_injection_and_success_more_than_failure(
-    label: Label, method: UseMethod, change: float
-) -> None:
-    assert change_for(label, method) == pytest.approx(change)

@@ -62,16 +62,6 @@ def test_of_the_users_words_only_secrets_personal_data_and_places_of_his_machine
     assert "anna" not in draft.content
 
 
-def test_what_the_user_wants_each_time_is_kept_though_nothing_was_wrong() -> None:
-    script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
-    script.user("Now the menu. From now on run `make format` before you say that it is done.").edit(
-        "/r/menu.ts", "", "c"
-    )
-    (draft,) = drafts(script.say("Done."))
-    assert "From now on run `make format` before" in draft.content
-    assert "user-correction" in draft.tags
-
-
 def test_what_the_user_wants_of_this_one_piece_of_work_is_no_rule() -> None:
     script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
     script.user("that's wrong, the cards must show three patients").edit("/r/page.ts", "b", "c")

@@ -64,19 +64,6 @@ def test_a_command_that_works_is_shown_beside_the_one_that_does_not() -> None:
     assert "Run `pnpm test`." in draft.content
 
 
-def test_each_error_of_a_chain_gets_its_own_resolution() -> None:
-    script = Script("add an export endpoint to the django app")
-    script.shell("python manage.py test", "ModuleNotFoundError: No module named 'django'", 1)
-    script.shell("pip install -r requirements.txt", "ok")
-    script.shell("python manage.py test",
-                 "psycopg.OperationalError: connection to server failed: Connection refused", 1)  # fmt: skip
-    script.shell("docker compose up -d db", "Started")
-    script.shell("python manage.py test", "Ran 13 tests in 2.2s\n\nOK").say("ok")
-    titles = [draft.title for draft in distill(script).drafts]
-    assert "Run `docker compose up -d db` before python manage.py" in titles
-    assert "Run `pip install -r requirements.txt` before python manage.py" in titles
-
-
 def test_the_users_correction_comes_first_and_is_marked_as_the_users() -> None:
     script = Script("install the dependencies and start the server").shell("npm install", "added 200 packages")
     script.user("no, use pnpm here. We never commit package-lock.json").shell("pnpm install", "Done").say("Done.")
@@ -84,11 +71,6 @@ def test_the_users_correction_comes_first_and_is_marked_as_the_users() -> None:
     assert draft.title == "Use pnpm here. We never commit package-lock.json"
     assert draft.content == "1. Use pnpm here. We never commit package-lock.json"
     assert "user-correction" in draft.tags
-
-
-def test_a_mere_complaint_gives_no_rule() -> None:
-    script = Script("install it").shell("npm install", "added").user("this is completely wrong").say("Sorry.")
-    assert distill(script).drafts == ()
 
 
 def test_an_amount_that_happens_to_are_in_an_answer_is_no_fix() -> None:
@@ -150,16 +132,6 @@ def test_nothing_worth_keeping_gives_nothing_and_says_why(script: Script) -> Non
     distilled = distill(script)
     assert distilled.drafts == ()
     assert distilled.reason
-
-
-def test_an_undecided_trajectory_gives_only_what_it_proves_itself() -> None:
-    script = Script("convert the videos").shell("ffmpeg -i a.mov a.mp4", "bash: ffmpeg: command not found", 127)
-    script.shell("apt-get install -y ffmpeg", "Setting up").shell("ffmpeg -i a.mov a.mp4", "frame=1").say("ok")
-    trajectory = script.done()
-    verdict = judge_by_evidence(trajectory, SETTINGS)
-    assert verdict.label == "Undecided"
-    (draft,) = distill_by_extraction(trajectory, verdict, SETTINGS).drafts
-    assert draft.title == "Run `apt-get install -y ffmpeg` before ffmpeg"
 
 
 def test_text_of_a_tool_never_becomes_an_instruction() -> None:
@@ -288,21 +260,7 @@ def test_a_draft_that_grows_too_long_by_placeholders_is_refused_with_what_is_all
     assert "content: String should have at most 4000 characters" in rejections[0]
 
 
-def test_a_draft_of_nothing_but_secrets_is_refused_with_the_reason() -> None:
-    accepted, rejections = checked(MemoryDraft(title=TOKEN, content=TOKEN))
-    assert accepted == ()
-    assert "item 1: nothing is left of it" in rejections[0]
-
-
 def test_a_draft_that_names_steps_which_are_not_there_is_refused() -> None:
     accepted, rejections = checked(MemoryDraft(title="A rule", content="1. Do it.", evidence=("s77",)))
     assert accepted == ()
     assert "s77" in rejections[0]
-
-
-def test_drafts_beyond_the_limit_and_repeated_ones_are_refused_one_by_one() -> None:
-    drafts = [MemoryDraft(title=f"Rule {word}", content="1. Do it.") for word in ("one", "one", "two", "three", "four")]
-    accepted, rejections = checked(*drafts)
-    assert [draft.title for draft in accepted] == ["Rule one", "Rule two", "Rule three"]
-    assert rejections[0].startswith("item 2: says the same")
-    assert rejections[1].startswith("from item 5 on: only 3")

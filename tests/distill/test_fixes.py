@@ -45,11 +45,6 @@ def test_an_action_after_which_the_same_call_went_through_is_a_fix_and_a_candida
     assert "harbour" not in draft.description
 
 
-def test_another_call_that_went_through_instead_is_a_fix() -> None:
-    script = Script("ship it").shell("ship deploy --yes", "error: unknown option '--yes'", 2)
-    assert ended(script.shell("ship deploy --no-ask", "deployed")) == [("`ship deploy --no-ask`",)]
-
-
 def test_of_an_error_that_ended_twice_only_what_was_done_both_times_is_shown() -> None:
     script = Script("seed it").shell("ship seed", FLAKY, 1).shell("ship wash", "ok").shell("ship lid", "ok")
     script.shell("ship seed", "seeded").shell("ship seed", FLAKY, 1).shell("ship lid", "ok")

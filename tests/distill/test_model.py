@@ -93,14 +93,6 @@ async def test_domain_and_tags_are_the_models_few_and_without_what_is_of_one_mac
     assert [draft.domain for draft in found.drafts] == ["python.testing", None]
 
 
-async def test_an_item_without_what_only_refines_it_is_one() -> None:
-    bare = {key: value for key, value in item().items() if key in ("title", "description", "steps", "evidence")}
-    model = ScriptedChatModel([{"items": [bare]}])
-    found = await by_model(model, repaired(), verdict("Success"), SETTINGS)
-    assert len(found.drafts) == 1
-    assert (found.drafts[0].domain, found.drafts[0].tags) == (None, ())
-
-
 async def test_the_model_thinks_before_it_writes_items() -> None:
     model = ScriptedChatModel([items()])
     await by_model(model, repaired(), verdict("Success"), SETTINGS)
@@ -207,14 +199,6 @@ async def test_repeated_items_and_those_beyond_the_limit_are_refused_one_by_one(
     found = await distilled(*given)
     assert [draft.title for draft in found.drafts] == ["Rule 1", "Rule 2", "Rule 3"]
     assert found.reason == "item 2: says the same as an earlier one; from item 5 on: only 3 are taken of one trajectory"
-
-
-async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
-    given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in range(5)]
-    five, one = (Settings(distill=DistillSettings(max_items_per_traj=number)) for number in (5, 1))
-    model = ScriptedChatModel([items(*given), items(*given)])
-    assert len((await by_model(model, repaired(), verdict("Success"), five)).drafts) == 5
-    assert len((await by_model(model, repaired(), verdict("Success"), one)).drafts) == 1
 
 
 @pytest.mark.parametrize(

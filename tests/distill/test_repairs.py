@@ -128,20 +128,6 @@ def test_a_value_of_the_task_or_that_is_no_code_is_never_shown(value: str) -> No
     assert all(f"tier_code={value}" not in draft.content + draft.title for draft in drafts_of(script, "Success"))
 
 
-def test_an_argument_that_the_error_does_not_name_is_not_shown() -> None:
-    script = Script("change the seat", source="agent")
-    script.call("change_seat", {"class": "first"}, "Error: the balance is not enough", error=True)
-    script.call("change_seat", {"class": "second"}, '{"status": "changed"}', error=False)
-    assert drafts_of(script, "Success") == ()
-
-
-def test_an_argument_with_the_name_of_a_thing_in_the_error_is_not_taken_for_its_cause() -> None:
-    script = Script("count them", source="agent")
-    script.call("save_count", {"rows": "all"}, "Error: no rows were read", error=True)
-    script.call("read_rows", {}, "[1]", error=False).call("save_count", {"rows": "some"}, "saved", error=False)
-    assert not any("rows=some" in draft.title + draft.content for draft in drafts_of(script, "Success"))
-
-
 def test_a_failed_question_without_anything_of_its_own_teaches_nothing() -> None:
     script = Script("In which year was the bridge of Y built?", source="steps")
     for name in ("Y", "bridge", "Y river"):

@@ -224,12 +224,6 @@ def test_at_most_one_harmless_line_in_a_hundred_is_touched() -> None:
     assert len(touched) <= len(lines) // 100, touched
 
 
-def test_redacting_twice_changes_nothing() -> None:
-    lines = [line for _, _, line in vendor_lines(3)] + [line for _, line in context_lines(3, times=2)]
-    once = [redact(line).text for line in lines]
-    assert [redact(line).text for line in once] == once
-
-
 @given(st.data())
 @settings(deadline=None, max_examples=150 if FULL else 40)
 def test_redacting_what_was_redacted_changes_nothing_however_texts_are_put_together(data: st.DataObject) -> None:

@@ -151,11 +151,6 @@ def test_failures_that_were_there_before_anything_was_changed_say_little() -> No
     assert judged(asked.shell("pytest", "2 failed, 30 passed in 1.2s", 1)).label == "Failure"
 
 
-def test_a_check_that_could_not_be_started_says_nothing_of_the_work() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "bash: pytest: command not found", 127)
-    assert not read(script.done()).checks
-
-
 def test_a_task_that_was_handed_over_with_thanks_and_no_error_is_no_success() -> None:
     script = Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
     script.call("transfer_to_human_agents", {"summary": "wants another flight"}, "Transfer successful")
@@ -366,14 +361,6 @@ def test_a_result_that_the_command_line_itself_holds_is_none() -> None:
     script.shell("python3 tools/report.py; echo '12 passed in 0.1s'", "12 passed in 0.1s")
     script.shell("python3 - <<'END'\nprint('3 passed')\nEND", "3 passed")
     assert judged(script).label == "Undecided"
-
-
-def test_of_several_attempts_none_is_judged_by_a_failure_of_an_earlier_one() -> None:
-    script = Script(ASKED)
-    for number in range(3):
-        script.edit("/r/fees.py", "a", f"b{number}").shell("pytest", "2 failed, 9 passed in 1.0s", 1)
-        script.say("The harness starts a new attempt.")
-    assert judged(script.edit("/r/fees.py", "a", "c").shell("pytest", "11 passed in 1.0s")).label == "Success"
 
 
 def test_a_program_that_the_task_names_and_that_took_what_the_task_names_proves_it() -> None:

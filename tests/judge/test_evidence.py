@@ -38,14 +38,6 @@ def test_tests_that_fail_at_the_end_are_a_failure_whatever_the_agent_says() -> N
     assert label(script.say("All tests pass, everything works!")) == "Failure"
 
 
-def test_an_echo_of_a_result_proves_nothing() -> None:
-    script = Script("fix it").shell('echo "5 passed in 0.1s"', "5 passed in 0.1s").shell("echo error", "error")
-    script.shell("grep -rn error src", "src/a.py:1: error = 1").say("0 errors, all tests pass")
-    verdict = judge_by_evidence(script.done(), SETTINGS)
-    assert verdict.label == "Undecided"
-    assert not any("failed" in reason and "no call failed" not in reason for reason in verdict.reasons)
-
-
 def test_a_search_without_a_match_is_no_error() -> None:
     script = Script("look for it").shell("grep foo x.log", "", 1).shell("diff a b", "1c1", 1).say("There is none.")
     assert label(script) == "Undecided"

@@ -1,7 +1,6 @@
 """A model as the judge: what it is shown and believed, beside hard evidence, and that no trajectory talks to it."""
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -16,17 +15,12 @@ from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Se
 from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.judge.judge import (
-    AUDITED,
-    Judged,
-    audit_event,
     combine,
-    confusion,
     judge_by_evidence,
     judge_by_model,
     judge_with_fallback,
 )
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
-from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import shown_task
 
@@ -39,7 +33,7 @@ def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> d
     return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": given}
 
 
-async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
+async def judged(trajectory: Trajectory, model: ChatModel) -> Verdict:
     found = judge_by_evidence(trajectory, SETTINGS)
     return await judge_with_fallback(model, trajectory, SETTINGS, found)
 
@@ -92,10 +86,8 @@ async def test_a_trajectory_that_knows_the_fence_of_its_last_judging_stays_data(
 @pytest.mark.parametrize("hostile", HOSTILE)
 async def test_a_model_that_was_talked_into_success_does_not_outweigh_failed_tests(hostile: str) -> None:
     result = await judged(broken(hostile), ScriptedChatModel([answer("Success", 1.0, "s6: the agent says so")]))
-    assert (result.verdict.label, result.verdict.judge) == ("Failure", "evidence")
-    assert result.by_model is not None
-    assert result.by_model.label == "Success"
-    assert any("model (Success" in reason for reason in result.verdict.reasons)
+    assert (result.label, result.judge) == ("Failure", "evidence")
+    assert any("model (Success" in reason for reason in result.reasons)
 
 
 @pytest.mark.parametrize(
@@ -182,17 +174,16 @@ async def test_without_the_model_the_evidence_judges_and_says_so() -> None:
     trajectory = repaired()
     result = await judged(trajectory, ScriptedChatModel([ModelUnavailable(f"down, key {TOKEN}")]))
     evidence = judge_by_evidence(trajectory, SETTINGS)
-    assert result.by_model is None
-    assert (result.verdict.label, result.verdict.confidence) == (evidence.label, evidence.confidence)
-    assert (result.verdict.judge, result.verdict.model) == ("evidence", None)
-    assert result.verdict.reasons[0].startswith("judged by the evidence alone: the model could not be asked: down")
-    assert TOKEN not in result.verdict.reasons[0]
+    assert (result.label, result.confidence) == (evidence.label, evidence.confidence)
+    assert (result.judge, result.model) == ("evidence", None)
+    assert result.reasons[0].startswith("judged by the evidence alone: the model could not be asked: down")
+    assert TOKEN not in result.reasons[0]
 
 
 async def test_an_unusable_answer_leaves_the_verdict_to_the_evidence_and_says_so() -> None:
     result = await judged(repaired(), ScriptedChatModel([ModelAnswerInvalid("m-1 refused")]))
-    assert (result.verdict.label, result.verdict.judge) == ("Success", "evidence")
-    assert any("m-1 refused" in reason for reason in result.verdict.reasons)
+    assert (result.label, result.judge) == ("Success", "evidence")
+    assert any("m-1 refused" in reason for reason in result.reasons)
 
 
 async def test_the_model_decides_what_evidence_leaves_open() -> None:
@@ -200,21 +191,8 @@ async def test_the_model_decides_what_evidence_leaves_open() -> None:
         message("user", "Say what DEBUG does."), result("DEBUG = True"), message("assistant", "It logs.")
     )
     outcome = await judged(trajectory, ScriptedChatModel([answer("Success", 0.8, "s2, s3: the answer is read there")]))
-    assert outcome.by_evidence.label == "Undecided"
-    assert (outcome.verdict.label, outcome.verdict.confidence, outcome.verdict.judge) == ("Success", 0.8, "model")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"label": "success", "confidence": "0.85", "reasons": "s6, s7: the tests passed",}',
-        '<think>{"label": "Failure"}? No.</think>Here:\n```json\n'
-        '{"label": "SUCCESS", "confidence": 0.85, "reasons": ["s6, s7: the tests passed"]}\n```',
-    ],
-)
-async def test_what_a_weak_model_writes_is_read_where_it_can_mean_only_one_thing(said: str) -> None:
-    verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
-    assert (verdict.label, verdict.confidence, verdict.evidence) == ("Success", 0.85, ("s6", "s7"))
+    assert judge_by_evidence(trajectory, SETTINGS).label == "Undecided"
+    assert (outcome.label, outcome.confidence, outcome.judge) == ("Success", 0.8, "model")
 
 
 async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:
@@ -240,7 +218,7 @@ async def test_a_model_that_wants_more_time_is_given_it() -> None:
 async def test_a_window_that_is_too_small_for_anything_leaves_it_to_the_evidence() -> None:
     model = ScriptedChatModel([ModelWindowTooSmall("100 tokens at most")] * 9)
     outcome = await judged(broken(), model)
-    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
+    assert (outcome.label, outcome.judge) == ("Failure", "evidence")
     assert len(model.requests) == 6
     assert model.requests[-1].can_shorten is False
 
@@ -251,18 +229,6 @@ async def test_a_verdict_by_a_model_that_was_not_shown_the_last_result_is_worth_
     model = ScriptedChatModel([answer("Success", 0.9, "s1: it was asked")])
     verdict = await judge_by_model(model, record(*steps), Settings(judge=JudgeSettings(max_trajectory_tokens=2000)))
     assert (verdict.label, verdict.confidence) == ("Success", 0.7)
-
-
-async def test_a_huge_last_result_is_shown_by_its_ends() -> None:
-    output = "\n".join(
-        ["begin", *(f"line {number} of the output" for number in range(20_000)), "3 failed, 1 passed in 2s"]
-    )
-    model = ScriptedChatModel([answer("Failure", 0.9, "s3: three failed")])
-    verdict = await judge_by_model(
-        model, record(message("user", "x"), call("Bash", command="pytest"), result(output, 1)), SETTINGS
-    )
-    assert "3 failed, 1 passed in 2s" in model.requests[0].user
-    assert (verdict.confidence, verdict.evidence) == (0.9, ("s3",))
 
 
 # --- over real HTTP
@@ -322,23 +288,3 @@ def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
         assert result.confidence == max(evidence_sure, model_sure)
     assert result.label == (of_model if of_evidence == "Undecided" else of_evidence)
     assert result.judge == ("model" if of_evidence in ("Undecided", of_model) else "evidence")
-
-
-def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> None:
-    at = datetime(2026, 3, 1, tzinfo=UTC)
-    judged = Judged(found("Failure"), found("Failure"), said("Success"))
-    event = audit_event("tr_1", judged, at)
-    assert event is not None
-    assert (event.kind, event.subject_id, event.at) == ("judge.audited", "tr_1", at)
-    assert event.data == {"model": "Success", "evidence": "Failure", "combined": "Failure", "judge": "m-1"}
-    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at) is None
-
-
-def test_the_confusion_table_counts_model_against_evidence() -> None:
-    pairs = (("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success"))
-    shown: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
-    shown.extend({"model": said, "evidence": found} for said, found in pairs)
-    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in shown)
-    assert table["Success"] == {"Success": 1, "Failure": 2, "Undecided": 0}
-    assert table["Failure"] == {"Success": 0, "Failure": 0, "Undecided": 0}
-    assert table["Undecided"]["Success"] == 1

@@ -1,15 +1,15 @@
 """The loop: what is stored, what is not stored twice, and which tasks a model is asked about."""
 
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from claude_lines import call, prompt, result, says, text, write
+from counting import DownEmbedder
 from scripted_runs import Script, opened
 
-from swarm_memory.schema.errors import ModelUnavailable, StorageError
+from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
@@ -20,23 +20,10 @@ from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, Contained, learn
 from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.trajectory import reading
 
 EMBEDDER = StaticEmbedder()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
-
-
-class Unreachable:
-    """An embedder whose endpoint does not answer."""
-
-    name, dimensions, fusion_weight, min_cosine, duplicate_cosine = "remote", 8, 0.5, 0.3, 0.87
-    quantization: Literal["int8", "float32"] = "float32"
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        raise ModelUnavailable("the endpoint did not answer")
-
-    embed_queries = embed_documents
 
 
 def checked(task_id: str = "t1", task: str = "run the tests of the billing service") -> Script:
@@ -202,12 +189,12 @@ async def test_nothing_to_learn_keeps_the_trajectory_and_says_why(tmp_path: Path
 
 
 async def test_a_failing_embedder_costs_only_the_vectors_and_is_shown(tmp_path: Path) -> None:
-    async with opened(tmp_path, Unreachable()) as (tools, _):
+    async with opened(tmp_path, DownEmbedder()) as (tools, _):
         result = await learn(tools, checked().done())
         assert result.status == "learned"
         assert result.reason is not None
-        assert "the endpoint did not answer" in result.reason
-        assert (await tools.store.statistics(tools.scope, "remote")).not_embedded == 1
+        assert "401: key [secret" in result.reason
+        assert (await tools.store.statistics(tools.scope, EMBEDDER.name)).not_embedded == 1
         again = await learn(tools, checked("t2").done())
         assert (again.status, again.reinforced) == ("nothing_new", (result.stored[0].id,))
 

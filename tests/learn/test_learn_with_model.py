@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from laid_bank import opened_bank
 from pydantic import JsonValue
-from records import broken, repaired
+from records import repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel, chain_of
 from served import ran
 
@@ -17,9 +17,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.transcripts import import_files
-from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.ask import load_prompt
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
@@ -101,31 +99,11 @@ async def test_no_model_is_asked_about_a_task_that_the_hosts_connection_broke_of
     assert (learned.verdict.label, learned.stored, model.requests) == ("Undecided", (), [])
 
 
-async def test_failed_tests_make_guardrails_whatever_the_model_says(tmp_path: Path) -> None:
-    async with bank(tmp_path, [verdict("Success", 1.0), {"items": [ITEM]}]) as (tools, model):
-        learned = await learn(tools, broken())
-    assert learned.verdict.label == "Failure"
-    assert "guardrails" in model.requests[1].user
-    assert {item.outcome for item in learned.stored} == {"Failure"}
-
-
 async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> None:
     own = Verdict(label="Success", confidence=0.9, judge="agent")
     async with bank(tmp_path, [{"items": [ITEM]}]) as (tools, model):
         learned = await learn(tools, repaired(), agent_verdict=own)
     assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill", "screen"])
-
-
-async def test_a_models_verdict_is_compared_with_the_evidence_and_the_status_shows_the_table(tmp_path: Path) -> None:
-    async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, _):
-        learned = await learn(tools, broken())
-        events = await tools.store.events_of_kind(tools.scope, AUDITED, 9)
-        status = await memory_status(tools)
-    assert [(event.subject_id, event.data["model"], event.data["evidence"]) for event in events] == [
-        (learned.trajectory_id, "Success", "Failure")
-    ]
-    assert status.chat is not None
-    assert status.chat.endswith("verdicts: 0 of 1 as the evidence (1 times model Success, evidence Failure)")
 
 
 async def test_what_rules_left_undecided_is_judged_again_once_a_model_may_be_asked(tmp_path: Path) -> None:

@@ -15,18 +15,14 @@ import pytest
 from forked import CLI, run
 from patience import HANG_S, STATIC
 from scripted_server import ScriptedServer, Turn, completion, error
-from served import fixed_task
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatMeter
-from swarm_memory.server.hosts.input import Given, read_one
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import opened_toolbox
-from swarm_memory.tools.judge.judge import AUDITED, judge_given
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
-from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -118,28 +114,8 @@ class _Yesterday:
         return datetime.now(UTC) - timedelta(days=1)
 
 
-async def test_a_verdict_that_is_asked_for_is_audited_as_one_that_is_learned_from(
-    place: Location, settings: Settings
-) -> None:
-    task = fixed_task(id="fix-1")
-    (place.root / "task.json").write_text(json.dumps(task))
-    trajectory = await read_one(Given(str(place.root / "task.json")))
-    async with ScriptedServer(script()[:1] * 2) as server, bank(place, settings, [provider(server)]) as opened:
-        *_, looked_at = await judge_given(opened, trajectory, None, store=False)
-        assert (looked_at, await opened.store.events_of_kind(opened.scope, AUDITED, 9)) == (None, [])
-        *_, kept = await judge_given(opened, trajectory, None, store=True)
-        (audit,) = await opened.store.events_of_kind(opened.scope, AUDITED, 9)
-    assert audit.subject_id == kept
-    assert audit.data == {"model": "Success", "evidence": "Success", "combined": "Success", "judge": "openai:m"}
-
-
-async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
-    place: Location, settings: Settings
-) -> None:
+async def test_the_status_shows_what_models_cost(place: Location, settings: Settings) -> None:
     async with bank(place, settings, [{"provider": "claude_cli", "model": "haiku"}], daily_token_budget=5000) as opened:
-        for model, evidence in (("Success", "Success"), ("Success", "Failure"), ("odd", "Failure")):
-            data = {"model": model, "evidence": evidence}
-            await opened.store.add_event(opened.scope, Event(AUDITED, opened.clock.now(), "tr_1", data))
         meter = ChatMeter(opened.store, opened.scope, opened.clock)
         usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
         meter.record("judge", "claude_cli:haiku", "answered", usage, 1.0)
@@ -149,9 +125,7 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
     assert "model: 1 of 2 answers of the last week could not be used, and rules stood in" in status.notices
     assert status.chat == (
         "claude_cli:haiku; today 1,200 tokens of 5,000 in 2 calls, 0.0120 USD; "
-        f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD; "
-        "audited verdicts: 1 of 2 as the evidence "
-        "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
+        f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD"
     )
 
 

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Note
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.consolidate.consolidate import consolidate
-from swarm_memory.tools.memories.remember import Session, remember, remember_notes
+from swarm_memory.tools.memories.remember import Session, remember_notes
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, SearchResult
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -161,14 +160,3 @@ async def test_a_note_in_harmless_words_loses_no_trust(toolbox: Toolbox, said: s
     (done,) = await remember_notes(toolbox, [Note(title="What a restart needs", note=said)], session())
     item = done.item
     assert (item.status, item.provenance.suspect, item.provenance.priority) == ("active", None, 0)
-
-
-async def test_an_older_note_that_the_users_word_contradicts_is_held_back_with_half_its_confidence(
-    toolbox: Toolbox,
-) -> None:
-    always = Note(title="Sorting of imports", note="Always sort the imports with isort before a commit.")
-    (noted,) = await remember_notes(toolbox, [always])
-    await remember(toolbox, "Never sort the imports with isort before a commit.", by_hand=True)
-    await consolidate(toolbox)
-    (item,) = await toolbox.store.get_memories([toolbox.scope], [noted.item.id])
-    assert (item.status, item.confidence) == ("quarantined", noted.item.confidence / 2)

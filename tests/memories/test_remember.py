@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from clock import SetClock
@@ -278,12 +279,6 @@ def test_the_title_is_the_first_sentence_without_the_request(text: str, title: s
     assert title_of(without_request(text)) == title
 
 
-def test_a_long_sentence_gives_a_title_that_is_cut_at_a_word() -> None:
-    title = title_of("We always " + "carefully " * 30 + "check")
-    assert len(title) <= 100
-    assert title.endswith("carefully…")
-
-
 async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_makes_it_his_own(
     toolbox: Toolbox,
 ) -> None:
@@ -359,28 +354,26 @@ def session(*steps: tuple[str, str, str], task: str = "Tag the images with `sh t
 HERE = session(("tool_call", "assistant", ""), ("observation", "tool", PAGE), ("message", "user", SAID))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "We install packages with pnpm here, never with npm.",
-        "The user says: we install packages with pnpm here, never with npm",
-        "Install packages with pnpm, never with npm",
-    ],
-)
-def test_the_words_of_a_prompt_are_the_users_also_a_little_shorter(text: str) -> None:
-    assert attributed(text, HERE) == Attribution("prompt")
+NOWHERE, BY_PAGE = Attribution("nowhere"), ("observation", "tool", PAGE)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "told", "expected"),
     [
-        "We install packages with npm here.",  # turned round
-        "We install packages with pnpm --ignore-scripts here, never with npm.",  # a word that is exact is new
-        "The package manager of this repository is to be pnpm",  # in other words
+        ("We install packages with pnpm here, never with npm.", HERE, PROMPT),
+        ("The user says: we install packages with pnpm here, never with npm", HERE, PROMPT),
+        ("Install packages with pnpm, never with npm", HERE, PROMPT),  # a little shorter
+        ("We install packages with npm here.", HERE, NOWHERE),  # turned round
+        ("We install packages with pnpm --ignore-scripts here, never with npm.", HERE, NOWHERE),  # an exact word is new
+        ("The package manager of this repository is to be pnpm", HERE, NOWHERE),  # in other words
+        (PAGE, HERE, Attribution("result", "WebFetch")),
+        (f"Remember: {PAGE}", session(BY_PAGE, task=PAGE), PROMPT),  # the user says it too
+        (PAGE, session(("message", "assistant", PAGE), BY_PAGE), NOWHERE),  # the agent said it before a tool showed it
+        (PAGE, session(("message", "user", f"<system-reminder>{PAGE}</system-reminder>")), NOWHERE),  # by the host
     ],
 )
-def test_what_says_something_else_is_not(text: str) -> None:
-    assert attributed(text, HERE) == Attribution("nowhere")
+def test_whose_words_a_text_has(text: str, told: list[Trajectory], expected: Attribution) -> None:
+    assert attributed(text, told) == expected
 
 
 def test_what_somebody_adds_to_the_users_words_is_shown_from_them() -> None:
@@ -391,47 +384,23 @@ def test_what_somebody_adds_to_the_users_words_is_shown_from_them() -> None:
     assert attributed(f"{quoted} {added}", here) == Attribution("nowhere", "", quoted, added)
 
 
-def test_the_words_of_a_page_are_the_pages_unless_the_user_says_them_too() -> None:
-    assert attributed(PAGE, HERE) == Attribution("result", "WebFetch")
-    assert attributed(f"Remember: {PAGE}", session(("observation", "tool", PAGE), task=PAGE)) == Attribution("prompt")
-
-
-def test_what_the_agent_said_first_is_no_pages_word_though_a_tool_shows_it() -> None:
-    said = session(("message", "assistant", PAGE), ("observation", "tool", PAGE))
-    assert attributed(PAGE, said) == Attribution("nowhere")
-
-
-def test_a_host_that_writes_into_prompts_speaks_for_nobody() -> None:
-    by_host = f"<system-reminder>{PAGE}</system-reminder>"
-    assert attributed(PAGE, session(("message", "user", by_host))) == Attribution("nowhere")
-    assert attributed(PAGE, [], ["/remember"]) == Attribution("unseen")
-
-
-def test_without_a_transcript_the_prompt_that_the_hooks_saw_counts() -> None:
-    assert attributed("Answer in German from now on", [], ["Answer in German from now on, and fix it"]) == Attribution(
-        "prompt"
-    )
-    assert attributed("Answer in German", []) == Attribution("unseen")
-
-
 @pytest.mark.parametrize(
-    "prompt",
+    ("prompt", "where"),
     [
-        "Should we install packages with pnpm here?",
-        "Install packages with pnpm here just this once.",
-        "Ada wrote we should install packages with pnpm here.",
-        "What does this mean?\n> Install packages with pnpm here.",
-        "It stops with this output:\n\nInstall packages with pnpm here.",
-        "From: Ada\nSubject: Packages\n\nInstall packages with pnpm here.",
+        ("Install packages with pnpm here, and fix it", "prompt"),
+        ("Could you remember that we install packages with pnpm here?", "prompt"),
+        ("Remember:\n> Install packages with pnpm here", "prompt"),
+        ("/remember", "unseen"),
+        ("", "unseen"),
+        ("Should we install packages with pnpm here?", "nowhere"),
+        ("Install packages with pnpm here just this once.", "nowhere"),
+        ("Ada wrote we should install packages with pnpm here.", "nowhere"),
+        ("What does this mean?\n> Install packages with pnpm here.", "nowhere"),
+        ("It stops with this output:\n\nInstall packages with pnpm here.", "nowhere"),
+        ("From: Ada\nSubject: Packages\n\nInstall packages with pnpm here.", "nowhere"),
     ],
 )
-def test_what_a_prompt_asks_pastes_or_wants_only_once_is_not_the_users_word(prompt: str) -> None:
-    assert attributed("Install packages with pnpm here", [], [prompt]) == Attribution("nowhere")
-
-
-def test_what_is_pasted_below_a_request_to_keep_it_is_the_users_word() -> None:
-    asked = [
-        "Could you remember that we install packages with pnpm here?",
-        "Remember:\n> Install packages with pnpm here",
-    ]
-    assert all(attributed("Install packages with pnpm here", [], [each]) == Attribution("prompt") for each in asked)
+def test_without_a_transcript_the_prompt_that_the_hooks_saw_counts_for_what_it_wants_kept(
+    prompt: str, where: Literal["prompt", "nowhere", "unseen"]
+) -> None:
+    assert attributed("Install packages with pnpm here", [], [prompt] if prompt else []) == Attribution(where)

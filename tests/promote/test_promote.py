@@ -81,7 +81,6 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     ]
     assert lines[9:13] == ["## 1. Avoid: Open a branch before you push", "", "Of use when you push.", ""]
     assert lines[13:15] == BRANCH[1].splitlines()
-    assert "1 memory, shown 0 times; no task that was shown one has an outcome yet." in lines
     assert [event.kind for event in await memory_history(toolbox, one)][-1] == "reasoning_memory.promoted"
     where = promoted_for(root, "claude")
     assert where[other] == ".claude/skills/learned-git/SKILL.md"
@@ -191,17 +190,6 @@ async def test_a_skill_of_an_earlier_version_is_known_and_one_with_two_marks_is_
     path.write_text(path.read_text() * 2)
     with pytest.raises(NotFoundError):
         await demote(toolbox, root, one)
-
-
-async def test_the_evidence_of_a_skill_is_written_again(toolbox: Toolbox, add: Add, root: Path) -> None:
-    one = await add(*MIGRATE, **ALIKE)
-    await promote(toolbox, root, one)
-    (before,) = skills(root).values()
-    await tell(toolbox, one, "t1", "Success")
-    await promote(toolbox, root)
-    (after,) = skills(root).values()
-    assert "shown 1 time; of 1 task with an outcome that were shown one, 1 succeeded." in after
-    assert after.partition("## Evidence")[0] == before.partition("## Evidence")[0]
 
 
 async def tell(toolbox: Toolbox, memory_id: str, task_id: str, label: str) -> None:

@@ -67,25 +67,25 @@ def test_a_long_first_item_leaves_the_later_ones_their_share() -> None:
     assert text.count("Retry once on 403") == 2
 
 
+FORMS = "The folders (March and April 2026) hold two forms of it. In 12) of the plan stands which."
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("The list is `a.csv`\nAnother one is `b.csv`.", "The list is `a.csv`. Another one is `b.csv`."),
+        ("1. Check the lock. 2. Retry once. 3. Give up.", "Steps: Check the lock; Retry once; Give up"),
+        (FORMS, FORMS),
+    ],
+    ids=["lines without numbers are sentences", "numbers within a line divide it", "a number in a sentence stays"],
+)
+def test_a_text_is_shown_as_steps_or_as_the_prose_that_it_is(content: str, shown: str) -> None:
+    assert preamble([(IDS[0], "A title", content)]).splitlines()[3] == f"   {shown}"
+
+
 def test_a_single_paragraph_is_cut_after_a_sentence() -> None:
     text = preamble([(IDS[0], "Prose", "Check the lock first. " * 300)], 150, count_tokens)
     assert text.splitlines()[3].endswith("Check the lock first. …")
-
-
-def test_lines_without_numbers_are_sentences_of_one_paragraph() -> None:
-    text = preamble([(IDS[0], "Two lines", "The list is `a.csv`\nAnother one is `b.csv`.")])
-    assert text.splitlines()[3] == "   The list is `a.csv`. Another one is `b.csv`."
-
-
-def test_steps_in_one_line_are_told_apart_without_their_numbers() -> None:
-    text = preamble([(IDS[0], "Prose", "1. Check the lock. 2. Retry once. 3. Give up.")])
-    assert text.splitlines()[3] == "   Steps: Check the lock; Retry once; Give up"
-
-
-def test_a_number_within_a_sentence_stays_and_prose_is_shown_as_it_was_written() -> None:
-    said = "The folders (March and April 2026) hold two forms of it. In 12) of the plan stands which."
-    text = preamble([(IDS[0], "Forms of an export", said)])
-    assert text.splitlines()[3] == f"   {said}"
 
 
 def test_a_first_step_too_long_for_the_budget_leaves_the_title() -> None:

@@ -194,16 +194,14 @@ def test_shared_words_add_to_nearness(toolbox: Toolbox) -> None:
     assert not fit_of(toolbox, candidate(cosine)).is_met_by(candidate(cosine))
 
 
-@pytest.mark.parametrize(("words", "fits"), [(2, False), (3, True), (4, True)])
-def test_most_of_the_words_are_enough_however_far_the_vector_is(toolbox: Toolbox, words: int, fits: bool) -> None:
-    far = candidate(-0.2, QUERY[:words])
-    assert fit_of(toolbox, far).is_met_by(far) is fits
-
-
-@pytest.mark.parametrize(("words", "fits"), [(1, False), (2, True)])
-def test_without_vectors_half_as_many_words_are_needed(toolbox: Toolbox, words: int, fits: bool) -> None:
-    unembedded = candidate(None, QUERY[:words])
-    assert fit_of(toolbox, unembedded).is_met_by(unembedded) is fits
+@pytest.mark.parametrize(
+    ("cosine", "words", "fits"), [(-0.2, 2, False), (-0.2, 3, True), (-0.2, 4, True), (None, 1, False), (None, 2, True)]
+)
+def test_most_of_the_words_are_enough_however_far_the_vector_is_and_half_where_there_is_none(
+    toolbox: Toolbox, cosine: float | None, words: int, fits: bool
+) -> None:
+    its = candidate(cosine, QUERY[:words])
+    assert fit_of(toolbox, its).is_met_by(its) is fits
 
 
 def test_the_larger_the_bank_the_nearer_the_best_must_be(toolbox: Toolbox) -> None:

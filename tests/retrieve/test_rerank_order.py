@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import pytest
 from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
@@ -64,34 +63,12 @@ async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbo
     assert "the migration hangs" not in request.system
 
 
-@pytest.mark.parametrize("bad", [ModelUnavailable("it is down"), scores(("made up", 1.0)), "no JSON"])
-async def test_a_chat_model_without_a_usable_answer_changes_nothing_and_is_said(toolbox: Toolbox, bad: Any) -> None:
-    places, notices = await asked(toolbox, ScriptedChatModel([bad]))
-    assert places == []
-    assert any("the reranker scripted:test failed" in notice for notice in notices)
-
-
 async def test_a_reranker_that_takes_too_long_is_given_up_and_said(toolbox: Toolbox) -> None:
     order = await put(dataclasses.replace(toolbox, reranker=Silent()), "endpoint", 0.01)
     assert (list(order.ranked), order.reranker) == ([], None)
     assert order.notices == (
         "in the order of the index alone, because the reranker silent failed: it gave no answer within 0.01 s",
     )
-
-
-async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
-    chat = ScriptedChatModel([scores(("Pin the lock file", 0.5))])
-    both = dataclasses.replace(toolbox, chat=chat, reranker=Quick())
-    for given, way, name, said in (
-        (both, "none", None, ()),
-        (both, "auto", "quick", ()),
-        (both, "chat", "scripted:test", ()),
-        (toolbox, "auto", None, ()),
-        (toolbox, "chat", None, ("retrieve.rerank is chat, and no chat model is set",)),
-        (toolbox, "endpoint", None, ("retrieve.rerank is endpoint, and sources.rerank_url is not set",)),
-    ):
-        order = await put(given, way)
-        assert (order.reranker, order.notices) == (name, said)
 
 
 async def test_a_retrieval_comes_in_the_rerankers_order_and_in_its_own_where_that_fails(

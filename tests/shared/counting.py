@@ -1,8 +1,8 @@
-"""An embedder that notes what it is asked to embed, and can refuse some of it."""
+"""Embedders that note what they are asked to embed and can refuse some of it, or that do not answer."""
 
 from collections.abc import Sequence
 
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.ports.models import Vector
 
@@ -25,3 +25,15 @@ class CountingEmbedder(StaticEmbedder):
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         self.asked += texts
         return await super().embed_queries(texts)
+
+
+class DownEmbedder(StaticEmbedder):
+    """Stands for an endpoint that does not answer; its message holds a key, as some do."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
+
+    embed_queries = embed_documents
+
+    async def embed_query(self, text: str) -> Vector:
+        return (await self.embed_documents([text]))[0]

@@ -16,12 +16,12 @@ from scripted_runs import NOW, Bank, Script, learn_fix, opened
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.guard.trust import is_borne_out, rests_on_evidence
+from swarm_memory.tools.guard.trust import is_borne_out
 from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -55,8 +55,12 @@ async def bank(tmp_path: Path) -> AsyncGenerator[Opened]:
         yield both
 
 
-async def test_a_list_tells_what_a_task_was_given_taught_and_took(bank: Opened) -> None:
-    tools, _ = bank
+@pytest.fixture
+def tools(bank: Opened) -> Toolbox:
+    return bank[0]
+
+
+async def test_a_list_tells_what_a_task_was_given_taught_and_took(tools: Toolbox) -> None:
     shop = Shop(tools)
     given = await shop.add("Copy the example", "1. Run `cp config/test.example.toml config/test.toml`.")
     await shop.inject(given, task_id="s1:1", at=NOW)
@@ -70,8 +74,7 @@ async def test_a_list_tells_what_a_task_was_given_taught_and_took(bank: Opened) 
     assert (len(row.outcome.credits), row.outcome.figures.steps) == (1, 3)
 
 
-async def test_of_a_task_its_newest_trajectory_is_listed_and_earlier_ones_are_found_by_their_id(bank: Opened) -> None:
-    tools, _ = bank
+async def test_of_a_task_its_newest_trajectory_is_listed_and_earlier_ones_are_found_by_their_id(tools: Toolbox) -> None:
     first = await learn(tools, timed(script()))
     second = await learn(tools, timed(script().user("and now push it").shell("git push", "done").say("Pushed.")))
     assert [row.trajectory_id for row in await tools.store.list_tasks(tools.scope, TaskFilter())] == [
@@ -82,8 +85,7 @@ async def test_of_a_task_its_newest_trajectory_is_listed_and_earlier_ones_are_fo
     assert (await transcript(tools, "s1:1")).task.row.trajectory_id == second.trajectory_id
 
 
-async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(bank: Opened) -> None:
-    tools, _ = bank
+async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(tools: Toolbox) -> None:
     for number in range(1, 6):
         run = script(f"s{number}:1", f"make suite {number} of Returns pass")
         await learn(tools, timed(run, began=NOW - timedelta(days=number), session_id=f"s{number}", source="codex"))
@@ -106,8 +108,7 @@ async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(bank: Opened
     assert (await found(sort="took"))[-1] == "s9:1"
 
 
-async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence_and_lessons(bank: Opened) -> None:
-    tools, _ = bank
+async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence_and_lessons(tools: Toolbox) -> None:
     learned = await learn(tools, timed(script()))
     read = await transcript(tools, learned.trajectory_id)
     steps = [part for part in read.parts if isinstance(part, Shown)]
@@ -124,8 +125,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
     assert {item.id for part in steps for item in part.taught} == {item.id for item in learned.stored}
 
 
-async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
-    tools, _ = bank
+async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(tools: Toolbox, tmp_path: Path) -> None:
     way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
     # Of now, as the hook's clock is: what is shown falls between the failure and what was done then.
     run = timed(script("s2:1"), began=datetime.now(UTC) - timedelta(minutes=2.5), session_id="s2")
@@ -164,8 +164,7 @@ async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(b
     assert [(given.memory_id, given.method) for given in failure.memories] == [(way, "overlap")]
 
 
-async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_shown_so(bank: Opened) -> None:
-    tools, _ = bank
+async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_shown_so(tools: Toolbox) -> None:
     tools = replace(tools, settings=tools.settings.model_copy(update={"credit": CreditSettings(holdout_rate=0.5)}))
     shop = Shop(tools)
     kept, gone = await shop.add(), await shop.add("Ask first", "1. Ask before it is pushed.")
@@ -177,8 +176,7 @@ async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_shown_so(bank
     assert [(one.item is None) for one in given.memories] == [False, True]
 
 
-async def test_of_a_long_task_a_window_is_shown_that_holds_the_step_asked_for(bank: Opened) -> None:
-    tools, _ = bank
+async def test_of_a_long_task_a_window_is_shown_that_holds_the_step_asked_for(tools: Toolbox) -> None:
     run = Script("count to many", task_id="s1:1")
     for number in range(WINDOW + 50):
         run.shell(f"echo {number}", str(number))
@@ -191,8 +189,7 @@ async def test_of_a_long_task_a_window_is_shown_that_holds_the_step_asked_for(ba
     assert (await transcript(tools, "s1:1", step="s99999")).first == 0
 
 
-async def test_a_task_whose_words_were_removed_says_so_and_keeps_its_verdict(bank: Opened) -> None:
-    tools, _ = bank
+async def test_a_task_whose_words_were_removed_says_so_and_keeps_its_verdict(tools: Toolbox) -> None:
     learned = await learn(tools, timed(script()))
     await tools.store.retention.remove(tools.scope, "trajectories", NOW + timedelta(days=3650), 10)
     read = await transcript(tools, learned.trajectory_id)
@@ -202,8 +199,7 @@ async def test_a_task_whose_words_were_removed_says_so_and_keeps_its_verdict(ban
     assert [item.id for item in read.taught] == [item.id for item in reversed(learned.stored)]
 
 
-async def test_how_the_verdict_was_changed_is_shown_the_last_first(bank: Opened) -> None:
-    tools, _ = bank
+async def test_how_the_verdict_was_changed_is_shown_the_last_first(tools: Toolbox) -> None:
     await learn(tools, timed(script()))
     await say_verdict(tools, "s1:1", "Failure", "wrong suite")
     await say_verdict(tools, "s1:1", "Undecided")
@@ -239,8 +235,7 @@ async def taught(tools: Toolbox) -> LearnResult:
     return await learn(tools, steps(), agent_verdict=Verdict.by_agent("Success", 0.9), agent_drafts=[draft])
 
 
-async def test_what_the_user_says_replaces_the_verdict_and_is_noted(bank: Opened) -> None:
-    tools, _ = bank
+async def test_what_the_user_says_replaces_the_verdict_and_is_noted(tools: Toolbox) -> None:
     learned = await learn(tools, met())
     revised = await say_verdict(tools, "t1", "Failure", "it tested another service")
     assert (revised.former, revised.trajectory_id) == (learned.verdict, learned.trajectory_id)
@@ -305,8 +300,7 @@ async def test_saying_the_former_verdict_again_gives_back_the_very_memories(bank
     assert (await learn(tools, steps())).status == "already_learned"
 
 
-async def test_the_credit_of_the_former_outcome_is_taken_back(bank: Opened) -> None:
-    tools, _ = bank
+async def test_the_credit_of_the_former_outcome_is_taken_back(tools: Toolbox) -> None:
     shop = Shop(tools)
     used = await shop.add("Install first", "1. Run `pnpm install`.\n2. Run `pnpm test`.")
     await shop.inject(used, at=tools.clock.now() - timedelta(hours=1))
@@ -364,8 +358,7 @@ async def test_reasons_go_with_the_words_of_the_task(bank: Opened) -> None:
     assert folder
 
 
-async def test_judging_again_replaces_the_machines_verdict_and_never_the_users(bank: Opened) -> None:
-    tools, _ = bank
+async def test_judging_again_replaces_the_machines_verdict_and_never_the_users(tools: Toolbox) -> None:
     first = await learn(tools, met())
     again = await judge_again(tools, first.trajectory_id)
     assert (again.former, again.verdict.label, again.stands) == (first.verdict, "Success", True)
@@ -413,12 +406,3 @@ async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:
     for operation in operations:
         with pytest.raises(NotFoundError, match="nobody"):
             await operation()
-
-
-async def test_what_was_distilled_under_the_users_word_is_vouched_for(bank: Opened) -> None:
-    tools, items = bank
-    script = Script("look at the release").shell("make docs", "ok").shell("make publish", "ok").say("Done.")
-    await learn(tools, script.done())
-    await say_verdict(tools, "t1", "Success")
-    distilled: list[MemoryItem] = [item for item in await items.items() if item.provenance.judge == "user"]
-    assert all(rests_on_evidence(item) for item in distilled)

@@ -38,19 +38,11 @@ from swarm_memory.tools.text.tokens import (
         ("", ()),
         ("?! … 🙂", ()),
         ("who are you", ()),
+        ("not without before after until", ("not", "without", "befor", "after", "until")),  # they turn a strategy round
     ],
 )
 def test_text_becomes_the_tokens_that_people_would_search_for(text: str, tokens: tuple[str, ...]) -> None:
     assert tokenize(text) == tokens
-
-
-def test_words_that_turn_a_strategy_round_are_kept() -> None:
-    assert tokenize("not without before after until") == ("not", "without", "befor", "after", "until")
-
-
-def test_a_product_name_is_found_however_it_is_capitalised() -> None:
-    for written, typed in (("GitHub", "github"), ("TypeScript", "typescript"), ("PostgreSQL", "postgresql")):
-        assert set(tokenize(typed)) & set(tokenize(written))
 
 
 def test_voiced_kana_stay_apart_while_accents_fall() -> None:
@@ -70,17 +62,12 @@ def test_a_long_token_is_cut_alike_on_both_sides() -> None:
     assert tokenize(f"see {blob}.")[-1] == token
 
 
-@given(st.text(max_size=300))
+@given(st.text(max_size=300) | st.text(st.characters(categories=["Cs", "Mn", "Lo", "Ll", "Zs"]), max_size=100))
 def test_a_token_has_only_letters_and_digits_and_is_short(text: str) -> None:
     for token in tokenize(text):
         assert token.isalnum()
         assert token == token.lower()
         assert len(token) <= MAX_TOKEN_CHARS
-
-
-@given(st.text(alphabet=st.characters(categories=["Cs", "Mn", "Lo", "Ll", "Zs"]), max_size=100))
-def test_surrogates_and_loose_marks_never_raise(text: str) -> None:
-    assert all(token.isalnum() for token in tokenize(text))
     assert count_tokens(text) >= 0
 
 

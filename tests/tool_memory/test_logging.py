@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swarm_memory.server.cli.demo as demo
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import DistillSettings
@@ -58,14 +57,6 @@ async def rows_of(toolbox: Toolbox, query: str) -> list[Any]:
         return [tuple(row) for row in connection.execute(query).fetchall()]
 
     return await toolbox.store.read(read)
-
-
-async def test_a_repeated_call_is_a_new_row_and_an_empty_output_is_valid(toolbox: Toolbox) -> None:
-    again = call(output="")
-    result = await log_calls(toolbox, [again, again, again])
-    assert (result.logged, result.known, result.tools) == (3, 0, ("search",))
-    kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
-    assert [each.call.output for each in kept] == ["", "", ""]
 
 
 @pytest.mark.parametrize("redact_pii", [True, False])
@@ -147,14 +138,6 @@ async def test_the_same_id_in_another_session_is_another_call(toolbox: Toolbox) 
     assert (await log_calls(toolbox, calls)).logged == 2
 
 
-async def test_the_window_keeps_the_newest_by_time_and_not_by_arrival(open_bank: Any) -> None:
-    async with open_bank(max_history_tool_call_cnt=3) as toolbox:
-        for second in (5, 1, 4, 2, 3):
-            await log_calls(toolbox, [call(input={"n": second}, create_time=at(second))])
-        kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
-        assert [each.call.input for each in kept] == ['{"n": 5}', '{"n": 4}', '{"n": 3}']
-
-
 async def test_what_a_caller_does_not_say_is_counted_or_left_open(toolbox: Toolbox) -> None:
     await log_calls(toolbox, [call(input="a b c", output="d e"), call(token_cost=7, time_cost=0.25)])
     second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 2)
@@ -191,14 +174,6 @@ async def test_a_faulty_call_is_named_and_nothing_is_kept(
         await log_calls(toolbox, calls)
     assert says in str(raised.value)
     assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
-
-
-async def test_projects_and_tenants_never_see_each_others_calls(toolbox: Toolbox) -> None:
-    await log_calls(toolbox, [call()])
-    for other in (Scope(project="other"), Scope(tenant_id="else", project="shop"), Scope()):
-        assert await toolbox.store.tool_memory.memories(other, None) == []
-        assert await toolbox.store.tool_memory.recent_calls(other, "search", 10) == []
-        assert (await toolbox.store.tool_memory.past_calls(other, ["weather"], None)).calls == ()
 
 
 _LOGGED = st.lists(

@@ -20,9 +20,7 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 from scripted_runs import Script, opened
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.bank import Bank
@@ -33,7 +31,6 @@ from swarm_memory.server.jobs.worker import Reported
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.tool_memory.log import EVALUATE, learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
@@ -143,20 +140,6 @@ async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> 
         await hooked(toolbox, event)
     (noted,) = await toolbox.store.events_of_kind(toolbox.scope, "tool_call.corrected", 10)
     assert noted.subject_id == "s1"
-
-
-async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) -> None:
-    assert (await memory_status(toolbox)).tools == "no calls logged"
-    await log_calls(toolbox, [call(), call("other")])
-    given = (await memory_status(toolbox)).tools
-    assert given == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
-
-
-async def test_logging_queues_one_evaluation_however_many_calls_come(toolbox: Toolbox) -> None:
-    for _ in range(3):
-        await log_calls(toolbox, [call()])
-    jobs: list[Job] = await toolbox.store.list_jobs(Scope(project="shop"), ("queued",), 10)
-    assert [each.kind for each in jobs] == [EVALUATE]
 
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"

@@ -127,11 +127,6 @@ async def test_a_sentence_that_would_not_stand_as_a_memory_is_shown_nowhere(tool
     assert use.memories[0].summary.guidelines.recommendations == advice[1:]
 
 
-async def test_calls_that_are_not_evaluated_are_no_experience(toolbox: Toolbox) -> None:
-    await log_calls(toolbox, [asked("a", WEATHER, True)])
-    assert (await retrieve_tool_memory(toolbox, task=WEATHER)).experience == ()
-
-
 async def test_many_calls_are_searched_by_words(open_bank: Any) -> None:
     async with open_bank(max_history_tool_call_cnt=1000) as toolbox:
         draw = random.Random(1)

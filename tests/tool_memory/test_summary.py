@@ -194,13 +194,6 @@ async def test_what_a_request_is_about_is_shown_as_a_sentence_against_all_others
     assert found.worst_for == ('requests about "history": 0 of 5 good here, others 5 of 5',)
 
 
-async def test_how_requests_begin_is_not_shown_where_chance_says_as_much(toolbox: Toolbox) -> None:
-    openings = ("find", "show", "tell", "list")
-    calls = [about(opening, f"t{n}", n % 2 == 0, n) for opening in openings for n in range(4)]
-    found = await guidelines_of(toolbox, *calls)
-    assert (found.best_for, found.worst_for) == ((), ())
-
-
 async def test_how_requests_begin_is_shown_in_scripts_without_spaces_too(toolbox: Toolbox) -> None:
     good = [call(input={"query": f"解释系统{n}"}, output=f"解释系统{n}", session_id=f"a{n}") for n in range(6)]
     bad = [call(input={"query": f"比较经济{n}"}, output="cats", session_id=f"b{n}") for n in range(6)]

@@ -98,17 +98,6 @@ def test_the_same_complaint_about_two_files_is_two_errors_whatever_options_stand
     assert [error.repair is None for error in reading_of(script).errors] == [False, True]
 
 
-def test_a_chain_of_errors_keeps_its_links() -> None:
-    script = Script("build it").shell("make", "zlib.h: No such file or directory", 2).shell("apt install zlib", "ok")
-    script.shell("make", "ld: cannot find -lzstd: not found", 2).shell("apt install zstd", "ok").shell("make", "")
-    reading = reading_of(script)
-    first, second = reading.errors
-    assert first.repair
-    assert second.repair
-    actions = [[action.command.text for action in repair.actions if action.command] for repair in reading.repairs]
-    assert actions == [["apt install zlib"], ["apt install zstd"]]
-
-
 def test_one_error_with_other_durations_is_one_error() -> None:
     script = Script("ship it").shell("ship", "error: no answer of the yard within 0.11s", 1)
     script.shell("ship", "error: no answer of the yard within 0.15s", 1).shell("ship", "Error: hull 7 is missing", 1)

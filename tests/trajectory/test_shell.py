@@ -114,40 +114,26 @@ def test_a_summary_is_read_also_where_a_pipe_hides_the_exit_code(
     assert (result.passed, bool(result.summary)) == (passed, True)
 
 
-def test_the_exit_code_decides_where_no_summary_is_known() -> None:
-    command = parse_command("make all")
-    assert read_check(command, "cc -o x x.c", False) == read_check(command, "", False)
-    good, bad = read_check(command, "", False), read_check(command, "", True)
-    assert good is not None
-    assert bad is not None
-    assert (good.passed, bad.passed) == (True, False)
-
-
-def test_the_exit_code_of_a_pipe_says_nothing_of_the_check() -> None:
-    result = read_check(parse_command("pytest | tail -1"), "", False)
-    assert result is not None
-    assert result.passed is None
-
-
-def test_a_run_of_no_tests_proves_nothing() -> None:
-    for text, output in (("pytest", "no tests ran in 0.01s"), ("python -m unittest", "Ran 0 tests in 0.0s\n\nOK")):
-        result = read_check(parse_command(text), output, None)
-        assert result is not None
-        assert result.passed is None
-
-
 @pytest.mark.parametrize(
-    ("text", "output"),
+    ("text", "output", "failed", "passed"),
     [
-        ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s"),
-        ("pytest --collect-only", "5 tests collected"),
-        ("make --dry-run", "cc -o x x.c"),
+        ("make all", "", False, True),  # without a summary the exit code decides
+        ("make all", "", True, False),
+        ("make all", "cc -o x x.c", False, True),
+        ("pytest | tail -1", "", False, None),  # that of a pipe says nothing of the check
+        ("pytest", "no tests ran in 0.01s", None, None),
+        ("python -m unittest", "Ran 0 tests in 0.0s\n\nOK", None, None),
+        ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s", False, None),  # the line prints it itself
+        ("pytest --collect-only", "5 tests collected", False, None),
+        ("make --dry-run", "cc -o x x.c", False, None),
     ],
 )
-def test_what_the_line_prints_itself_and_what_checks_nothing_prove_nothing(text: str, output: str) -> None:
-    result = read_check(parse_command(text), output, False)
+def test_without_a_summary_only_the_exit_code_of_the_check_itself_proves_anything(
+    text: str, output: str, failed: bool | None, passed: bool | None
+) -> None:
+    result = read_check(parse_command(text), output, failed)
     assert result is not None
-    assert result.passed is None
+    assert result.passed is passed
 
 
 @pytest.mark.parametrize("text", ["echo '5 passed in 0.1s'", "cat log.txt", "grep -c FAILED log.txt", "git log"])

@@ -18,7 +18,7 @@ from swarm_memory.tools.toolbox import Toolbox
 AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
-HALF_LIFE_DAYS, PRUNE_AGE_DAYS, WORTH_KEEPING = 90.0, 180.0, 0.30
+HALF_LIFE_DAYS, PRUNE_AGE, WORTH_KEEPING = 90.0, timedelta(days=180), 0.30
 """After how many days without use confidence is halved; from which age on, and below which confidence, what nobody ever
 used is archived."""
 
@@ -49,7 +49,7 @@ def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
         and item.last_used is None
         and item.status_reason is None
         and confidence < WORTH_KEEPING
-        and _age_days(item, now) > PRUNE_AGE_DAYS
+        and now - item.created_at > PRUNE_AGE
     )
 
 
@@ -87,7 +87,8 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
                 continue
             confidence = faded(item, this.since, this.at)
             if is_worthless(item, confidence, run.now):
-                reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
+                age_days = (run.now - item.created_at).days
+                reason = f"never used, confidence {confidence:.2f}, {age_days} days old"
                 changes.append(UpkeepChange(item, confidence, "archived", reason, unless_used=True))
             elif confidence != item.confidence:
                 changes.append(UpkeepChange(item, confidence, unless_used=True))
@@ -97,11 +98,6 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         run.report(run.done + len(part))
         before = reached
     return before
-
-
-def _age_days(item: UpkeepItem, now: datetime) -> float:
-    """Return how many days ago an item was made; an item of the future is 0 days old."""
-    return max(0.0, (now - item.created_at) / timedelta(days=1))
 
 
 _BATCH = 100

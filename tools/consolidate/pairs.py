@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from threading import Event as Flag
 from typing import Literal, NamedTuple, TypeVar
 
@@ -220,20 +219,6 @@ vectors of a language that the embedder does not know are near each other whatev
 _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Gist:
-    """By what two near memories are compared."""
-
-    outcome: Outcome
-    title: str
-    names: frozenset[str]
-    numbers: frozenset[str]
-    words: frozenset[str]
-    negated: bool
-    """Whether the title advises against something."""
-    text: str
-
-
 async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
     """Return which memories are duplicates, to be archived, each with the one that is kept and near to it: no chains.
 
@@ -248,37 +233,34 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
         if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.priority <= 0
     ]
     texts = await texts_of(toolbox, pairs)
-
-    @cache
-    def gist(memory_id: str) -> Gist:
-        return gist_of(texts[memory_id])
-
     found: dict[str, Merged] = {}
     for part in in_parts(pairs, AT_ONCE):
         await toolbox.give_way()
         for better, other, cosine in part:
             is_open = found.keys().isdisjoint((better.id, other.id)) and texts.keys() >= {better.id, other.id}
-            if is_open and is_same(gist(other.id), gist(better.id)):
+            if is_open and is_same(texts[other.id], texts[better.id]):
                 found[other.id] = Merged(id=other.id, kept=better.id, similarity=round(cosine, 4))
     return list(found.values())
 
 
-def is_same(one: Gist, other: Gist) -> bool:
+def is_same(one: MemoryItem, other: MemoryItem) -> bool:
     """Whether two memories whose vectors are near say the same.
 
     Both are strategies or both guardrails, they share words, their titles name the same commands and no different
     numbers, both advise something or both advise against it, their titles hold no antonyms, and no instruction of one
     is the opposite of one of the other. Consolidation and learning both decide by this and by `duplicate_threshold`.
     """
-    shared = len(one.words & other.words) / max(1, len(one.words | other.words))
+    words, others = (frozenset(tokenize(each.embedding_text)) for each in (one, other))
+    names, other_names = ({name.lower() for name in _NAME.findall(each.title)} for each in (one, other))
+    numbers, other_numbers = (set(_NUMBER.findall(each.title)) for each in (one, other))
     return (
-        one.outcome == other.outcome
-        and one.names == other.names
-        and one.negated == other.negated
-        and not (one.numbers and other.numbers and one.numbers.isdisjoint(other.numbers))
-        and shared >= MIN_SHARED_WORDS
+        outcome_of(one) == outcome_of(other)
+        and names == other_names
+        and is_negated(one.title) == is_negated(other.title)
+        and not (numbers and other_numbers and numbers.isdisjoint(other_numbers))
+        and len(words & others) / max(1, len(words | others)) >= MIN_SHARED_WORDS
         and not is_turned(one.title, other.title)
-        and opposition(one.text, other.text) < CONTRADICTS
+        and opposition(one.advice, other.advice) < CONTRADICTS
     )
 
 
@@ -298,19 +280,6 @@ def outcome_of(item: MemoryItem) -> Outcome:
     source = item.provenance
     is_seen = source.distiller == "extractive" and source.imported_from is None
     return "Success" if WAY_OUT in item.tags and item.status == "active" and is_seen else item.outcome
-
-
-def gist_of(item: MemoryItem) -> Gist:
-    """Return what is compared of a memory."""
-    return Gist(
-        outcome=outcome_of(item),
-        title=item.title,
-        names=frozenset(name.lower() for name in _NAME.findall(item.title)),
-        numbers=frozenset(_NUMBER.findall(item.title)),
-        words=frozenset(tokenize(item.embedding_text)),
-        negated=is_negated(item.title),
-        text=item.advice,
-    )
 
 
 async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from swarm_memory.schema.job import WITHDRAW
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
+from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.ports.records import TaskInjections
@@ -110,17 +110,6 @@ FAILURE_FACTOR = -0.5
 _DIGITS = 9
 
 
-def change_for(label: Label, method: UseMethod) -> float:
-    """Return the change of confidence: +η for a success, half of η less for a failure, 0 when undecided.
-
-    A memory that was injected and not seen to be used gets a quarter of it.
-    """
-    if label == "Undecided":
-        return 0.0
-    change = ETA if label == "Success" else FAILURE_FACTOR * ETA
-    return round(change if method != "none" else change * INJECTED_WEIGHT, _DIGITS)
-
-
 def credited(confidence: float, change: float) -> float:
     """Return the confidence after a change, clamped to 0…1."""
     return min(1.0, max(0.0, round(confidence + change, _DIGITS)))
@@ -215,11 +204,15 @@ def steps_of(trajectory: Trajectory) -> int:
 
 
 def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Credit:
-    """What a fix did against its own error says more of it than how the task ended."""
+    """Return what a memory gets: +η for a success, half of η less for a failure, a quarter where no use was seen.
+
+    What a fix did against its own error says more of it than how the task ended.
+    """
     method = use.method
     if worked is not None:
         label, method = "Success" if worked else "Failure", "cited" if method == "cited" else "overlap"
-    change = 0.0 if fixed else change_for(label, method)
+    change = 0.0 if fixed or label == "Undecided" else ETA if label == "Success" else FAILURE_FACTOR * ETA
+    change = round(change if method != "none" else change * INJECTED_WEIGHT, _DIGITS)
     return Credit(memory_id=use.memory_id, method=method, overlap=use.overlap, change=change, worked=worked)
 
 

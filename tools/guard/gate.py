@@ -200,9 +200,6 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
     for number, item in enumerate(asked, 1):
         why = one_line(redact(said[number].reason).text, _MAX_SAID_CHARS) or "no reason given"
         found = (Finding(f"the model {name}", why),) if said[number].suspect else ()
-        judged[item.id] = held_back(_by(f"{LOCAL}, {name}", item), found)
+        source = item.provenance.model_copy(update={"screened_by": f"{LOCAL}, {name}"})
+        judged[item.id] = held_back(item.model_copy(update={"provenance": source}), found)
     return [judged.get(item.id, item) for item in by_gate], None
-
-
-def _by(who: str, item: MemoryItem) -> MemoryItem:
-    return item.model_copy(update={"provenance": item.provenance.model_copy(update={"screened_by": who})})

@@ -4,24 +4,17 @@ model's answer is believed.
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, get_args
-
-from pydantic import JsonValue
+from typing import Literal
 
 from swarm_memory.schema.base import TRAJECTORY, counted, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact, stored
 from swarm_memory.tools.judge.proofs import proofs_of
 from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
@@ -36,10 +29,6 @@ _WORD = re.compile(r"[\w-]+")
 _MOST, _ON_THE_WAY = 0.97, 0.8
 """An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
 
-AUDITED = "judge.audited"
-"""Kind of the event that compares a model's verdict with the evidence's."""
-
-_LABELS: tuple[Label, ...] = get_args(Label)
 _MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
 
 
@@ -105,20 +94,8 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict with the two that it was made of."""
-
-    verdict: Verdict
-    by_evidence: Verdict
-    by_model: Verdict | None
-    """None: the model could not be asked."""
-
-
-async def judge_in_full(
-    toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict: Verdict | None = None
-) -> Judged:
-    """Return the verdict with those that it was made of.
+async def judge(toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict: Verdict | None = None) -> Verdict:
+    """Return the verdict on a trajectory, with its reasons.
 
     In this order: the user's word and what was seen that nobody can doubt; the agent's own verdict, which is given here
     or was said in the trajectory by a tool of this server; that of the toolbox's chat model; else it is Undecided.
@@ -128,9 +105,9 @@ async def judge_in_full(
     found = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
     own = agent_verdict or said_verdict(reading.trajectory)
     if own is not None:
-        return Judged(weigh_agent_verdict(own, found, reading.trajectory), found, None)
+        return weigh_agent_verdict(own, found, reading.trajectory)
     if toolbox.chat is None or reading.trajectory.broken_off is not None:
-        return Judged(found, found, None)
+        return found
     return await judge_with_fallback(toolbox.chat, reading.trajectory, toolbox.settings, found)
 
 
@@ -139,19 +116,15 @@ async def judge_given(
 ) -> tuple[Trajectory, Verdict, str | None]:
     """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id where both were stored.
 
-    It is for those who look before anything is learned: nothing counts as learned from what is stored. The events are
-    those of learning: that it was judged, and how a model's verdict stands beside the evidence's. Raises as
-    `judge_in_full`, and `StorageError`.
+    It is for those who look before anything is learned: nothing counts as learned from what is stored. Raises as
+    `judge`, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
+    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
     if not store:
-        return kept, judged.verdict, None
+        return kept, verdict, None
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
-    trajectory_id = await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, judged.verdict)
-    if (audit := audit_event(trajectory_id, judged, toolbox.clock.now())) is not None:
-        await toolbox.store.add_event(toolbox.scope, audit)
-    return kept, judged.verdict, trajectory_id
+    return kept, verdict, await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
 
 
 def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdict:
@@ -201,15 +174,15 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
     return given.model_copy(update={"judge": "agent", "confidence": confidence, "model": None})
 
 
-async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Judged:
+async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Verdict:
     """Return the verdict of evidence (`found`) and model together; without a model `found`, which says first why."""
     try:
         said = await judge_by_model(model, trajectory, settings)
     except ModelUnavailable as error:
         why = f"judged by the evidence alone: the model could not be asked: {error}"
         reasons = (one_line(redact(why).text, _MAX_REASON_CHARS), *found.reasons)
-        return Judged(found.model_copy(update={"reasons": reasons}), found, None)
-    return Judged(combine(found, said), found, said)
+        return found.model_copy(update={"reasons": reasons})
+    return combine(found, said)
 
 
 def combine(found: Verdict, said: Verdict) -> Verdict:
@@ -224,21 +197,3 @@ def combine(found: Verdict, said: Verdict) -> Verdict:
     evidence = tuple(dict.fromkeys((*winner.evidence, *found.evidence, *said.evidence)))[:_MAX_EVIDENCE]
     fields = {"confidence": confidence, "reasons": reasons, "evidence": evidence, "model": said.model}
     return winner.model_copy(update=fields)
-
-
-def audit_event(trajectory_id: str, judged: Judged, at: datetime) -> Event | None:
-    """Return the event that compares the model's verdict with the evidence's; None where no model judged."""
-    if judged.by_model is None:
-        return None
-    sides = {"model": judged.by_model, "evidence": judged.by_evidence, "combined": judged.verdict}
-    data: dict[str, JsonValue] = {name: verdict.label for name, verdict in sides.items()}
-    return Event(AUDITED, at, trajectory_id, {**data, "judge": judged.by_model.model})
-
-
-def confusion(events: Iterable[Event]) -> dict[str, dict[str, int]]:
-    """Return how often the model said the first label (outer key) where the evidence said the second (inner key).
-
-    Events that hold no such pair are passed over.
-    """
-    seen = Counter((str(event.data.get("model")), str(event.data.get("evidence"))) for event in events)
-    return {said: {found: seen[said, found] for found in _LABELS} for said in _LABELS}

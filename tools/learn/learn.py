@@ -32,7 +32,6 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.pairs import (
     MIN_SHARED_WORDS,
     duplicate_threshold,
-    gist_of,
     is_same,
     outcome_of,
     supersede_ways,
@@ -48,11 +47,12 @@ from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_o
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
+from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
 from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_say
 from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.reading import Reading, read
@@ -240,17 +240,18 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
-    gist, threshold = gist_of(item), duplicate_threshold(toolbox)
+    threshold = duplicate_threshold(toolbox)
     if by_words_first:
-        least = MIN_SHARED_WORDS * len(gist.words) - len(gist.words.difference(tokens))
+        stems = frozenset(tokenize(item.embedding_text))
+        least = MIN_SHARED_WORDS * len(stems) - len(stems.difference(tokens))
         alike = {each.id for each in found.candidates if len(each.words) >= least}
-        same = [other for other in others if other.id in alike and is_same(gist, gist_of(other))]
+        same = [other for other in others if other.id in alike and is_same(item, other)]
         if same:  # those that were stored a moment ago may have no vector yet
             (own, *theirs), _ = await prepare_or_say(toolbox, [item, *same])
             cosines = {each.item.id: sum(map(mul, own.vector or (), each.vector or ())) for each in theirs}
             others = sorted(same, key=lambda other: -cosines[other.id])
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
-    return next((other for other in near if is_same(gist, gist_of(other))), None)
+    return next((other for other in near if is_same(item, other)), None)
 
 
 async def learn(
@@ -282,9 +283,9 @@ async def learn(
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
     await check_quota(toolbox)
     reading = read(kept)
-    judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
-    distillations = await _distillations(toolbox, reading, judged.verdict, agent_drafts)
-    return await _learned(toolbox, reading, judged, distillations, archived, had_read=had_read)
+    verdict = await judge(toolbox, reading, agent_verdict=agent_verdict)
+    distillations = await _distillations(toolbox, reading, verdict, agent_drafts)
+    return await _learned(toolbox, reading, verdict, distillations, archived, had_read=had_read)
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -295,7 +296,7 @@ async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory,
     """
     reading = read(kept)
     distillations = [await distill(toolbox, reading, verdict)]
-    return await _learned(toolbox, reading, Judged(verdict, verdict, None), distillations, kept, before)
+    return await _learned(toolbox, reading, verdict, distillations, kept, before)
 
 
 async def _distillations(
@@ -317,14 +318,14 @@ async def _distillations(
 async def _learned(
     toolbox: Toolbox,
     reading: Reading,
-    judged: Judged,
+    verdict: Verdict,
     distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
     had_read: Read = NOTHING_READ,
 ) -> LearnResult:
     """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
-    kept, verdict = reading.trajectory, judged.verdict
+    kept = reading.trajectory
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
     origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0], had_read)
     outcome = "Failure" if verdict.label == "Failure" else "Success"
@@ -360,7 +361,7 @@ async def _learned(
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces.run_id if replaces else None,
     )
-    written = await _write(toolbox, record, judged)
+    written = await _write(toolbox, record)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = () if replaces else await _credit(toolbox, reading, verdict)
@@ -382,7 +383,7 @@ async def _learned(
     )
 
 
-async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple[str, ...] | LearnedBefore:
+async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     superseded = await toolbox.store.save_learning(record)
     first = await toolbox.store.learned_before(toolbox.scope, record.trajectory)
@@ -390,8 +391,6 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
         return first
     superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
     await link_contradictions(toolbox, {each.item.id: each.vector for each in record.memories}, record.run_id)
-    if audit := audit_event(record.trajectory_id, judged, record.at):
-        await toolbox.store.add_event(toolbox.scope, audit)
     return superseded
 
 

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import anyio
@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.judge import audit_event, judge_in_full
+from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.model.ask import load_prompt, render
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
@@ -134,12 +134,12 @@ async def do_rollout(
         update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    judged = await judge_in_full(toolbox, read(kept), agent_verdict=answer.agent_verdict)
-    if answer.status == "timed_out" and judged.verdict.label == "Undecided":
-        reasons = (answer.error or "it was ended by its time limit", *judged.verdict.reasons[:10])
-        failed = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
-        judged = replace(judged, verdict=failed)
-    verdict, evidence = judged.verdict, judged.by_evidence
+    reading = read(kept)
+    verdict = await judge(toolbox, reading, agent_verdict=answer.agent_verdict)
+    if answer.status == "timed_out" and verdict.label == "Undecided":
+        reasons = (answer.error or "it was ended by its time limit", *verdict.reasons[:10])
+        verdict = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
+    evidence = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
     # Made of the run's id, so that writing it twice writes it once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
     rollout = rollout.model_copy(
@@ -152,11 +152,8 @@ async def do_rollout(
             "notes": notes_of(kept),
         }
     )
-    if not await toolbox.store.save_rollout(run.scope, run.run_id, rollout, kept, verdict):
-        return None
-    if (audit := audit_event(trajectory_id, judged, toolbox.clock.now())) is not None:
-        await toolbox.store.add_event(run.scope, audit)
-    return rollout
+    is_kept = await toolbox.store.save_rollout(run.scope, run.run_id, rollout, kept, verdict)
+    return rollout if is_kept else None
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:

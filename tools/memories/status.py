@@ -8,14 +8,10 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
 from swarm_memory.tools.credit.metrics import WEEK, memory_effect, sentence
-from swarm_memory.tools.judge.judge import AUDITED, confusion
 from swarm_memory.tools.ports.records import FINISHED
 from swarm_memory.tools.promote.promote import not_paying
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
 from swarm_memory.tools.toolbox import Toolbox
-
-AUDITS = 500
-"""The table of audits is made of so many of the newest."""
 
 
 async def memory_status(toolbox: Toolbox) -> MemoryStatus:
@@ -92,10 +88,7 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
 
 
 async def chat_status(toolbox: Toolbox) -> str | None:
-    """Return in a line what chat models cost, and how far they agree with the evidence.
-
-    None: none may be asked, and none was within the week.
-    """
+    """Return in a line what chat models cost; None: none may be asked, and none was within the week."""
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     named = toolbox.settings.chat.learning if toolbox.chat is None else ()
     days = await toolbox.store.chat_days(midnight - timedelta(days=6))
@@ -106,14 +99,7 @@ async def chat_status(toolbox: Toolbox) -> str | None:
     limit = "no limit" if budget is None else f"{budget:,}"
     today = f"{spent.tokens:,} tokens of {limit} in {counted(spent.calls, 'call')}{_usd(spent.cost_usd)}"
     by_day = "; ".join(f"{each.day} {each.tokens:,} tokens{_usd(each.cost_usd)}" for each in days) or "nothing"
-    table = confusion(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
-    cells = [(said, label, number) for said, found in table.items() for label, number in found.items() if number]
-    audited, audits = sum(number for _, _, number in cells), "none yet"
-    if audited:
-        agreed = sum(number for said, label, number in cells if said == label)
-        pairs = "; ".join(f"{number} times model {said}, evidence {label}" for said, label, number in cells)
-        audits = f"{agreed} of {audited} as the evidence ({pairs})"
-    return f"{models or 'none'}; today {today}; by day: {by_day}; audited verdicts: {audits}"
+    return f"{models or 'none'}; today {today}; by day: {by_day}"
 
 
 def _usd(cost: float | None) -> str:

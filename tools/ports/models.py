@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+    from swarm_memory.server.embedding.static import StaticEmbedder
 
     Vector: TypeAlias = array[float]
 else:
@@ -101,20 +102,12 @@ class Embedder(Protocol):
         ...
 
 
-class LightEmbedder(Embedder, Protocol):
-    """An embedder that takes no time to load and a fraction of a millisecond for a text."""
-
-    def embed(self, text: str) -> Vector:
-        """Embed one text. Raises `InputError` for text without content."""
-        ...
-
-
 @runtime_checkable
 class Accompanied(Protocol):
     """An embedder beside whose vectors those of a light one are kept, for who cannot wait for it."""
 
     @property
-    def light(self) -> LightEmbedder: ...
+    def light(self) -> "StaticEmbedder": ...
 
 
 class ChatModel(Protocol):

@@ -1,28 +1,23 @@
-"""Skills as Markdown: what they say of memories, in the memories' own words, and what those did; memories
-are grouped by their subject, which their domain or a word of our own list names.
+"""Skills as Markdown: what they say of memories, in the memories' own words; memories are grouped by their subject,
+which their domain or a word of our own list names.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.promote.marks import PREFIX, digest
 from swarm_memory.tools.text.cleaning import harmless, one_line
-from swarm_memory.tools.toolbox import Toolbox
 
 _WORD = re.compile(r"[a-z]+")
 
 MAX_TITLE, MAX_WHEN, MAX_STEP, MAX_STEPS = 120, 500, 400, 8
 MAX_ENTRY_WHEN, MAX_CASE = 240, 120
-
-MAX_COUNTED = 200
-"""Of a memory so many of the last times that it was shown are counted."""
 
 SAID, AVOID = "The user said: ", "Avoid: "
 """Begin the title of an entry; no text of a memory can claim the first."""
@@ -132,24 +127,14 @@ def screened_text(items: Sequence[MemoryItem]) -> str:
     return "\n".join(text for entry in entries for text in (entry.title, entry.when, *entry.steps) if text)
 
 
-async def outcomes_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, dict[str, str]]:
-    """Return by memory how the tasks that were shown it ended, Success or Failure. Raises `StorageError`."""
-    found: dict[str, dict[str, str]] = {}
-    for item in items:
-        times = await toolbox.store.review.showings(toolbox.readable, item.id, MAX_COUNTED)
-        decided = (each for each in times if not each.withheld and each.label in ("Success", "Failure"))
-        found[item.id] = {each.task_id: str(each.label) for each in decided if each.task_id}
-    return found
-
-
 def source_of(items: Sequence[MemoryItem]) -> str:
     """Return the digest of what a text is written from: another one, and its words are written again."""
     written = {"id", "title", "description", "content", "domain", "outcome"}
     return digest(*sorted(item.model_dump_json(include=written) for item in items))
 
 
-def skill(name: str, items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a skill: front matter as Claude Code reads it, when to use it, the steps, and what its memories did."""
+def skill(name: str, items: Sequence[MemoryItem]) -> str:
+    """Return a skill: front matter as Claude Code reads it, when to use it, and the steps."""
     about, entries = " and ".join(words_for(items)), list(map(entry_of, items))
     cases = [
         entry.when.removeprefix("Of use ").removesuffix(".") or entry.title.removeprefix(SAID) for entry in entries
@@ -162,14 +147,4 @@ def skill(name: str, items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping
     for number, entry in enumerate(entries, 1):
         steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
         head.append("\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps))))
-    return "\n".join(head) + f"\n\n## Evidence\n\n{_evidence(items, outcomes)}\n"
-
-
-def _evidence(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
-    """Return in one line what came of memories."""
-    labels = {task: label for item in items for task, label in outcomes[item.id].items()}
-    shown = f"{counted(len(items), 'memory')}, shown {counted(sum(item.usage_count for item in items), 'time')}"
-    if not labels:
-        return f"{shown}; no task that was shown one has an outcome yet."
-    succeeded = sum(label == "Success" for label in labels.values())
-    return f"{shown}; of {counted(len(labels), 'task')} with an outcome that were shown one, {succeeded} succeeded."
+    return "\n".join(head) + "\n"

@@ -17,7 +17,7 @@ from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.promote.documents import name_of, outcomes_of, screened_text, skill, source_of, subjects_of
+from swarm_memory.tools.promote.documents import name_of, screened_text, skill, source_of, subjects_of
 from swarm_memory.tools.promote.marks import Marked
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
@@ -94,8 +94,17 @@ async def plan_promotion(
     items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
     if len(items) > MAX_PROMOTED:
         raise InputError(f"{len(items)} memories would stand there: at most {MAX_PROMOTED} can")
-    most = max(toolbox.settings.promote.max_skills - len(standing), 0) + len(mine)
-    await _plan_skills(toolbox, items, mine, {*taken, *(each.name for each in standing)}, most, done)
+    most = toolbox.settings.promote.max_skills
+    groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
+    for one, group in zip(mine, groups, strict=False):
+        _write(one.name, group, one, done)
+    new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
+    room, names = max(most - len(standing), 0), {*taken, *(each.name for each in standing)}
+    for group in new[:room]:
+        names.add(name := name_of(group, names))
+        _write(name, group, None, done)
+    why = f"there are {most} skills, as many as promote.max_skills allows"
+    done.left |= {item.id: why for group in new[room:] for item in group}
     return done
 
 
@@ -121,7 +130,7 @@ async def plan_demotion(
         if not rest:
             done.documents.append(Document(one.name))
         else:
-            await _write(toolbox, one.name, await _items(toolbox, rest), one, done)
+            _write(one.name, await _items(toolbox, rest), one, done)
         done.taken_out |= {each: document for document in done.documents[planned:] for each in gone}
     return done
 
@@ -173,31 +182,13 @@ def _why_not(item: MemoryItem) -> str | None:
     return None
 
 
-async def _plan_skills(
-    toolbox: Toolbox, items: Sequence[MemoryItem], mine: Sequence[Standing], taken: set[str], most: int, done: Promotion
-) -> None:
-    groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
-    for one, group in zip(mine, groups, strict=False):
-        await _write(toolbox, one.name, group, one, done)
-    new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
-    for group in new[: most - len(mine)]:
-        name = name_of(group, taken)
-        taken.add(name)
-        await _write(toolbox, name, group, None, done)
-    why = f"there are {toolbox.settings.promote.max_skills} skills, as many as promote.max_skills allows"
-    done.left |= {item.id: why for group in new[most - len(mine) :] for item in group}
-
-
-async def _write(
-    toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
-) -> None:
+def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
     """Put memories into a skill, the surest first; nothing where together their wording is suspect, which is noted."""
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
-    body = skill(name, kept, await outcomes_of(toolbox, kept))
-    document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), body)
+    document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), skill(name, kept))
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return

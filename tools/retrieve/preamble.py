@@ -197,15 +197,14 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
-async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, tuple[int, int, int]]:
-    """Return of those that the team shares in how many tasks they worked and were tried, and for how many people.
+async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, dict[str, int]]:
+    """Return of those that the team shares in how many tasks they `worked` and were `tried`, and for how many `people`.
 
     Raises `StorageError`.
     """
     ids = [each.id for each in items if is_teams(each.scope)]
     known = await toolbox.store.team.sharing(ids) if ids else {}
-    evidence = {each: sharing.evidence for each, sharing in known.items()}
-    return {each: (found.worked, found.tried, found.people) for each, found in evidence.items()}
+    return {each: its.evidence.model_dump(include={"worked", "tried", "people"}) for each, its in known.items()}
 
 
 async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:

@@ -283,14 +283,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         agreeing = await without_contradictions(toolbox, [*fitting, *rest])  # somebody asked: nothing is hidden
     counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
+    changed = {each.item.id: "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))) for each in agreeing}
     memories = [
-        each.model_copy(
-            update={
-                "changed": "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))),
-                **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
-            }
-        )
-        for each in agreeing
+        each.model_copy(update={"changed": changed[each.item.id], **counts.get(each.item.id, {})}) for each in agreeing
     ]
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
     # Later lines are later steps: the step that took a memory out is the one behind the last it passed.

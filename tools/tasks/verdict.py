@@ -10,7 +10,7 @@ from swarm_memory.schema.sqlite.events import VERDICT
 from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.judge.judge import judge_in_full
+from swarm_memory.tools.judge.judge import judge
 from swarm_memory.tools.learn.learn import learn_again
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event, KeptTask, LearnedBefore, Revision
@@ -65,12 +65,12 @@ async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
     """Judge a trajectory as it is kept with what judges now; the verdict replaces any but the user's own.
 
     What it does is as `say_verdict` says. Raises `NotFoundError` also where the words of the trajectory were removed,
-    `ModelError` only as `judge_in_full` does, `StorageError`.
+    `StorageError`.
     """
     task = await kept_task(toolbox, given_id)
     if task.row.is_blank:
         raise NotFoundError(f"what was done in {task.row.task_id} was removed: there is nothing left to judge")
-    verdict = (await judge_in_full(toolbox, task.trajectory)).verdict
+    verdict = await judge(toolbox, task.trajectory)
     if task.verdict is not None and task.verdict.judge == "user":
         data = _data(new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
         await toolbox.store.add_event(toolbox.scope, Event(VERDICT, toolbox.clock.now(), task.row.task_id, data))

@@ -27,7 +27,7 @@ from swarm_memory.schema.team.sharing import (
     Proposed,
     team_scope,
 )
-from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.gate import WORDS, admitted, checked_texts, marked
 from swarm_memory.tools.guard.redact import redact
@@ -154,14 +154,13 @@ class TeamBank:
     async def _same_waiting(self, there: Toolbox, asked: Proposed, stored: StoredMemory) -> str | None:
         """Return the proposal that says the same and waits already; only what its words let pass is embedded."""
         which = ProposalFilter(project=asked.project, limit=_COMPARED, leading=True)
-        gist = gist_of(stored.item)
         own = (None if self.person is None else self.person.id, asked.origin_id)
         near: list[tuple[str, MemoryItem]] = []
         for each in await there.store.team.proposals(there.scope.tenant_id, which):
             if each.held is None and (each.person_id, each.origin_id) != own:
                 said = each.draft.model_dump(include=WORDS)
                 other = stored.item.model_copy(update={**said, "id": each.id, "outcome": each.outcome})
-                if is_same(gist, gist_of(other)):
+                if is_same(stored.item, other):
                     near.append((each.id, other))
         others, _ = await prepare_or_say(there, [item for _, item in near]) if near else ([], None)
         for (proposal_id, _), other in zip(near, others, strict=True):

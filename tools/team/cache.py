@@ -27,7 +27,7 @@ from swarm_memory.schema.team.sharing import (
     SharedMemory,
     team_scope,
 )
-from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same, outcome_of
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same, outcome_of
 from swarm_memory.tools.guard.gate import WORDS, admitted, marked
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.edit import get_memories
@@ -247,9 +247,8 @@ async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: Store
         return []
     near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
-    gist = gist_of(memory.item)
     found = await toolbox.store.get_memories(scopes, ids) if ids else []
-    return [item.id for item in found if is_same(gist, gist_of(item))]
+    return [item.id for item in found if is_same(memory.item, item)]
 
 
 async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:
