@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import StorageHealth
@@ -23,6 +24,8 @@ from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection, SqliteConnection
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -101,16 +104,16 @@ class SqliteStore(BankThreads, Bank):
 
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
-        return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
+        copy = partial(back_up, module=self._driver.module, database=self._path, target=target)
+        return await asyncio.to_thread(self._on_own_connection, copy)
 
     async def back_up_day(self, keep: int = 7) -> None:
         """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
-
-        def copy() -> None:
-            module = self._driver.module
-            opened = closing(connect(self._path, driver=self._driver, read_only=True))
-            with storage_errors(module, self._path), opened as connection:
-                back_up_day(connection, module, self._path, keep)
-
+        copy = partial(back_up_day, module=self._driver.module, database=self._path, keep=keep)
         if keep:
-            await asyncio.to_thread(copy)
+            await asyncio.to_thread(self._on_own_connection, copy)
+
+    def _on_own_connection(self, function: "Callable[[SqliteConnection], T]") -> T:
+        opened = closing(connect(self._path, driver=self._driver, read_only=True))
+        with storage_errors(self._driver.module, self._path), opened as connection:
+            return function(connection)

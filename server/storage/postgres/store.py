@@ -4,12 +4,10 @@ Whole functions run on worker threads, each with a connection of its own.
 """
 
 import asyncio
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -22,7 +20,7 @@ from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.engine import FORKED, Recorder, reads
+from swarm_memory.server.storage.engine.engine import Recorder, Threads, reads
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
     LostInCommit,
@@ -89,8 +87,7 @@ class PostgresStore(Bank):
     def __init__(self, place: Place, pool_size: int, embedder: Embedder) -> None:
         super().__init__(embedder, PostgresIndex(searchable=True, reason="pgvector compares vectors in the database"))
         self.place = place
-        self._threads = ThreadPoolExecutor(pool_size, "bank")
-        self._process = os.getpid()
+        self._threads = Threads(pool_size)
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
         self.hold_stores(Recorder(self.write_records))
@@ -106,11 +103,11 @@ class PostgresStore(Bank):
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
-        return await self._run(lambda raw: function(PostgresConnection(raw)))
+        return await self._threads.do(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
 
     async def transact(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        return await self._run(partial(self._commit, function))
+        return await self._threads.do(partial(self._persist, partial(self._commit, function)))
 
     async def truncate_log(self) -> bool:
         """The database's log is not the bank's own: how long it is kept is for who runs the database."""
@@ -118,19 +115,9 @@ class PostgresStore(Bank):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await asyncio.to_thread(self._threads.shutdown)
+        await self._threads.end()
         for raw in self._connections:
             raw.close()
-
-    async def _run(self, function: Callable[[RawConnection], T]) -> T:
-        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
-        if os.getpid() != self._process:
-            raise StorageError(FORKED)
-        try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
-        except RuntimeError as error:
-            raise StorageError("the bank is closed") from error
-        return await asyncio.shield(running)
 
     def _persist(self, function: Callable[[RawConnection], T]) -> T:
         started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0
