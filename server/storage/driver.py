@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import ConfigError
 if TYPE_CHECKING:
     import sqlite3
 
-    SqliteConnection: TypeAlias = sqlite3.Connection
+SqliteConnection: TypeAlias = "sqlite3.Connection"
 
 
 class Cursor(Protocol):
@@ -72,7 +72,7 @@ class Driver(NamedTuple):
         version = _numbers(self.sqlite_version)
         return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
-    def prepare(self, connection: "SqliteConnection") -> None:
+    def prepare(self, connection: SqliteConnection) -> None:
         """Load sqlite-vec into a connection, and forbid loading anything else."""
         if self.vec_library is not None:
             connection.enable_load_extension(True)

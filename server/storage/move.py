@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from psycopg import sql
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.driver import Connection, Driver, SqliteConnection
 from swarm_memory.server.storage.engine.connection import close, storage_errors, write_transaction
 from swarm_memory.server.storage.engine.connection import connect as connect_sqlite
 from swarm_memory.server.storage.postgres.connection import (
@@ -30,9 +30,6 @@ from swarm_memory.server.storage.postgres.connection import connect as connect_p
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import packed
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection, SqliteConnection
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -61,7 +58,7 @@ class Table(NamedTuple):
 class SqliteSide:
     """A bank in a file, within one transaction in which no other process writes to it."""
 
-    def __init__(self, connection: "SqliteConnection", driver: Driver) -> None:
+    def __init__(self, connection: SqliteConnection, driver: Driver) -> None:
         self._connection = connection
         self._driver = driver
 
@@ -167,7 +164,7 @@ class PostgresSide:
 Side: TypeAlias = SqliteSide | PostgresSide
 
 
-def _rebuild(index: Index, connection: "Connection") -> None:
+def _rebuild(index: Index, connection: Connection) -> None:
     index.rebuild(connection)
     index.beside(queries("sources")).rebuild(connection)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.driver import Connection, Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, back_up_day, drop_backups_with
 from swarm_memory.server.storage.engine.connection import connect, storage_errors
 from swarm_memory.server.storage.engine.engine import Recorder, reads
@@ -21,9 +21,6 @@ from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
 from swarm_memory.tools.ports.models import Embedder
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection, SqliteConnection
 
 T = TypeVar("T")
 
@@ -61,7 +58,7 @@ class SqliteStore(BankThreads, Bank):
     async def forget_outside(self, traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
 
-        def forget_in_backups(connection: "SqliteConnection") -> None:
+        def forget_in_backups(connection: SqliteConnection) -> None:
             if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
                 back_up(connection, self._driver.module, self._path, FORGET)
 
@@ -70,7 +67,7 @@ class SqliteStore(BankThreads, Bank):
         await self.truncate_log()
 
     @reads
-    def health(self, connection: "Connection") -> StorageHealth:
+    def health(self, connection: Connection) -> StorageHealth:
         """Return the driver, the versions, the size, and what is less than usual."""
         driver = self._driver
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -113,7 +110,7 @@ class SqliteStore(BankThreads, Bank):
         if keep:
             await asyncio.to_thread(self._on_own_connection, copy)
 
-    def _on_own_connection(self, function: "Callable[[SqliteConnection], T]") -> T:
+    def _on_own_connection(self, function: Callable[[SqliteConnection], T]) -> T:
         opened = closing(connect(self._path, driver=self._driver, read_only=True))
         with storage_errors(self._driver.module, self._path), opened as connection:
             return function(connection)

@@ -12,16 +12,14 @@ from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.text.cleaning import lazy
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "backups"
 KEEP = 5
@@ -87,7 +85,7 @@ def advice(database: Path, *, repairable: bool = True) -> str:
 
 
 def back_up(
-    connection: "SqliteConnection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
+    connection: SqliteConnection, module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:
     """Copy an open bank, for this user alone, and return the checked copy's path; `target` names another than our own.
 
@@ -120,7 +118,7 @@ def _named(folder: Path, database: Path, reason: str) -> Path:
     return folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
 
 
-def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path, keep: int) -> None:
+def back_up_day(connection: SqliteConnection, module: ModuleType, database: Path, keep: int) -> None:
     """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
     days = [each for each in list_backups(database) if each.reason == DAY]
     size = os.path.getsize(database)  # noqa: PTH202
@@ -135,7 +133,7 @@ def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Pa
             _drop(backup)
 
 
-def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, secret: str) -> None:
+def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secret: str) -> None:
     """Copy an open bank into a file that is complete, checked and on the disk before it has its name.
 
     It is bound by the `secret` of the bank.

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from swarm_memory.schema.errors import (
     InputError,
@@ -35,7 +35,7 @@ from swarm_memory.schema.sqlite.statements import (
     shadow_tables,
     vector_table,
 )
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
@@ -47,10 +47,6 @@ from swarm_memory.server.storage.engine.files import (
     writer_lock,
 )
 from swarm_memory.server.storage.search.words import scoped
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
-
 
 BankState = Literal["new", "bank", "outdated"]
 
@@ -95,7 +91,7 @@ def check_path(database: Path) -> bool:
     return "" in sizes
 
 
-def check_content(connection: "SqliteConnection", database: Path) -> BankState:
+def check_content(connection: SqliteConnection, database: Path) -> BankState:
     """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
 
     Raises `StoreUntrusted` for anything else.
@@ -123,7 +119,7 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     return "bank" if version == newest else "outdated"
 
 
-def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
+def _objects_of(connection: SqliteConnection, version: int) -> dict[str, str]:
     """Return what a bank of an older schema holds, by replaying its migrations in memory."""
     replayed = type(connection)(":memory:", isolation_level=None)
     try:
@@ -210,7 +206,7 @@ def connect(
     read_only: bool = False,
     create: bool = True,
     timeout_s: float = 10.0,
-) -> "SqliteConnection":
+) -> SqliteConnection:
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
@@ -256,7 +252,7 @@ def connect(
         return connection
 
 
-def close(connection: "SqliteConnection", database: Path, wait_s: float = 1.0) -> None:
+def close(connection: SqliteConnection, database: Path, wait_s: float = 1.0) -> None:
     """Close a connection that could write. The last one to close checkpoints, which needs the writer lock.
 
     When another process holds the lock it is connected too: then this one is not the last.
@@ -295,7 +291,7 @@ def is_left(database: Path) -> bool:
 
 @contextmanager
 def write_transaction(
-    connection: "SqliteConnection", database: Path, timeout_s: float, opened: OpenedFile | None = None
+    connection: SqliteConnection, database: Path, timeout_s: float, opened: OpenedFile | None = None
 ) -> Generator[None]:
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
 
@@ -320,7 +316,7 @@ def write_transaction(
 
 
 @contextmanager
-def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+def transaction(connection: SqliteConnection, kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
     """Write the block in one transaction: committed at its end, undone by an exception."""
     connection.execute(f"BEGIN {kind}")
     try:
@@ -332,7 +328,7 @@ def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCL
 
 
 @contextmanager
-def one_moment(connection: "SqliteConnection") -> Generator[None]:
+def one_moment(connection: SqliteConnection) -> Generator[None]:
     """Have all that is read in the block be of one moment."""
     connection.execute("BEGIN")
     try:
@@ -341,12 +337,12 @@ def one_moment(connection: "SqliteConnection") -> Generator[None]:
         _undo(connection)
 
 
-def _undo(connection: "SqliteConnection") -> None:
+def _undo(connection: SqliteConnection) -> None:
     if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
         connection.execute("ROLLBACK")
 
 
-def truncate_wal(connection: "SqliteConnection", *, for_good: bool = False) -> bool:
+def truncate_wal(connection: SqliteConnection, *, for_good: bool = False) -> bool:
     """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock.
 
     SQLite flushes what it commits, not what it truncates: a power cut could bring back what stood in the log. With
@@ -443,7 +439,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankSta
         return state, bank, not bank or binding.holds(connection, database)
 
 
-def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
+def open_read_only(module: ModuleType, database: Path) -> SqliteConnection:
     """Open any database without trusting it: nothing in it is run, nothing is written, not even by closing."""
     connection = _open(module, database, "ro", 10.0)
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -451,7 +447,7 @@ def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
     return connection
 
 
-def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "SqliteConnection":
+def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> SqliteConnection:
     uri = f"{database.absolute().as_uri()}?mode={mode}"
     connection: SqliteConnection = module.connect(
         uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
@@ -469,7 +465,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "S
 
 
 def _complete(
-    module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
+    module: ModuleType, connection: SqliteConnection, database: Path, state: BankState, timeout_s: float
 ) -> None:
     """Make, migrate or bind what is not yet a bank of this schema, bound to this user, with a write-ahead log."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -498,7 +494,7 @@ def _complete(
     check_content(connection, database)
 
 
-def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
+def _is_alone(module: ModuleType, connection: SqliteConnection) -> bool:
     """Whether no other connection is open: one of an earlier version would write what is not sealed."""
     try:
         connection.execute("PRAGMA journal_mode = DELETE").fetchone()
@@ -507,7 +503,7 @@ def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
     return True
 
 
-def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: float) -> str:
+def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: float) -> str:
     """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
 
     It does not wait here by itself while another process only looks.
@@ -522,7 +518,7 @@ def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: 
         time.sleep(0.005)
 
 
-def migrate(connection: "SqliteConnection") -> int:
+def migrate(connection: SqliteConnection) -> int:
     """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
     applied = 0
     for migration in migrations():

@@ -13,18 +13,15 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.ports.records import ChatRecord
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -98,23 +95,23 @@ class Engine(ABC):
         """Whether this user may only read the bank."""
 
     @abstractmethod
-    async def read(self, function: "Callable[[Connection], T]") -> T:
+    async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
 
-    async def write(self, function: "Callable[[Connection], T]") -> T:
+    async def write(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, whose new rows name the person for whom this bank is open.
 
         Raises `StoreBusy`, `StoreReadOnly`.
         """
 
-        def authored(connection: "Connection") -> T:
+        def authored(connection: Connection) -> T:
             with writing_as(self.person_id):
                 return function(connection)
 
         return await self.transact(authored)
 
     @abstractmethod
-    async def transact(self, function: "Callable[[Connection], T]") -> T:
+    async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, which sees what every earlier one in its scope wrote."""
 
     @abstractmethod
@@ -147,7 +144,7 @@ def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: "Connection") -> T:
+            def call(connection: Connection) -> T:
                 return method(self, connection, *args, **kwargs)
 
             return await getattr(self, name)(call)

@@ -11,15 +11,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
+from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
 TRUST = "look into it and take it over with `swarm-memory bank trust`"
@@ -240,7 +238,7 @@ def replaced(database: Path) -> str:
     )
 
 
-def identity(connection: "SqliteConnection") -> str:
+def identity(connection: SqliteConnection) -> str:
     """Return the id of an open bank; empty for one of a schema that had none, and for one that is yet empty."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return ""

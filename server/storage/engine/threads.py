@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from swarm_memory.schema.errors import StoreFull, StoreReadOnly, StoreReplaced
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
     close,
@@ -24,9 +24,6 @@ from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 T = TypeVar("T")
 
@@ -52,7 +49,7 @@ class ConnectionThread(Threads):
         """Open what lies at the path now; a writer that may `create` makes the bank. Raises what connecting raises."""
         await self.do(partial(self._reach, create=create))
 
-    async def run(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def run(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the thread, to its end. Raises `StorageError`, also after a fork and after `close`."""
 
         def guarded() -> T:
@@ -88,7 +85,7 @@ class ConnectionThread(Threads):
         opened.note()
         self._reached, self.opened = connection, opened
 
-    def _checked(self) -> "SqliteConnection":
+    def _checked(self) -> SqliteConnection:
         """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
         if self._reached is None:
             raise StoreReplaced(f"{self._database} is not open")
@@ -163,21 +160,21 @@ class BankThreads(Engine):
         """Whether this user may only read the bank."""
         return self._writer is None
 
-    async def read(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def read(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._reader, function)
 
-    async def transact(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def transact(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
-        def transaction(connection: "SqliteConnection") -> T:
+        def transaction(connection: SqliteConnection) -> T:
             opened = None if self._writer is None else self._writer.opened
             with write_transaction(connection, self._path, self._busy_timeout_s, opened):
                 return function(connection)
 
         return await self.on_writer(transaction)
 
-    async def on_writer(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def on_writer(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._writer is None:
             raise StoreReadOnly(f"{self._path} can only be read: give this user the file, its folder and room")
@@ -189,7 +186,7 @@ class BankThreads(Engine):
         False when a reader stood in the way.
         """
 
-        def truncate(connection: "SqliteConnection") -> bool:
+        def truncate(connection: SqliteConnection) -> bool:
             with writing(self._path, self._busy_timeout_s):
                 return truncate_wal(connection, for_good=True)
 
@@ -200,7 +197,7 @@ class BankThreads(Engine):
         for thread in self._threads:
             await thread.close()
 
-    async def _run(self, thread: ConnectionThread, function: "Callable[[SqliteConnection], T]") -> T:
+    async def _run(self, thread: ConnectionThread, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
         try:
             return await thread.run(function)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psycopg
 
@@ -20,6 +20,7 @@ from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Recorder, Threads, reads
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
@@ -39,9 +40,6 @@ from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.ports.sources import SourceResult
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 T = TypeVar("T")
 
@@ -101,11 +99,11 @@ class PostgresStore(Bank):
         """Whether this user may only read: a role that may is refused at its first write."""
         return False
 
-    async def read(self, function: "Callable[[Connection], T]") -> T:
+    async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
         return await self._threads.do(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
 
-    async def transact(self, function: "Callable[[Connection], T]") -> T:
+    async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
         return await self._threads.do(partial(self._persist, partial(self._commit, function)))
 
@@ -138,7 +136,7 @@ class PostgresStore(Bank):
             time.sleep(random.uniform(0, limit))
             limit = min(2 * limit, LONGEST_PAUSE_S)
 
-    def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
+    def _commit(self, function: Callable[[Connection], T], raw: RawConnection) -> T:
         done = False
         try:
             with raw.transaction():
@@ -176,12 +174,12 @@ class PostgresStore(Bank):
 
     @reads
     def nearest(
-        self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
+        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
     ) -> list[tuple[str, float]]:
         return nearest_memories(connection, self.index, scopes, embedder, vector, k)
 
     @reads
-    def health(self, connection: "Connection") -> StorageHealth:
+    def health(self, connection: Connection) -> StorageHealth:
         version, server, vector, size, bypasses, role = connection.execute(_OWN["health"]).fetchone()
         notices: list[str] = []
         if bypasses:

@@ -13,6 +13,7 @@ import numpy
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.words import (
     EVERYTHING,
     Narrowed,
@@ -24,12 +25,10 @@ from swarm_memory.server.storage.search.words import (
     usable,
 )
 from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
-    from swarm_memory.tools.ports.models import Vector
-
 
 Quantization = Literal["int8", "float32"]
 
@@ -73,7 +72,7 @@ class Space(NamedTuple):
         return query.replace("{vectors}", self.table).replace("{element}", function)
 
 
-def check_vector(vector: "Vector", dims: int, model: str) -> None:
+def check_vector(vector: Vector, dims: int, model: str) -> None:
     """Raise `StorageError` unless the vector has so many numbers, all finite, and unit length.
 
     sqlite-vec itself takes anything, and a few rows of NaN are then the nearest to every query.
@@ -85,7 +84,7 @@ def check_vector(vector: "Vector", dims: int, model: str) -> None:
         raise StorageError(f"a vector of {model} has length {length:.4g}, not 1: it was refused")
 
 
-def encode(vector: "Vector", quantization: Quantization) -> bytes:
+def encode(vector: Vector, quantization: Quantization) -> bytes:
     """Return the bytes of a unit vector: float32, or 8-bit with the greatest number at ±127.
 
     The scale of an 8-bit vector is not kept: a cosine does not depend on it.
@@ -93,14 +92,14 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
     return _encoded([vector], quantization)[0]
 
 
-def encode_all(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
+def encode_all(vectors: Sequence[Vector], space: Space) -> list[bytes]:
     """Return the bytes of vectors as `encode` gives them, many at once. Raises `StorageError` as `check_vector`."""
     for vector in vectors:
         check_vector(vector, space.dims, space.model)
     return _encoded(vectors, space.quantization) if vectors else []
 
 
-def _encoded(vectors: "Sequence[Vector]", quantization: Quantization) -> list[bytes]:
+def _encoded(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]:
     if quantization == "float32":
         return [row.tobytes() for row in numpy.array(vectors, dtype="f4")]
     rows = numpy.array(vectors, dtype="f8")
@@ -133,7 +132,7 @@ def cosines_to_each(
 
 
 def view_cosines(
-    connection: "Connection",
+    connection: Connection,
     index: "Index",
     views: Sequence[View],
     seqs: Sequence[int],
@@ -164,14 +163,14 @@ def view_cosines(
 
 
 def find_space(
-    connection: "Connection", model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
+    connection: Connection, model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
 ) -> Space | None:
     """Return the space of a model's vectors of so many dimensions; None when nothing was ever stored in it."""
     row = connection.execute(statements["find_space"], (model, dims)).fetchone()
     return None if row is None else Space(*row)
 
 
-def all_spaces(connection: "Connection", statements: Mapping[str, str] = _MEMORIES) -> list[Space]:
+def all_spaces(connection: Connection, statements: Mapping[str, str] = _MEMORIES) -> list[Space]:
     """Return every space."""
     return [Space(*row) for row in connection.execute(statements["all_spaces"]).fetchall()]
 
@@ -185,7 +184,7 @@ class QueryVector(NamedTuple):
     """Whether the vec0 table can be asked."""
 
     @classmethod
-    def of(cls, vector: "Vector", space: Space, index: "Index") -> "QueryVector":
+    def of(cls, vector: Vector, space: Space, index: "Index") -> "QueryVector":
         """Return a vector that belongs to a space."""
         return cls(space, encode(vector, space.quantization), index.searchable and not space.stale)
 
@@ -204,7 +203,7 @@ def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> l
 
 
 def nearest_in(
-    connection: "Connection",
+    connection: Connection,
     index: "Index",
     vector: QueryVector,
     partitions: Sequence[int],
@@ -229,7 +228,7 @@ def nearest_in(
 
 
 def _scanned(
-    connection: "Connection", index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
+    connection: Connection, index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
 ) -> dict[int, float]:
     """Return the same by comparing every vector, where the index cannot be asked."""
     values: dict[str, Any] = {**vector.place, "partition": partition}
@@ -276,9 +275,9 @@ class Search:
     query: SearchQuery
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
-    narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = lambda _connection, _partitions: EVERYTHING
+    narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: EVERYTHING
 
-    def run(self, connection: "Connection", join: "_Join[T]") -> T:
+    def run(self, connection: Connection, join: "_Join[T]") -> T:
         """Return what `join` makes of both pools."""
         space, partitions = self._look(connection)
         narrowed = self.narrowed(connection, partitions)
@@ -291,7 +290,7 @@ class Search:
         return join(connection, self, near, self._keywords(connection, partitions, narrowed))
 
     def _near(
-        self, connection: "Connection", space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed
+        self, connection: Connection, space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed
     ) -> Near:
         """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
         query = self.query
@@ -305,7 +304,7 @@ class Search:
         ids = [partition.id for partition in partitions]
         return Near(items, unreachable, vector, nearest_in(connection, self.index, vector, ids, narrowed, query.pool))
 
-    def _keywords(self, connection: "Connection", partitions: Sequence[Partition], narrowed: Narrowed) -> Keywords:
+    def _keywords(self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed) -> Keywords:
         """Return the pool of the best keyword matches of every partition."""
         tokens = usable(self.query.tokens)
         frequency = dict.fromkeys(tokens, 0)
@@ -338,7 +337,7 @@ class Search:
             )
         return Pools(candidates, tuple(legs), near.items, keywords.frequency, tuple(notices))
 
-    def _look(self, connection: "Connection") -> tuple[Space | None, list[Partition]]:
+    def _look(self, connection: Connection) -> tuple[Space | None, list[Partition]]:
         """Return the space of the query's vector and the partitions that hold items."""
         values = {
             **self.where,

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StoreDamaged
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 _SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
 """What FTS5's `ascii` tokenizer splits at, and what is no text."""
@@ -137,7 +135,7 @@ class Partition(NamedTuple):
 
 
 def term_counts(
-    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
+    connection: Connection, statements: Mapping[str, str], partition: int, tokens: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
     terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
@@ -156,7 +154,7 @@ def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str
 
 
 def matches(
-    connection: "Connection",
+    connection: Connection,
     statements: Mapping[str, str],
     expressions: Mapping[int, str],
     narrowed: Narrowed,

@@ -4,20 +4,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes, writing_as
+from swarm_memory.server.storage.engine.engine import Engine, Part, Record, Recorder, reads, writes, writing_as
 from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.engine import Record, Recorder
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""
@@ -28,7 +25,7 @@ _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 class Journal(Engine):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
 
-    recorder: "Recorder"
+    recorder: Recorder
     unwritable: list[ChatRecord]
     """Calls to chat models where this user may only read: they are known to this process alone."""
 
@@ -130,7 +127,7 @@ class Journal(Engine):
         )
 
     @writes
-    def write_records(self, connection: Connection, records: "Sequence[Record]") -> None:
+    def write_records(self, connection: Connection, records: Sequence[Record]) -> None:
         """Write what was queued."""
         for record in records:
             if isinstance(record, RetrievalRecord):
