@@ -286,7 +286,7 @@ class StorageSettings(Section):
     """A PostgreSQL database in the file's place, as `postgresql://USER:PASSWORD@HOST/DATABASE`; see docs/TEAM.md."""
     pool_size: int = Field(default=8, ge=1, le=100)
     """Connections to it, at most, of one server."""
-    sqlite: Literal["auto", "pysqlite3", "stdlib", "ctypes", "scan"] = "auto"
+    sqlite: Literal["auto", "pysqlite3", "stdlib", "scan"] = "auto"
     tenant_id: str = "default"
     project: str | None = None
     """Name of the project; the name of its root folder when not set."""

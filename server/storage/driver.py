@@ -45,9 +45,6 @@ class Connection(Protocol):
 DRIVERS = ("pysqlite3", "stdlib", "scan")
 """The first two load sqlite-vec: a recent SQLite of its own, and Python's where its build allows it."""
 
-FORMER = "ctypes"
-"""A driver of former releases; a settings file that names it gets what `auto` gives."""
-
 OLDEST_SQLITE = (3, 38, 0)
 """The first that hands a virtual table all values of an `IN` at once."""
 
@@ -90,9 +87,9 @@ def choose(wanted: str = "auto") -> Driver:
 
     Raises `ConfigError` that names the reasons when the wanted one, or none at all, can be used.
     """
-    if wanted not in ("auto", FORMER, *DRIVERS):
+    if wanted not in ("auto", *DRIVERS):
         raise ConfigError(f"storage.sqlite is {wanted!r}: it must be auto or one of {', '.join(DRIVERS)}")
-    is_auto = wanted in ("auto", FORMER)
+    is_auto = wanted == "auto"
     misses: list[str] = []
     for name in DRIVERS if is_auto else (wanted,):
         try:
@@ -100,8 +97,7 @@ def choose(wanted: str = "auto") -> Driver:
         except _Impossible as reason:
             misses.append(f"{name}: {reason}")
         else:
-            former = [f"{FORMER} is no longer a driver"] if wanted == FORMER else []
-            why = "; ".join((driver.reason, *misses, *former)) if is_auto else f"{driver.reason}; it was asked for"
+            why = "; ".join((driver.reason, *misses)) if is_auto else f"{driver.reason}; it was asked for"
             return driver._replace(reason=why)
     hint = "install Python with SQLite 3.38 or newer and FTS5" if is_auto else "unset SWARM_MEMORY_SQLITE"
     raise ConfigError(f"no usable SQLite ({'; '.join(misses)}): {hint}")

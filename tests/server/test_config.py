@@ -94,6 +94,7 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_p
     ("text", "named"),
     [
         ("embedding: {provider: fastembed}", "embedding.provider=fastembed"),
+        ("storage: {sqlite: ctypes}", "storage.sqlite=ctypes"),
         ("sources: {allow_github: [acme/*]}", "sources.allow_github"),
         ("sources: {github_url: 'https://git.acme.example/api/v3'}", "sources.github_url"),
     ],
@@ -187,9 +188,9 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
 
 
 def test_the_short_variables_name_database_and_sqlite(tmp_path: Path) -> None:
-    environ = {"SWARM_MEMORY_DB": "/data/bank.db", "SWARM_MEMORY_SQLITE": "ctypes"}
+    environ = {"SWARM_MEMORY_DB": "/data/bank.db", "SWARM_MEMORY_SQLITE": "scan"}
     storage = resolve_settings(tmp_path, environ=environ).settings.storage
-    assert (storage.db, storage.sqlite) == ("/data/bank.db", "ctypes")
+    assert (storage.db, storage.sqlite) == ("/data/bank.db", "scan")
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

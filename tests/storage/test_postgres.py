@@ -26,7 +26,7 @@ from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import migrate
 from swarm_memory.server.storage.move import Side, Table, move, postgres_side, sqlite_side
-from swarm_memory.server.storage.postgres import migrate as postgres_migrate
+from swarm_memory.server.storage.postgres import store as postgres_store
 from swarm_memory.server.storage.postgres.connection import (
     Place,
     PostgresConnection,
@@ -35,8 +35,7 @@ from swarm_memory.server.storage.postgres.connection import (
     postgres_errors,
     set_up,
 )
-from swarm_memory.server.storage.postgres.migrate import make_ready
-from swarm_memory.server.storage.postgres.store import open_postgres
+from swarm_memory.server.storage.postgres.store import make_ready, open_postgres
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.records import EvaluatedCall, Trials
@@ -317,10 +316,10 @@ def test_a_bank_of_an_earlier_version_keeps_its_words_and_loses_its_vector_index
     known = postgres.migrations()
     with lent_database() as url, psycopg.connect(url, autocommit=True) as raw:
         raw.execute(f"DROP SCHEMA {postgres.SCHEMA} CASCADE".encode())
-        monkeypatch.setattr(postgres_migrate, "migrations", lambda: known[:7])
+        monkeypatch.setattr(postgres_store, "migrations", lambda: known[:7])
         make_ready(Place(url))
         raw.execute(f"SET search_path = {postgres.SCHEMA}, public; {_BEFORE_8}".encode())
-        monkeypatch.setattr(postgres_migrate, "migrations", lambda: known)
+        monkeypatch.setattr(postgres_store, "migrations", lambda: known)
         make_ready(Place(url))
         words = raw.execute("SELECT token, seq, weight, length FROM item_words ORDER BY token, seq").fetchall()
         assert words == [("came", 9, 10, 2), ("stays", 7, 16, 4), ("stays", 9, 6, 2)]

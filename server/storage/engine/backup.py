@@ -33,11 +33,10 @@ ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair",
 was forgotten; a day began."""
 
 _NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
-_PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
-"""The number of the process that makes a file, in its name."""
-
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
+"""No copy takes so long to be made."""
+
 _MADE_BESIDE = ("repairing", "restoring", "trusting")
 """What stands in the names of files that are to come into the bank's place, before the number of the process."""
 
@@ -181,22 +180,9 @@ def half_copies(database: Path) -> list[Path]:
 
 
 def abandoned_copies(database: Path) -> list[Path]:
-    """Return the half copies whose process is gone; they may hold what was forgotten since."""
-    return sorted(path for path in half_copies(database) if not _is_being_made(path))
-
-
-def _is_being_made(path: Path) -> bool:
-    """Return whether the process that a half copy names still runs; where that cannot be asked, by its age."""
-    process = _PROCESS.search(path.name)
-    if os.name != "posix" or process is None:
-        return time.time() - path.stat().st_mtime < _LEFT_BEHIND_S
-    try:
-        os.kill(int(process[1] or process[2]), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it is another user's
-    return True
+    """Return the half copies on which no process can be at work any more."""
+    latest = time.time() - _LEFT_BEHIND_S
+    return sorted(path for path in half_copies(database) if path.stat().st_mtime < latest)
 
 
 def _drop(backup: Backup) -> None:

@@ -36,9 +36,7 @@ _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE 
 
 
 def install(connection: SqliteConnection, secret: str) -> None:
-    """Have all that the connection writes from here on carried into the sum, in a bank that is bound."""
-    if not secret:
-        return
+    """Have all that the connection writes from here on carried into the sum."""
     key = bytes.fromhex(secret)
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
@@ -61,16 +59,14 @@ def bind(connection: SqliteConnection, secret: str) -> int:
     return 1
 
 
-def seal(connection: SqliteConnection) -> int | None:
-    """Seal what the transaction wrote; return the seal's number, None for a bank that is not bound.
+def seal(connection: SqliteConnection) -> int:
+    """Seal what the transaction wrote; return the seal's number.
 
     Raises `StoreUntrusted` when a newer version has changed the schema meanwhile: its rows would be summed wrongly.
     """
-    found = connection.execute(_SEALED).fetchone()
-    if found is None:
-        return None
-    number, total = int(found[1].split()[0]), found[0]
-    if total != found[1].split()[1]:
+    total, sealed = connection.execute(_SEALED).fetchone()
+    number = int(sealed.split()[0])
+    if total != sealed.split()[1]:
         if _version_of(connection) != newest_version():
             raise StoreUntrusted("a newer swarm-memory has changed the bank: end this process and start it again")
         number += 1

@@ -57,7 +57,7 @@ _PLAIN_TABLE = re.compile(r"""CREATE TABLE [A-Za-z0-9_ ,()'"]+""")
 _RUNS_SOMETHING = re.compile(r"\b(AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
 """What could make a plain table run something."""
 
-_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master"
 _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -99,7 +99,7 @@ def check_content(connection: SqliteConnection, database: Path) -> BankState:
     with one_moment(connection):  # another process may be making the bank
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        objects: list[tuple[str, str, str, str | None]] = connection.execute(_OBJECTS).fetchall()
+        objects: list[tuple[str, str, str | None]] = connection.execute(_OBJECTS).fetchall()
     if not objects and application_id in (0, APPLICATION_ID) and version == 0:
         return "new"
     if application_id != APPLICATION_ID:
@@ -133,11 +133,10 @@ def _objects_of(connection: SqliteConnection, version: int) -> dict[str, str]:
         replayed.close()
 
 
-def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:
-    missing = sorted(set(expected) - {row[1] for row in objects})
+def _check_objects(database: Path, objects: list[tuple[str, str, str | None]], expected: dict[str, str]) -> None:
+    missing = sorted(set(expected) - {name for _, name, _ in objects})
     shadows = shadow_tables(expected)
-    others = (row for row in objects if row[3] is None or expected.get(row[1]) != row[3])
-    strange = sorted(name for kind, name, _, sql in others if not _is_ours(kind, name, sql, expected, shadows))
+    strange = sorted(name for kind, name, sql in objects if not _is_ours(kind, name, sql, expected, shadows))
     if strange or missing:
         what = (
             f"has unknown or changed objects ({', '.join(strange[:5])})"
@@ -473,10 +472,9 @@ def _complete(
         return
     with writing(database, timeout_s):
         state = "bank" if state == "bank" else check_content(connection, database)  # another process may have done it
-        known, secret = registry.is_complete(database), registry.secret_of(database)
+        secret = registry.secret_of(database)
         is_bound = bool(secret) and state == "bank"
-        if not secret and (not known or _is_alone(module, connection)):
-            secret = os.urandom(32).hex()
+        secret = secret or os.urandom(32).hex()
         journal = _use_journal(module, connection, timeout_s)
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
@@ -485,22 +483,11 @@ def _complete(
         if state != "bank":
             migrate(connection)
         if not is_bound:
-            number = None
-            if secret:
-                with transaction(connection, "IMMEDIATE"):
-                    number = binding.bind(connection, secret)
+            with transaction(connection, "IMMEDIATE"):
+                number = binding.bind(connection, secret)
             registry.note(database, number)  # first: a kill leaves no number above that of the secret
             registry.sign(database, registry.identity(connection), secret, journal=journal)
     check_content(connection, database)
-
-
-def _is_alone(module: ModuleType, connection: SqliteConnection) -> bool:
-    """Whether no other connection is open: one of an earlier version would write what is not sealed."""
-    try:
-        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-    except module.OperationalError:
-        return False
-    return True
 
 
 def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: float) -> str:
@@ -518,9 +505,8 @@ def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: fl
         time.sleep(0.005)
 
 
-def migrate(connection: SqliteConnection) -> int:
-    """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
-    applied = 0
+def migrate(connection: SqliteConnection) -> None:
+    """Apply the migrations that are missing. The caller holds the writer lock."""
     for migration in migrations():
         with transaction(connection, "EXCLUSIVE"):
             # Asked within the transaction: another process may have applied it while this one waited.
@@ -529,5 +515,3 @@ def migrate(connection: SqliteConnection) -> int:
                 for statement in migration.statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {migration.number:d}")
-                applied += 1
-    return applied

@@ -15,7 +15,6 @@ from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.words import (
-    EVERYTHING,
     Narrowed,
     Partition,
     match_any,
@@ -132,31 +131,19 @@ def cosines_to_each(
 
 
 def view_cosines(
-    connection: Connection,
-    index: "Index",
-    views: Sequence[View],
-    seqs: Sequence[int],
-    known_space: Space | None,
-    known_rows: "Sequence[tuple[int, bytes]]",
+    connection: Connection, index: "Index", views: Sequence[View], seqs: Sequence[int]
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines of items, by their positions, to each of the views.
-
-    `known_rows` are the (position, bytes) of the vectors of `known_space`, which need not be read again.
-    """
+    """Return the cosines of items, by their positions, to each of the views."""
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
-        space, rows = known_space, known_rows
-        if space is None or (embedder, dims) != (space.model, space.dims):
-            space, rows = find_space(connection, embedder, dims, index.statements), ()
-            if space is not None:
-                asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
-                rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
+        space = find_space(connection, embedder, dims, index.statements)
         known: dict[int, tuple[float | None, ...]] = {}
         if space is not None:
-            encoded, blobs = _encoded(vectors, space.quantization), [blob for _, blob in rows]
-            compared = cosines_to_each(encoded, blobs, space.quantization)
-            known = dict(zip((seq for seq, _ in rows), compared, strict=True))
+            asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
+            kept = dict(connection.execute(index.statements["vectors_of_items"], asked).fetchall())
+            encoded = _encoded(vectors, space.quantization)
+            known = dict(zip(kept, cosines_to_each(encoded, [*kept.values()], space.quantization), strict=True))
         nothing = (None,) * len(vectors)
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
@@ -218,10 +205,10 @@ def nearest_in(
         return found
     values = {**vector.place, "vector": vector.encoded, "k": min(pool, MAX_NEAREST)}
     near: list[tuple[int, float]] = []
-    if narrowed.among is None:
+    if narrowed is None:
         values["partitions"] = json.dumps(partitions)
         near += connection.execute(vector.space.sql(index.statements["nearest_vectors"]), values).fetchall()
-    for passing in (narrowed.among or {}).values():
+    for passing in (narrowed or {}).values():
         values["among"] = passing
         near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
     return {seq: 1.0 - distance for seq, distance in near}
@@ -233,10 +220,10 @@ def _scanned(
     """Return the same by comparing every vector, where the index cannot be asked."""
     values: dict[str, Any] = {**vector.place, "partition": partition}
     statement = "scan_vectors"
-    if narrowed.among is not None:
-        if partition not in narrowed.among:
+    if narrowed is not None:
+        if partition not in narrowed:
             return {}
-        values["among"], statement = narrowed.among[partition], "scan_vectors_among"
+        values["among"], statement = narrowed[partition], "scan_vectors_among"
     rows = connection.execute(index.statements[statement], values).fetchall()
     compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
@@ -275,7 +262,7 @@ class Search:
     query: SearchQuery
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
-    narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: EVERYTHING
+    narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: None
 
     def run(self, connection: Connection, join: "_Join[T]") -> T:
         """Return what `join` makes of both pools."""
@@ -315,7 +302,7 @@ class Search:
             for place, items in counts:
                 frequency[tokens[place]] += min(items, partition.items)
             words = rarest(tokens, counts)
-            if words and (narrowed.among is None or partition.id in narrowed.among):
+            if words and (narrowed is None or partition.id in narrowed):
                 expressions[partition.id] = match_any(partition.id, words)
         return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from swarm_memory.schema.errors import InputError, StoreDamaged
 from swarm_memory.server.storage.driver import Connection
@@ -115,14 +115,8 @@ bank of a few hundred items every token is searched.
 """
 
 
-class Narrowed(NamedTuple):
-    """What narrows a search."""
-
-    among: Mapping[int, str] | None
-    """By partition, the positions of what may be found there as a JSON list; None: everything."""
-
-
-EVERYTHING = Narrowed(None)
+Narrowed: TypeAlias = Mapping[int, str] | None
+"""What narrows a search: by partition, the positions of what may be found there as a JSON list; None: nothing does."""
 
 
 class Partition(NamedTuple):
@@ -163,14 +157,14 @@ def matches(
     """Return the BM25 of the best items for the MATCH expression of each partition, by their positions."""
     if not expressions:
         return {}
-    one = statements["keyword_matches" if narrowed.among is None else "keyword_matches_among"]
+    one = statements["keyword_matches" if narrowed is None else "keyword_matches_among"]
     each = (
         one.replace(":expression", f":expression_{number}").replace(":among", f":among_{number}")
         for number in expressions
     )
     query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
-    values |= {f"among_{number}": passing for number, passing in (narrowed.among or {}).items()}
+    values |= {f"among_{number}": passing for number, passing in (narrowed or {}).items()}
     values["limit"] = pool
     return {seq: -score for seq, score in connection.execute(query, values).fetchall()}
 

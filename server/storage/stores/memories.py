@@ -89,7 +89,7 @@ class Memories(Engine):
         if space is None:
             return []
         asked = QueryVector.of(vector, space, self.index)
-        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), words.EVERYTHING, k)
+        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), None, k)
         best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
         ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
         return [(ids[seq], cosine) for seq, cosine in best]
@@ -442,11 +442,9 @@ def answer_of(
 
     A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
     """
-    space = near.vector.space if near.vector else None
-    seqs, read = [row[0] for row in rows], [(row[0], row[2]) for row in rows if row[2] is not None]
-    views = view_cosines(connection, search.index, search.query.views, seqs, space, read)
+    views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows])
     scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
-    quantization: Quantization = space.quantization if space else "float32"
+    quantization: Quantization = near.vector.space.quantization if near.vector else "float32"
 
     @cache  # each stage of a retrieval asks for some
     def item_at(place: int) -> MemoryItem:
@@ -480,7 +478,7 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words
     asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
     filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
-        return words.EVERYTHING
+        return None
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return words.Narrowed(dict(rows))
+    return dict(rows)
