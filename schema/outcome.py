@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from swarm_memory.schema.base import Model, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
@@ -41,6 +41,8 @@ class Credit(Use):
 class TaskFigures(Model):
     """What a task took. None: the host did not say."""
 
+    model_config = ConfigDict(extra="ignore")  # banks hold more of earlier versions
+
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
     tokens: int | None = Field(default=None, ge=0)
@@ -52,6 +54,8 @@ class TaskFigures(Model):
 
 class OutcomeRecord(Model):
     """The outcome of one task. A task has one: a later version of it takes the place of the former."""
+
+    model_config = ConfigDict(extra="ignore")  # beside it a bank keeps where its figure stands
 
     task_id: str
     digest: str

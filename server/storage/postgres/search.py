@@ -6,14 +6,12 @@ from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.postgres.connection import PostgresConnection
 from swarm_memory.server.storage.postgres.index import PostgresIndex, text_of
 from swarm_memory.server.storage.search.vectors import (
-    MAX_NEAREST,
     Keywords,
     Near,
     QueryVector,
@@ -31,7 +29,6 @@ from swarm_memory.server.storage.search.words import (
 )
 from swarm_memory.server.storage.stores.memories import answer_of
 from swarm_memory.tools.ports.memories import ANY, SearchQuery, SearchResult
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 
 _PARTS = queries("search")
@@ -50,22 +47,9 @@ class Found(NamedTuple):
 
 def search_memories(connection: Connection, index: PostgresIndex, query: SearchQuery) -> SearchResult:
     """Search the memories. Raises `StorageError` for an unsound vector."""
-    found = _memories(connection, index, query)
-    return answer_of(connection, Search(index, query, {}), found.near, found.keywords, found.rows, found.cosines)
-
-
-def nearest_memories(
-    connection: Connection, index: PostgresIndex, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
-) -> list[tuple[str, float]]:
-    """Return (id, cosine) of the k nearest memories, nearest first. Raises `StorageError` for an unsound vector."""
-    found = _memories(connection, index, SearchQuery(tuple(scopes), embedder, vector, (), min(k, MAX_NEAREST)))
-    pairs = [(row[3], cosine) for row, cosine in zip(found.rows, found.cosines, strict=True) if cosine is not None]
-    return sorted(pairs, key=lambda pair: -pair[1])[:k]
-
-
-def _memories(connection: Connection, index: PostgresIndex, query: SearchQuery) -> Found:
     parts = ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found")
-    return _search(connection, index, query, parts, 2, {})
+    found = _search(connection, index, query, parts, 2, {})
+    return answer_of(connection, Search(index, query, {}), found.near, found.keywords, found.rows, found.cosines)
 
 
 def search_passages(

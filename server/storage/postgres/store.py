@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import psycopg
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError, StorageError
 from swarm_memory.schema.postgres.statements import SCHEMA, migrations, queries
 from swarm_memory.schema.source import SourceKind
@@ -34,10 +33,10 @@ from swarm_memory.server.storage.postgres.connection import (
     set_up,
 )
 from swarm_memory.server.storage.postgres.index import PostgresIndex
-from swarm_memory.server.storage.postgres.search import nearest_memories, search_memories, search_passages
+from swarm_memory.server.storage.postgres.search import search_memories, search_passages
 from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
-from swarm_memory.tools.ports.models import Embedder, Vector
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.sources import SourceResult
 
 T = TypeVar("T")
@@ -231,12 +230,6 @@ class PostgresStore(Bank):
 
     async def search(self, query: SearchQuery) -> SearchResult:
         return await self.read(partial(search_memories, index=self.index, query=query))
-
-    @reads
-    def nearest(
-        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
-    ) -> list[tuple[str, float]]:
-        return nearest_memories(connection, self.index, scopes, embedder, vector, k)
 
     @reads
     def health(self, connection: Connection) -> StorageHealth:

@@ -21,13 +21,9 @@ from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
     Quantization,
-    QueryVector,
     Search,
-    check_vector,
     decode,
-    find_space,
     kept_cosines,
-    nearest_in,
     view_cosines,
 )
 from swarm_memory.server.storage.stores.jobs import write_job
@@ -79,20 +75,11 @@ class Memories(Engine):
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
         return await self.read(partial(search.run, join=joined))
 
-    @reads
-    def nearest(
-        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
-    ) -> list[tuple[str, float]]:
+    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
-        check_vector(vector, len(vector), embedder)
-        space = find_space(connection, embedder, len(vector), self.index.statements)
-        if space is None:
-            return []
-        asked = QueryVector.of(vector, space, self.index)
-        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), None, k)
-        best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
-        ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
-        return [(ids[seq], cosine) for seq, cosine in best]
+        found = await self.search(SearchQuery(tuple(scopes), embedder, vector, (), k))
+        near = [(each.id, each.cosine) for each in found.candidates if each.cosine is not None]
+        return sorted(near, key=lambda pair: -pair[1])[:k]
 
     @reads
     def get_memories(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
