@@ -1,10 +1,8 @@
 """The experiment itself: repeatable, its control honest, and its agent without any rule of the worlds."""
 
 import ast
-import inspect
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -15,10 +13,10 @@ from laid_bank import BY_TABLE, laid
 from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_cure, other_family, run_arm, schedule
-from world.figures import calls, changed, gain, level, success
+from world.figures import gain, success
 from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
-from world.terms import Action, shell
+from world.terms import shell
 
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.wiring import opened_toolbox, place_of
@@ -144,12 +142,6 @@ def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> 
     assert not any(text in source for text in shown if " " in text)
 
 
-def test_an_agent_is_shown_the_environment_only() -> None:
-    parameters = inspect.signature(attempt).parameters
-    assert list(parameters) == ["environment", "prompt", "rng", "at_failure"]
-    assert not hasattr(terms.Environment, "met")
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_task_can_be_met_and_is_not_met_by_doing_nothing(family: str) -> None:
     assert not Place(0, family, 1).world().met
@@ -188,28 +180,6 @@ def test_a_world_is_met_by_what_it_hides_alone(family: str) -> None:
     assert world.met
 
 
-def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
-    world = Place(0, "own-test", 1).world()
-    assert world.act(shell("sh check.sh")).exit_code == 2
-    write = next(action for action in world.actions() if "own_test.sh" in action.text)
-    for step in (write, shell("sh convert.sh fast"), shell("sh check.sh")):
-        assert not world.act(step).failed
-    assert not world.met
-    world.act(shell("sh convert.sh strict"))
-    assert world.met
-
-
-def test_a_reader_finds_commands_and_quoted_errors_and_knows_no_wording() -> None:
-    first, second = advice.read_notes(
-        '1) Run `a b` before `c`\n   Steps: When `c` ends with "it is locked now", stop; What did not help: `d`\n'
-        "2) Checks are run with `e`\n"
-    )
-    assert set(first.advised) == {"a b", "c", "d"}
-    assert first.meets("error: it is locked now, wait")
-    assert not first.meets("error: no such thing")
-    assert (second.advised, second.at_once, first.at_once) == (("e",), True, False)
-
-
 def test_a_cure_is_false_when_nothing_that_is_advised_helps() -> None:
     world = Place(0, "lock", 1).world()
     (cure,) = world.cures
@@ -218,37 +188,6 @@ def test_a_cure_is_false_when_nothing_that_is_advised_helps() -> None:
     assert not is_false_cure(world, shown.format(cure))
     assert not is_false_cure(world, shown.format(f"feedsync cache clear`, `{cure}"))
     assert not is_false_cure(world, "")
-
-
-def test_tasks_that_only_one_of_two_arms_met_are_counted() -> None:
-    base = Result(0, "lock", 1, "none", met=True, steps=10, label=None)
-    theirs = [replace(base, number=number, met=number < 3) for number in range(5)]
-    ours = [replace(each, arm="notes", met=each.number in (0, 4)) for each in theirs]
-    assert changed(ours, theirs) == (2, 1)
-    with pytest.raises(ValueError, match="same tasks"):
-        changed(ours[1:], theirs)
-
-
-def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
-    world = Place(0, "pages", 1).world()
-    for _ in range(6):
-        world.act(world.actions()[0])
-    wrong = world.act(Action("submit_total", {"rows": "all"}))
-    assert not wrong.failed
-    assert not world.met
-    world.act(Action("submit_total", {"rows": "distinct"}))
-    assert world.met
-
-
-def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
-    base = Result(0, "lock", 1, "none", met=False, steps=10, label=None)
-    theirs = [replace(base, seed=seed, steps=seed) for seed in range(1, 9)]
-    ours = [replace(each, arm="memory", steps=each.steps - 1) for each in theirs]
-    found = gain(ours, theirs, calls)
-    assert (found.mean, found.low, found.high) == (-1, -1, -1)
-    assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
-    with pytest.raises(ValueError, match="same seeds"):
-        gain(ours[1:], theirs, calls)
 
 
 async def test_the_report_has_levels_and_paired_differences(open_bank: OpenBank) -> None:

@@ -180,10 +180,6 @@ def loaded(**added: str) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
-def test_loading_numpy_starts_no_thread_and_children_hear_nothing() -> None:
+def test_loading_numpy_starts_no_thread_unless_the_user_says_so_and_children_hear_nothing_of_ours() -> None:
     assert loaded() == (1, {})
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
-def test_a_number_of_threads_that_the_user_gave_stays() -> None:
     assert loaded(OPENBLAS_NUM_THREADS="2")[1] == {"OPENBLAS_NUM_THREADS": "2"}

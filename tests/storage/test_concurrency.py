@@ -4,7 +4,6 @@ import asyncio
 import importlib.util
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,29 +55,6 @@ async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any
         await store.close()
         with pytest.raises(StorageError, match="closed"):
             await store.list_memories([HERE], MemoryFilter())
-
-
-def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:
-    database = tmp_path / "memory.db"
-    held = threading.Event()
-    release = threading.Event()
-
-    def hold() -> None:
-        with writer_lock(database, 1):
-            held.set()
-            release.wait(4)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(4)
-    with pytest.raises(StoreBusy), writer_lock(database, 0.02):
-        pass
-    release.set()
-    thread.join()
-    with pytest.raises(KeyError), writer_lock(database, 1):
-        raise KeyError
-    with writer_lock(database, 0):
-        pass
 
 
 def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, driver_name: str) -> None:
@@ -158,19 +134,6 @@ class Slow:
         self.begun.set()
         await self.go.wait()
         self.written += records
-
-
-async def test_closing_in_the_middle_of_a_write_writes_nothing_twice() -> None:
-    slow = Slow()
-    recorder = Recorder(slow)
-    recorder.add(record(1))
-    await slow.begun.wait()
-    closing = asyncio.create_task(recorder.close())
-    await asyncio.sleep(0)
-    slow.go.set()
-    await closing
-    assert [each.retrieval_id for each in slow.written if isinstance(each, RetrievalRecord)] == ["rt_1"]
-    assert recorder.waiting == ()
 
 
 async def test_what_comes_during_a_write_is_kept_when_the_oldest_are_dropped() -> None:

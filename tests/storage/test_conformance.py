@@ -65,7 +65,7 @@ async def test_items_come_back_as_they_were_written_by_id_and_by_filter(open_sto
         for which, listed in (
             (MemoryFilter(), [first]),
             (MemoryFilter(task_id="t1"), [first]),
-            (MemoryFilter(text="SPERREN", domain="web"), [first]),
+            (MemoryFilter(text="STRASSE SPERREN", domain="web"), [first]),
             (MemoryFilter(text="50%_"), []),
             (MemoryFilter(domain="net"), []),
             (both, [other, first]),

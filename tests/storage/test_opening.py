@@ -18,11 +18,6 @@ from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
 
 
-@pytest.fixture
-def driver(driver_name: str) -> Driver:
-    return choose(driver_name)
-
-
 def digest(folder: Path) -> dict[str, str]:
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,10 +1,7 @@
 """A search of the same memories on SQLite and on PostgreSQL: the same found, scored and ordered alike."""
 
 import asyncio
-import math
 import random
-from array import array
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +13,6 @@ from indexed_items import NUMBERS, stored
 from made_items import made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
-from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.schema.source import Passage, SourceKind
@@ -182,31 +178,6 @@ def test_whatever_is_written_changed_and_asked_both_find_the_same(
 
 
 PROJECTS: list[str] = []
-
-
-@pytest.mark.parametrize("numbers", [[0.0] * 16, [math.nan] * 16, [0.5] * 16, [1.0] + [0.0] * 14, [math.inf] * 16])
-async def test_a_vector_that_cannot_be_right_is_refused_with_the_same_words(
-    bank_on: Any, numbers: Sequence[float]
-) -> None:
-    memory, wrong = stored(made_item("Retry"), NUMBERS), array("f", numbers)
-    said: list[list[str]] = []
-    async with AsyncExitStack() as stack:
-        for engine in ENGINES:
-            store = await stack.enter_async_context(bank_on(engine)())
-            await store.add_memories([memory], NUMBERS.name)
-            other = stored(made_item("Again"), NUMBERS)._replace(vector=wrong)
-            said.append([])
-            for act in (
-                store.search(SearchQuery((HERE,), NUMBERS.name, wrong, (), 5)),
-                store.nearest([HERE], NUMBERS.name, wrong, 5),
-                *([store.add_memories([memory, other], NUMBERS.name)] if len(wrong) == 16 else ()),
-            ):
-                try:
-                    said[-1].append(repr(await act))
-                except StorageError as error:
-                    said[-1].append(str(error))
-    assert said[0] == said[1]
-    assert len(wrong) < 16 or all("refused" in text for text in said[0])
 
 
 def passage(group: str, position: int, text: str) -> StoredPassage:

@@ -157,12 +157,6 @@ AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 ODD = 'a "quoted" % text: with\nlines, \\u0000, \x01 and ümläuts'
 
 
-@pytest.fixture
-def place() -> Iterator[Place]:
-    with lent_database() as url:
-        yield Place(url)
-
-
 async def fill(store: Any) -> list[str]:
     """Write rows of many kinds."""
     items = [made_item(f"Retry the upload {number}", tags=("net",), content=ODD) for number in range(3)]
