@@ -52,6 +52,13 @@ def open_bank(database: Path, driver_name: str) -> OpenBank:
 
 
 @pytest.fixture
+async def store(open_bank: OpenBank) -> AsyncGenerator[SqliteStore]:
+    """The test's bank, open."""
+    async with open_bank() as store:
+        yield store
+
+
+@pytest.fixture
 def place() -> Iterator[Place]:
     """An empty bank on PostgreSQL."""
     with lent_database() as url:

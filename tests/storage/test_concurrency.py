@@ -50,11 +50,10 @@ async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
         assert [len(await store.memory_history([HERE], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
 
 
-async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any) -> None:
-    async with open_bank() as store:
-        await store.close()
-        with pytest.raises(StorageError, match="closed"):
-            await store.list_memories([HERE], MemoryFilter())
+async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(store: Any) -> None:
+    await store.close()
+    with pytest.raises(StorageError, match="closed"):
+        await store.list_memories([HERE], MemoryFilter())
 
 
 def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, driver_name: str) -> None:

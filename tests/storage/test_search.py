@@ -108,58 +108,55 @@ async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as
         assert bool(found.notices) == (driver_name == "scan")
 
 
-async def test_filters_narrow_the_search_itself_and_not_its_result(open_bank: Any) -> None:
+async def test_filters_narrow_the_search_itself_and_not_its_result(store: Any) -> None:
     rare = many(3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1", agent_id="coder"))
     rare = [each.model_copy(update={"title": "lock " + each.title}) for each in rare]
     common = [*many(80, tags=("a",)), *(made_item(f"lock lock lock {number}") for number in range(20))]
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in (*rare, *common)], NUMBERS.name)
-        wanted = {each.id for each in rare}
+    await store.add_memories([stored(each, NUMBERS) for each in (*rare, *common)], NUMBERS.name)
+    wanted = {each.id for each in rare}
 
-        async def ids(pool: int = 3, **fields: Any) -> set[str]:
-            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), pool, SearchFilter(**fields))
-            return {each.id for each in (await store.search(query)).candidates}
+    async def ids(pool: int = 3, **fields: Any) -> set[str]:
+        query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), pool, SearchFilter(**fields))
+        return {each.id for each in (await store.search(query)).candidates}
 
-        assert await ids(domain="rare") == wanted
-        assert await ids(tags=("b", "a")) == wanted
-        assert await ids(tags=("b", "c")) == set()
-        assert await ids(agent_id="coder") == await ids(domain="rare", agent_id="coder") == wanted
-        assert await ids(agent_id="coder", domain="common") == await ids(agent_id="tester") == set()
-        await store.set_status([HERE], [rare[0].id], "archived", "a test")
-        edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
-        await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
-        assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
-        assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
+    assert await ids(domain="rare") == wanted
+    assert await ids(tags=("b", "a")) == wanted
+    assert await ids(tags=("b", "c")) == set()
+    assert await ids(agent_id="coder") == await ids(domain="rare", agent_id="coder") == wanted
+    assert await ids(agent_id="coder", domain="common") == await ids(agent_id="tester") == set()
+    await store.set_status([HERE], [rare[0].id], "archived", "a test")
+    edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
+    await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
+    assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
+    assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 
 
-async def test_each_scope_gives_a_pool_of_its_own(open_bank: Any) -> None:
+async def test_each_scope_gives_a_pool_of_its_own(store: Any) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
     few, plenty = many(2, domain="d"), many(50, scope=shared, domain="d")
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in (*few, *plenty)], NUMBERS.name)
-        for only in (ANY, SearchFilter(domain="d")):
-            found = await store.search(SearchQuery((HERE, shared), NUMBERS.name, NUMBERS.vector("q"), (), 4, only))
-            assert [each.project for each in found.candidates].count("here") == 2
-            assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
-            assert found.documents == 52
+    await store.add_memories([stored(each, NUMBERS) for each in (*few, *plenty)], NUMBERS.name)
+    for only in (ANY, SearchFilter(domain="d")):
+        found = await store.search(SearchQuery((HERE, shared), NUMBERS.name, NUMBERS.vector("q"), (), 4, only))
+        assert [each.project for each in found.candidates].count("here") == 2
+        assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
+        assert found.documents == 52
 
 
-async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(open_bank: Any) -> None:
+async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(store: Any) -> None:
     wide, other = replace(NUMBERS, dimensions=24), replace(NUMBERS, name="other", quantization="float32")
     ours, wider, theirs, none = (made_item(f"lock number {name}") for name in ("one", "two", "three", "four"))
-    async with open_bank() as store:
-        await store.add_memories([stored(ours, NUMBERS), stored(none)], NUMBERS.name)
-        await store.add_memories([stored(wider, wide)], wide.name)
-        await store.add_memories([stored(theirs, other)], other.name)
-        for asked in (NUMBERS, wide, other):
-            found = await store.search(SearchQuery((HERE,), asked.name, asked.vector("q"), ("lock",), 5))
-            assert len(found.candidates) == 4
-            assert sum(each.cosine is not None for each in found.candidates) == 1
-            assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
-        unknown = replace(NUMBERS, name="unknown", dimensions=3)
-        found = await store.search(SearchQuery((HERE,), "unknown", unknown.vector("q"), ("lock",), 5))
+    await store.add_memories([stored(ours, NUMBERS), stored(none)], NUMBERS.name)
+    await store.add_memories([stored(wider, wide)], wide.name)
+    await store.add_memories([stored(theirs, other)], other.name)
+    for asked in (NUMBERS, wide, other):
+        found = await store.search(SearchQuery((HERE,), asked.name, asked.vector("q"), ("lock",), 5))
         assert len(found.candidates) == 4
-        assert await store.nearest([HERE], "unknown", unknown.vector("q"), 5) == []
+        assert sum(each.cosine is not None for each in found.candidates) == 1
+        assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
+    unknown = replace(NUMBERS, name="unknown", dimensions=3)
+    found = await store.search(SearchQuery((HERE,), "unknown", unknown.vector("q"), ("lock",), 5))
+    assert len(found.candidates) == 4
+    assert await store.nearest([HERE], "unknown", unknown.vector("q"), 5) == []
 
 
 async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank: Any) -> None:
@@ -203,17 +200,16 @@ async def test_reindexing_gives_the_same_answers(open_bank: Any) -> None:
 
 
 async def test_holes_in_the_vector_index_are_closed(
-    open_bank: Any, driver_name: str, monkeypatch: pytest.MonkeyPatch
+    store: Any, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "_SMALL_INDEX_SLOTS", 128)
     items = many(400)
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
-        await store.forget([HERE], [each.id for each in items[100:]])
-        assert len(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 500)) == 100
-        if driver_name != "scan":
-            slots = "SELECT sum(size) FROM vec_1_chunks"
-            assert await store.read(lambda connection: connection.execute(slots).fetchone()) <= (128,)
+    await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
+    await store.forget([HERE], [each.id for each in items[100:]])
+    assert len(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 500)) == 100
+    if driver_name != "scan":
+        slots = "SELECT sum(size) FROM vec_1_chunks"
+        assert await store.read(lambda connection: connection.execute(slots).fetchone()) <= (128,)
 
 
 async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(open_bank: Any) -> None:
@@ -231,14 +227,13 @@ async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted
     assert found.legs == ("keyword",)
 
 
-async def test_upper_case_and_other_scripts_in_tokens_match_themselves(open_bank: Any) -> None:
+async def test_upper_case_and_other_scripts_in_tokens_match_themselves(store: Any) -> None:
     memory = StoredMemory(made_item("A title"), None, ("HTTP", "データ", "ß"), (), ())
-    async with open_bank() as store:
-        await store.add_memories([memory], NUMBERS.name)
-        for token in ("HTTP", "http", "データ", "ß"):
-            found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (token,), 3))
-            assert [each.id for each in found.candidates] == [memory.item.id], token
-        assert (await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("デー",), 3))).candidates == ()
+    await store.add_memories([memory], NUMBERS.name)
+    for token in ("HTTP", "http", "データ", "ß"):
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (token,), 3))
+        assert [each.id for each in found.candidates] == [memory.item.id], token
+    assert (await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("デー",), 3))).candidates == ()
 
 
 def test_eight_bits_keep_the_direction() -> None:
