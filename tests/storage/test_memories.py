@@ -239,6 +239,7 @@ def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_w
 
 async def test_damaged_tokens_are_found_and_made_again(open_bank: Any, driver_name: str, database: Path) -> None:
     memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(3)]
+    store: SqliteStore
     async with open_bank() as store:
         await store.add_memories(memories, NUMBERS.name)
         damage = "UPDATE pattern_tokens SET tokens = x'0011' WHERE seq = 2"

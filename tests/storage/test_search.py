@@ -20,6 +20,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search import index
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.retrieve.rank import ideal_keyword_score
 
@@ -200,7 +201,7 @@ async def test_reindexing_gives_the_same_answers(open_bank: Any) -> None:
 
 
 async def test_holes_in_the_vector_index_are_closed(
-    store: Any, driver_name: str, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "_SMALL_INDEX_SLOTS", 128)
     items = many(400)
