@@ -21,11 +21,6 @@ REMEMBERED_ITEMS = 4096
 """Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
 
 
-def packed(fields: str) -> bytes:
-    """Return the tokens of an item, a line for each field, as they are kept."""
-    return zlib.compress(fields.encode())
-
-
 @lru_cache(maxsize=REMEMBERED_ITEMS)
 def unpack(packed: bytes | str) -> str:
     """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
@@ -65,8 +60,8 @@ def joined(tokens: Sequence[str]) -> str:
 
 
 def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str]) -> bytes:
-    """Return the tokens of an item's fields as they are kept. Raises `InputError` as `joined`."""
-    return packed("\n".join(map(joined, (title, description, content))))
+    """Return the tokens of an item, a line for each field, as they are kept. Raises `InputError` as `joined`."""
+    return zlib.compress("\n".join(map(joined, (title, description, content))).encode())
 
 
 def usable(tokens: Sequence[str]) -> list[str]:
