@@ -14,7 +14,7 @@ from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection, Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, back_up_day, drop_backups_with
 from swarm_memory.server.storage.engine.connection import connect, storage_errors
-from swarm_memory.server.storage.engine.engine import Recorder, reads
+from swarm_memory.server.storage.engine.engine import reads
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.threads import BankThreads
 from swarm_memory.server.storage.inspection import Inspection, inspect
@@ -53,7 +53,7 @@ class SqliteStore(BankThreads, Bank):
 
     def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
         super().__init__(path, driver, embedder, busy_timeout_s)
-        self.hold_stores(Recorder(self.write_records))
+        self.hold_stores()
 
     async def forget_outside(self, traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""

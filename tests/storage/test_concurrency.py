@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -80,42 +81,35 @@ def test_a_log_that_grew_large_is_emptied_after_a_write(
     close(connection, database)
 
 
-class _OneByteLocks:
-    """`msvcrt.locking` as Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
-
-    LK_NBLCK, LK_UNLCK = 2, 0
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[int, int], int] = {}
-
-    def locking(self, descriptor: int, mode: int, count: int) -> None:
-        place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
-        assert count == 1
-        if mode == self.LK_UNLCK:
-            assert self.held.pop(place) == descriptor
-        elif self.held.setdefault(place, descriptor) != descriptor:
-            raise PermissionError(13, "Permission denied")
-
-
 def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    locks = _OneByteLocks()
+    held: dict[tuple[int, int], int] = {}
+
+    def locking(descriptor: int, mode: int, count: int) -> None:
+        """As Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
+        place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
+        assert count == 1
+        if mode == 0:
+            assert held.pop(place) == descriptor
+        elif held.setdefault(place, descriptor) != descriptor:
+            raise PermissionError(13, "Permission denied")
+
     spec = importlib.util.spec_from_file_location("lock_of_windows", Path(str(files.__file__)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with monkeypatch.context() as windows:
         windows.setattr(sys, "platform", "win32")
-        windows.setitem(sys.modules, "msvcrt", locks)
+        windows.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking))
         spec.loader.exec_module(module)
     database = tmp_path / "memory.db"
     for _ in range(2):
         with module.writer_lock(database, 1.0):
-            assert len(locks.held) == 1
+            assert len(held) == 1
             with pytest.raises(StoreBusy), module.writer_lock(database, 0.0):
                 pass
-        assert locks.held == {}
+        assert held == {}
 
 
 def record(number: int) -> RetrievalRecord:

@@ -189,35 +189,34 @@ async def test_a_job_is_queued_with_new_items_unless_one_of_its_key_is(store: An
     assert (queued.key, queued.payload) == ("k", {"n": 1})
 
 
+TELOS = (
+    "\u03c4\u03ad\u03bb\u03bf\u03a3.\u0391 \u03c0\u03c1\u03ce\u03c4\u03b1",
+    "\u03c4\u03ad\u03bb\u03bf\u03c2.\u03b1 \u03a0\u03a1\u03ce\u03c4\u03b1",
+)
+
+
 @pytest.mark.parametrize("status", ["active", "quarantined"])
 @pytest.mark.parametrize(
-    "content", ["Use fooBar before the tests of Z\u00fcrich", "It is what it is", "\u6d4b\u8bd5\u5148\u884c"]
+    ("content", "others"),
+    [
+        ("Use fooBar before the tests of Z\u00fcrich", ()),
+        ("It is what it is", ()),
+        ("\u6d4b\u8bd5\u5148\u884c", ()),
+        (TELOS[0], TELOS[1:]),
+        ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c2", ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c3",)),
+        ("Pr\u00fcfe die Stra\u00dfe vor dem Tor", ("PR\u00dcFE DIE STRASSE VOR DEM TOR",)),
+        ("Use the \ufb01le before the tests", ("use the FILE before the tests",)),
+    ],
 )
-async def test_the_same_words_are_found_in_any_case(store: Any, content: str, status: Any) -> None:
+async def test_the_same_words_are_found_in_any_case_and_form(
+    store: Any, content: str, others: tuple[str, ...], status: Any
+) -> None:
     said = made_item("Said", content=content, status=status, provenance=Provenance(heard_in="unseen"))
     longer = made_item("Said", content=f"{content}.", provenance=Provenance(heard_in="unseen"))
     await store.add_memories([stored(said), stored(longer), stored(made_item("Other"))], NUMBERS.name)
-    for words in (content, content.upper(), content.lower()):
+    for words in (content, content.upper(), content.lower(), *others):
         assert [item.id for item in await store.said(HERE, words)] == [said.id]
     assert await store.said(HERE, content[1:]) == []
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (
-            "\u03c4\u03ad\u03bb\u03bf\u03a3.\u0391 \u03c0\u03c1\u03ce\u03c4\u03b1",
-            "\u03c4\u03ad\u03bb\u03bf\u03c2.\u03b1 \u03a0\u03a1\u03ce\u03c4\u03b1",
-        ),
-        ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c2", "\u03b4\u03c1\u03cc\u03bc\u03bf\u03c3"),
-        ("Pr\u00fcfe die Stra\u00dfe vor dem Tor", "PR\u00dcFE DIE STRASSE VOR DEM TOR"),
-        ("Use the \ufb01le before the tests", "use the FILE before the tests"),
-    ],
-)
-async def test_the_same_words_are_found_in_any_form(store: Any, one: str, other: str) -> None:
-    said = made_item("Said", content=one, provenance=Provenance(heard_in="unseen"))
-    await store.add_memories([stored(said), stored(made_item("Other"))], NUMBERS.name)
-    assert [item.id for item in await store.said(HERE, other)] == [said.id]
 
 
 async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(store: Any) -> None:

@@ -27,29 +27,6 @@ def asked(here: Scope, embedder: Any, text: str, pool: int = 50, **fields: Any) 
     return SearchQuery((here,), embedder.name, embedder.vector(text), query_tokens(text), pool, SearchFilter(**fields))
 
 
-async def test_many_written_at_once_stand_in_the_bank_as_if_each_was_written_by_itself(store: Any) -> None:
-    there, statuses = Scope(project="there"), ("active", "quarantined", "archived")
-    items = [
-        made_item(
-            f"Retry a locked database {n}", scope=(HERE, there)[n % 2], tags=("a", f"t{n}"), status=statuses[n % 3]
-        )
-        for n in range(60)
-    ]
-    memories = [stored(each, NUMBERS) for each in items]
-    memories = [each._replace(vector=None) if n % 5 == 4 else each for n, each in enumerate(memories)]
-    assert await store.add_memories(memories[:2], NUMBERS.name) == [each.item.id for each in memories[:2]]
-    written = await store.add_memories([*memories, memories[7]], NUMBERS.name)
-    assert written == [each.item.id for each in memories[2:]]
-    assert (await store.inspect()).sound
-    waiting = next(each for each in memories if each.item.status == "quarantined" and each.item.scope == HERE)
-    await store.set_status([HERE], [waiting.item.id], "active", "restored")
-    active = {each.item.id for each in memories if each.item.status == "active" and each.item.scope == HERE}
-    found = await store.search(asked(HERE, NUMBERS, "retry the locked database", 100))
-    assert {each.id for each in found.candidates} == active | {waiting.item.id}
-    assert (await store.get_memories([HERE], [waiting.item.id]))[0].tags == waiting.item.tags
-    assert (await store.inspect()).sound
-
-
 @pytest.mark.parametrize("status", ["archived", "quarantined"])
 async def test_an_item_leaves_both_indexes_with_its_status_and_comes_back_with_it(store: Any, status: Any) -> None:
     gone, kept = made_item("Retry a locked database"), made_item("Fetch the token first")

@@ -184,22 +184,6 @@ async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank:
         assert len(await store.nearest([HERE], new.name, new.vector("q"), 9)) == 5
 
 
-async def test_reindexing_gives_the_same_answers(open_bank: Any) -> None:
-    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 5)
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in many(40)], NUMBERS.name)
-        await store.set_status(
-            [HERE], [(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 1))[0][0]], "archived", ""
-        )
-        before = await store.search(query)
-        await store.reindex()
-        after = await store.search(query)
-    assert {(each.id, each.cosine, each.keyword) for each in before.candidates} == {
-        (each.id, each.cosine, each.keyword) for each in after.candidates
-    }
-    assert (before.documents, before.document_frequency) == (after.documents, after.document_frequency)
-
-
 async def test_holes_in_the_vector_index_are_closed(
     store: SqliteStore, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

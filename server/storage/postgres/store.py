@@ -20,7 +20,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Recorder, Threads, reads
+from swarm_memory.server.storage.engine.engine import Threads, reads
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
     LostInCommit,
@@ -147,7 +147,7 @@ class PostgresStore(Bank):
         self._threads = Threads(pool_size)
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
-        self.hold_stores(Recorder(self.write_records))
+        self.hold_stores()
 
     def _add_parts(self) -> None:
         super()._add_parts()

@@ -84,7 +84,7 @@ class Journal(Engine):
         await self.recorder.settle()
         # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
-        days = await self._written_days(since)
+        days = await self.chat_days(since)
         unwritten = [record for record in (*waiting, *self.unwritable) if record.at >= since]
         known = [cost for day in days if (cost := day.cost_usd) is not None]
         known += [cost for record in unwritten if (cost := record.usage.cost_usd) is not None]
@@ -98,11 +98,7 @@ class Journal(Engine):
     async def chat_days(self, since: datetime) -> list[ChatDay]:
         """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
         await self.recorder.settle()
-        return await self._written_days(since)
-
-    @reads
-    def _written_days(self, connection: Connection, since: datetime) -> list[ChatDay]:
-        return _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since)
+        return await self.read(lambda connection: _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since))
 
     @reads
     def statistics(self, connection: Connection, scope: Scope, embedder: str) -> BankStatistics:
