@@ -16,7 +16,6 @@ from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_
 from world.figures import gain, success
 from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
-from world.terms import shell
 
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.wiring import opened_toolbox, place_of
@@ -153,31 +152,6 @@ def test_every_task_can_be_met_and_is_not_met_by_doing_nothing(family: str) -> N
         if len(ended) == 2:
             return
     raise AssertionError(f"every try ended the same: {ended}")
-
-
-WORLDS: dict[str, list[tuple[str | int, bool]]] = {
-    "flaky": [(0, True), (0, True), (0, False)],
-    "two-steps": [("sh sign.sh", False), ("sh build.sh", False), (0, True), ("sh sign.sh", False), (0, False)],
-    "misleading": [
-        (0, True), ("sh config.sh repair", False), (0, True), ("sh format.sh reset", False), (0, True),
-        ("sh spool.sh flush", False), (0, False),
-    ],
-    "token": [
-        (0, True), ("ledger token issue --scope export", False), (0, False), (1, False), (2, True),
-        ("ledger token issue --scope export", False), (2, False),
-    ],
-}  # fmt: skip
-"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, expired token."""
-
-
-@pytest.mark.parametrize("family", WORLDS)
-def test_a_world_is_met_by_what_it_hides_alone(family: str) -> None:
-    world = Place(0, family, 1).world()
-    goals = [each for each in world.actions() if each.text in world.task or each.text.startswith("ledger export 2")]
-    for step, fails in WORLDS[family]:
-        assert not world.met
-        assert world.act(goals[step] if isinstance(step, int) else shell(step)).failed == fails, step
-    assert world.met
 
 
 def test_a_cure_is_false_when_nothing_that_is_advised_helps() -> None:
