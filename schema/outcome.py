@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from swarm_memory.schema.base import Model, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
@@ -38,10 +38,8 @@ class Credit(Use):
     """What the confidence really changed by: at 0 and 1 it stops."""
 
 
-class TaskFigures(Model):
-    """What a task took. None: the host did not say."""
-
-    model_config = ConfigDict(extra="ignore")  # banks hold more of earlier versions
+class TaskFigures(Model, extra="ignore"):
+    """What a task took; of earlier versions a bank holds more. None: the host did not say."""
 
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
@@ -52,10 +50,11 @@ class TaskFigures(Model):
     """Calls of tools that failed."""
 
 
-class OutcomeRecord(Model):
-    """The outcome of one task. A task has one: a later version of it takes the place of the former."""
+class OutcomeRecord(Model, extra="ignore"):
+    """The outcome of one task. A task has one: a later version of it takes the place of the former.
 
-    model_config = ConfigDict(extra="ignore")  # beside it a bank keeps where its figure stands
+    Beside it a bank keeps where its figure stands.
+    """
 
     task_id: str
     digest: str
