@@ -43,7 +43,7 @@ BUDGETS = {
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_029,  # aim 900
     "server/hosts": 3_534,  # aim 3,600
-    "server/cli": 2_994,  # aim 2,800
+    "server/cli": 3_002,  # aim 2,800
     "server/mcp server/operations": 1_592,  # aim 1,400
     "server/http server/access": 604,  # aim 700
     "server/viewer": 1_198,
