@@ -35,7 +35,7 @@ BUDGETS = {
     "tools/promote": 493,
     "tools/ports tools/*.py": 986,  # aim 800
     "schema": 2_275,  # aim 2,000
-    "server/storage/stores": 3_307,  # aim 3,000
+    "server/storage/stores": 3_311,  # aim 3,000
     "server/storage/search": 744,
     "server/storage/engine": 1_841,  # aim 1,300
     "server/storage/care": 514,

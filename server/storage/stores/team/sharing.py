@@ -174,9 +174,13 @@ class SharedMemories(Part):
 
     async def changes(self, scope: Scope, stamp: str, after: int, person_id: str, limit: int) -> Changes:
         """Return what changed after a cursor, in the order of its being committed."""
-        if await self.read(lambda connection: _SQL.row(connection, "out_of_step", scope_id=scope) is not None):
+        if await self._out_of_step(scope):
             await self.write(lambda connection: _take_step(connection, make_scope(connection, scope)))
         return await self._changes(scope, stamp, after, person_id, limit)
+
+    @reads
+    def _out_of_step(self, connection: Connection, scope: Scope) -> bool:
+        return _SQL.row(connection, "out_of_step", scope_id=scope) is not None
 
     @reads
     def _changes(
