@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 
@@ -90,12 +90,10 @@ class Table(Model):
     note: str = ""
 
 
-class SuiteResults(Model):
+class SuiteResults(Model, extra="ignore"):
     """All that a suite gives; one of a part of the work is as good as that of the whole, and smaller."""
 
-    model_config = ConfigDict(extra="ignore")
-    """Runs of earlier versions, in files and banks, also hold plots and the values of single cases."""
-
+    # Runs of earlier versions, in files and banks, also hold plots and the values of single cases.
     dataset: DatasetInfo | None = None
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()

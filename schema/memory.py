@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Verdict
@@ -44,10 +44,8 @@ Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
 Method = Literal["rules", "model"]
 
 
-class MemoryDraft(Model):
+class MemoryDraft(Model, str_strip_whitespace=True):
     """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
-
-    model_config = ConfigDict(str_strip_whitespace=True)
 
     title: str = Field(min_length=3, max_length=MAX_TITLE, description="What to do, or not to")
     description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this is of use")
@@ -67,10 +65,8 @@ class Note(Model):
     handles: tuple[str, ...] = Field(default=(), max_length=10, description="What else calls for it")
 
 
-class Provenance(Model):
+class Provenance(Model, serialize_by_alias=True):
     """Where a memory item came from."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
 
     task_id: str | None = None
     trajectory_id: str | None = None

@@ -38,8 +38,8 @@ class Credit(Use):
     """What the confidence really changed by: at 0 and 1 it stops."""
 
 
-class TaskFigures(Model):
-    """What a task took. None: the host did not say."""
+class TaskFigures(Model, extra="ignore"):
+    """What a task took; of earlier versions a bank holds more. None: the host did not say."""
 
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
@@ -50,8 +50,11 @@ class TaskFigures(Model):
     """Calls of tools that failed."""
 
 
-class OutcomeRecord(Model):
-    """The outcome of one task. A task has one: a later version of it takes the place of the former."""
+class OutcomeRecord(Model, extra="ignore"):
+    """The outcome of one task. A task has one: a later version of it takes the place of the former.
+
+    Beside it a bank keeps where its figure stands.
+    """
 
     task_id: str
     digest: str

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Annotated, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_core import from_json
 
 from swarm_memory.schema.base import Model, Unit
@@ -46,11 +46,11 @@ def _entries(given: object) -> list[str]:
 Entries = Annotated[tuple[str, ...], BeforeValidator(_entries)]
 
 
-class Section(Model):
-    """Settings of one kind; the sentence beneath a setting is its description."""
+class Section(Model, use_attribute_docstrings=True, hide_input_in_errors=True):
+    """Settings of one kind; the sentence beneath a setting is its description.
 
-    # A key that was written in the wrong place must not come back in an error's text.
-    model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
+    No error's text has what was given: it may be a key that was written in the wrong place.
+    """
 
 
 class ChatProviderSettings(Section):
@@ -286,7 +286,7 @@ class StorageSettings(Section):
     """A PostgreSQL database in the file's place, as `postgresql://USER:PASSWORD@HOST/DATABASE`; see docs/TEAM.md."""
     pool_size: int = Field(default=8, ge=1, le=100)
     """Connections to it, at most, of one server."""
-    sqlite: Literal["auto", "pysqlite3", "stdlib", "ctypes", "scan"] = "auto"
+    sqlite: Literal["auto", "pysqlite3", "stdlib", "scan"] = "auto"
     tenant_id: str = "default"
     project: str | None = None
     """Name of the project; the name of its root folder when not set."""

@@ -2,17 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AliasChoices, Field, JsonValue
 
 from swarm_memory.schema.base import LocalTimestamp, Model, Scope, Timestamp, Unit
 
 ToolName = Annotated[str, Field(min_length=1, max_length=300)]
 
 
-class LoggedCall(BaseModel):
+class LoggedCall(Model, populate_by_name=True):
     """One use of a tool as a caller reports it. Inputs of any form are taken; keys that are not known are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     tool_name: ToolName
     input: JsonValue = None

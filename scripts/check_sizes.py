@@ -34,16 +34,16 @@ BUDGETS = {
     "tools/mirror server/mirror": 393,
     "tools/promote": 458,
     "tools/ports tools/*.py": 978,  # aim 800
-    "schema": 2_283,  # aim 2,000
-    "server/storage/stores": 3_340,  # aim 3,000
-    "server/storage/search": 773,
-    "server/storage/engine": 1_917,  # aim 1,300
-    "server/storage/care": 523,
-    "server/storage/postgres": 847,
-    "server/storage/*.py": 815,  # aim 800
+    "schema": 2_276,  # aim 2,000
+    "server/storage/stores": 3_310,  # aim 3,000
+    "server/storage/search": 744,
+    "server/storage/engine": 1_841,  # aim 1,300
+    "server/storage/care": 514,
+    "server/storage/postgres": 793,
+    "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_023,  # aim 900
     "server/hosts": 3_424,
-    "server/cli": 2_997,  # aim 2,800
+    "server/cli": 2_989,  # aim 2,800
     "server/mcp server/operations": 1_592,  # aim 1,400
     "server/http server/access": 604,  # aim 700
     "server/viewer": 1_198,
@@ -53,7 +53,7 @@ BUDGETS = {
     "server/sources tools/sources": 2_659,  # aim 2,800
     "server/team tools/team": 860,  # aim 950
     "server/benchmark tools/benchmark": 2_822,
-    "server/*.py": 1_466,  # aim 1,300
+    "server/*.py": 1_422,  # aim 1,300
 }
 """Lines of Python that rooms have at most; who adds says what leaves. A room above its aim only shrinks."""
 

@@ -37,6 +37,9 @@ NOT_FROM_PROJECT = frozenset({
 })  # fmt: skip
 """Keys of those sections that only the user may set: how much is stored, run and sent."""
 
+_FORMER = (("embedding.provider", "fastembed"), ("storage.sqlite", "ctypes"))
+"""Values of earlier versions, in whose place the default stands; their banks open all the same."""
+
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
@@ -107,8 +110,7 @@ def resolve_settings(
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
     unknown = _taken_unknown(merged)
-    if merged.get("embedding.provider", ("",))[0] == "fastembed":  # of earlier versions; its banks open all the same
-        unknown["embedding.provider=fastembed"] = merged.pop("embedding.provider")[1]
+    unknown |= {f"{key}={former}": merged.pop(key)[1] for key, former in _FORMER if merged.get(key, ("",))[0] == former}
     settings = _validated(merged)
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown, left_out)
 

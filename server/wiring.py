@@ -12,10 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.job import LEARN
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
@@ -24,11 +22,10 @@ from swarm_memory.tools.guard.names import check_detector
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
+    from swarm_memory.schema.settings import EmbeddingSettings, Settings
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.storage.bank import Bank
     from swarm_memory.server.storage.care.care import SqliteCare
-    from swarm_memory.server.storage.postgres.connection import Place
     from swarm_memory.server.storage.postgres.store import PostgresStore
     from swarm_memory.server.storage.store import SqliteStore
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
@@ -87,27 +84,18 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
 async def _open_store(place: Location, settings: Settings, embedder: Embedder) -> SqliteStore | PostgresStore:
     storage = settings.storage
     if storage.url is not None:
-        database = database_at(storage)
+        if find_spec("psycopg") is None:
+            raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
+        from swarm_memory.server.storage.postgres.connection import Place
         from swarm_memory.server.storage.postgres.store import open_postgres
 
+        database = Place(storage.url.get_secret_value(), busy_timeout_s=storage.busy_timeout_s)
         return await open_postgres(database, pool_size=storage.pool_size, embedder=embedder)
     from swarm_memory.server.storage.store import open_store
 
     return await open_store(
         place.database, sqlite=storage.sqlite, busy_timeout_s=storage.busy_timeout_s, embedder=embedder
     )
-
-
-def database_at(storage: StorageSettings, url: str | None = None) -> Place:
-    """Return the database that a URL names, by default `storage.url`. Raises `ConfigError`, also without psycopg."""
-    if find_spec("psycopg") is None:
-        raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
-    from swarm_memory.server.storage.postgres.connection import Place
-
-    named = url or ("" if storage.url is None else storage.url.get_secret_value())
-    place = Place(named, busy_timeout_s=storage.busy_timeout_s)
-    place.check()
-    return place
 
 
 @asynccontextmanager
@@ -167,40 +155,6 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
     )
 
 
-async def move_bank(place: Location, settings: Settings, to: str, report: Callable[[str], None]) -> int:
-    """Copy the bank of a project to a URL or a file, row for row with its ids; return how many rows.
-
-    The settings stay as they are. Raises `InputError`, `ConfigError`, `StorageError`.
-    """
-    from anyio import to_thread
-
-    from swarm_memory.server.storage.driver import choose
-
-    to_server = to.startswith(("postgresql://", "postgres://"))
-    if to_server == place.is_remote:
-        raise InputError("a bank is moved from a file to a PostgreSQL database, or back; `backup` copies a file")
-    there = {"url": SecretStr(to), "db": None} if to_server else {"url": None, "db": to}
-    database_at(settings.storage, to if to_server else None)
-    from swarm_memory.server.storage.move import move, postgres_side, sqlite_side
-
-    others = settings.model_copy(update={"storage": settings.storage.model_copy(update=there)})
-    target = place_of(place.root, others)
-    embedder = make_embedder(settings.embedding)
-    for each in ((place, settings), (target, others)):
-        async with await _open_store(*each, embedder):
-            pass  # the schema is made, or brought up to date
-    file = place.database if to_server else target.database
-    driver = choose(settings.storage.sqlite)
-
-    def moved() -> int:
-        database = database_at(others.storage if to_server else settings.storage)
-        with sqlite_side(file, driver, settings.storage.busy_timeout_s) as own, postgres_side(database) as served:
-            sides = (own, served) if to_server else (served, own)
-            return move(*sides, own.tables(), report)
-
-    return await to_thread.run_sync(moved)
-
-
 def make_care(place: Location, settings: Settings) -> SqliteCare:
     """Return who looks after the file of a project's bank; nothing is opened yet.
 
@@ -209,7 +163,7 @@ def make_care(place: Location, settings: Settings) -> SqliteCare:
     if place.is_remote:
         raise ConfigError(
             "this bank is on a PostgreSQL server, which is backed up, restored and repaired by its own means (pg_dump, "
-            "pg_restore, pg_amcheck); `swarm-memory bank backup FILE` copies it into a file"
+            "pg_restore, pg_amcheck)"
         )
     from swarm_memory.server.storage.care.care import SqliteCare
 

@@ -348,10 +348,6 @@ JOIN pattern_tokens AS t ON t.seq = p.seq
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
--- name: ids_of_patterns
--- The ids of items by their positions (a JSON list).
-SELECT p.seq, p.id FROM json_each(?) AS wanted CROSS JOIN patterns AS p ON p.seq = wanted.value;
-
 -- name: links_of
 -- Every link from or to items (a JSON list) of some scopes (a JSON list of ids).
 SELECT l.src_id, l.dst_id, l.relation, l.weight

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, TEAM, Model, Scope, Timestamp, Unit, counted
 from swarm_memory.schema.memory import Distiller, MemoryDraft, Outcome
@@ -34,10 +34,8 @@ def team_scopes(tenant_id: str, project: str | None) -> tuple[Scope, ...]:
     return team_scope(tenant_id, project), team_scope(tenant_id, GLOBAL_PROJECT)
 
 
-class Evidence(Model):
+class Evidence(Model, serialize_by_alias=True):
     """What came of a memory, in whole tasks: absolute, so that saying it again changes nothing."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
 
     worked: int = Field(default=0, ge=0, le=MAX_COUNT)
     tried: int = Field(default=0, ge=0, le=MAX_COUNT)

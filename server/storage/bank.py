@@ -39,9 +39,9 @@ _PACKED_AT_ONCE = 2_000
 class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     """Every store of one bank; `PostgresStore` opens it as a subclass, `SqliteStore` by the threads among its bases."""
 
-    def hold_stores(self, recorder: Recorder) -> None:
+    def hold_stores(self) -> None:
         """Make the stores that stand beside; the engine must be there."""
-        self.recorder = recorder
+        self.recorder = Recorder(self.write_records)
         self.unwritable = []
         self._closed = False
         self._add_parts()

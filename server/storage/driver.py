@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import ConfigError
 if TYPE_CHECKING:
     import sqlite3
 
-    SqliteConnection: TypeAlias = sqlite3.Connection
+SqliteConnection: TypeAlias = "sqlite3.Connection"
 
 
 class Cursor(Protocol):
@@ -45,9 +45,6 @@ class Connection(Protocol):
 DRIVERS = ("pysqlite3", "stdlib", "scan")
 """The first two load sqlite-vec: a recent SQLite of its own, and Python's where its build allows it."""
 
-FORMER = "ctypes"
-"""A driver of former releases; a settings file that names it gets what `auto` gives."""
-
 OLDEST_SQLITE = (3, 38, 0)
 """The first that hands a virtual table all values of an `IN` at once."""
 
@@ -72,7 +69,7 @@ class Driver(NamedTuple):
         version = _numbers(self.sqlite_version)
         return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
-    def prepare(self, connection: "SqliteConnection") -> None:
+    def prepare(self, connection: SqliteConnection) -> None:
         """Load sqlite-vec into a connection, and forbid loading anything else."""
         if self.vec_library is not None:
             connection.enable_load_extension(True)
@@ -90,9 +87,9 @@ def choose(wanted: str = "auto") -> Driver:
 
     Raises `ConfigError` that names the reasons when the wanted one, or none at all, can be used.
     """
-    if wanted not in ("auto", FORMER, *DRIVERS):
+    if wanted not in ("auto", *DRIVERS):
         raise ConfigError(f"storage.sqlite is {wanted!r}: it must be auto or one of {', '.join(DRIVERS)}")
-    is_auto = wanted in ("auto", FORMER)
+    is_auto = wanted == "auto"
     misses: list[str] = []
     for name in DRIVERS if is_auto else (wanted,):
         try:
@@ -100,8 +97,7 @@ def choose(wanted: str = "auto") -> Driver:
         except _Impossible as reason:
             misses.append(f"{name}: {reason}")
         else:
-            former = [f"{FORMER} is no longer a driver"] if wanted == FORMER else []
-            why = "; ".join((driver.reason, *misses, *former)) if is_auto else f"{driver.reason}; it was asked for"
+            why = "; ".join((driver.reason, *misses)) if is_auto else f"{driver.reason}; it was asked for"
             return driver._replace(reason=why)
     hint = "install Python with SQLite 3.38 or newer and FTS5" if is_auto else "unset SWARM_MEMORY_SQLITE"
     raise ConfigError(f"no usable SQLite ({'; '.join(misses)}): {hint}")

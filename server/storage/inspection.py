@@ -5,19 +5,16 @@ SQLite has no checksums of its own: it misses a third of random damage.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
+from swarm_memory.server.storage.driver import Connection, SqliteConnection
 from swarm_memory.server.storage.engine.connection import one_moment
-from swarm_memory.server.storage.search.vectors import all_spaces
+from swarm_memory.server.storage.search.vectors import Space, all_spaces
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.server.storage.stores.rows import content_hash
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection, SqliteConnection
-    from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
 _MAX_NAMED = 20
@@ -56,7 +53,7 @@ _MEMORIES = _Indexed(queries("memories"), "memories", "projects", "the keyword i
 _PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the keyword index of sources")
 
 
-def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
+def inspect(connection: SqliteConnection, searchable: bool) -> Inspection:
     """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
 
     Raises what the driver raises when the damage lets no statement through.
@@ -89,13 +86,13 @@ def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
 
 
-def damaged_trajectories(connection: "Connection") -> list[str]:
+def damaged_trajectories(connection: Connection) -> list[str]:
     """Return the ids of trajectories whose text is not what was written."""
     rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
     return [each for each, text, written in rows if content_hash(each, text) != written]
 
 
-def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
+def _keyword_faults(connection: Connection, of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
     """Say what a keyword index and the counts hold wrongly; `texts` are the words that it must hold."""
     surplus, missing = connection.execute(of.queries["entered_wrongly"]).fetchone()
     if surplus or missing:
@@ -108,7 +105,7 @@ def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list
         yield f"{counts} {of.owners} have a wrong count of their {of.items}"
 
 
-def _faults_of_memories(connection: "Connection") -> Iterator[str]:
+def _faults_of_memories(connection: Connection) -> Iterator[str]:
     unreadable: list[int] = []
     yield from _keyword_faults(connection, _MEMORIES, _active_words(connection, unreadable))
     if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
@@ -117,7 +114,7 @@ def _faults_of_memories(connection: "Connection") -> Iterator[str]:
         yield f"the tokens of {len(unreadable)} memories are not what was written"
 
 
-def _active_words(connection: "Connection", unreadable: list[int]) -> Iterator[list[str]]:
+def _active_words(connection: Connection, unreadable: list[int]) -> Iterator[list[str]]:
     """Yield the indexed words of each active memory; of one that cannot be read the scope is noted."""
     for packed, scope_id in connection.execute(_QUERIES["active_tokens"]).fetchall():
         try:
@@ -137,9 +134,7 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
     return wrong + len(items)
 
 
-def _vector_faults(
-    connection: "Connection", space: "Space", of: _Indexed, searchable: bool
-) -> tuple[list[str], list[int]]:
+def _vector_faults(connection: Connection, space: Space, of: _Indexed, searchable: bool) -> tuple[list[str], list[int]]:
     """Say what the counts and the index of a space hold wrongly.
 
     Also return the positions where nobody knows whether the vector or the index is right.

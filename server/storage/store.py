@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.driver import Connection, Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, back_up_day, drop_backups_with
 from swarm_memory.server.storage.engine.connection import connect, storage_errors
-from swarm_memory.server.storage.engine.engine import Recorder, reads
+from swarm_memory.server.storage.engine.engine import reads
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.threads import BankThreads
 from swarm_memory.server.storage.inspection import Inspection, inspect
@@ -21,8 +22,7 @@ from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
 from swarm_memory.tools.ports.models import Embedder
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection, SqliteConnection
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +53,12 @@ class SqliteStore(BankThreads, Bank):
 
     def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
         super().__init__(path, driver, embedder, busy_timeout_s)
-        self.hold_stores(Recorder(self.write_records))
+        self.hold_stores()
 
     async def forget_outside(self, traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
 
-        def forget_in_backups(connection: "SqliteConnection") -> None:
+        def forget_in_backups(connection: SqliteConnection) -> None:
             if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
                 back_up(connection, self._driver.module, self._path, FORGET)
 
@@ -67,7 +67,7 @@ class SqliteStore(BankThreads, Bank):
         await self.truncate_log()
 
     @reads
-    def health(self, connection: "Connection") -> StorageHealth:
+    def health(self, connection: Connection) -> StorageHealth:
         """Return the driver, the versions, the size, and what is less than usual."""
         driver = self._driver
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -101,16 +101,16 @@ class SqliteStore(BankThreads, Bank):
 
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
-        return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))
+        copy = partial(back_up, module=self._driver.module, database=self._path, target=target)
+        return await asyncio.to_thread(self._on_own_connection, copy)
 
     async def back_up_day(self, keep: int = 7) -> None:
         """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
-
-        def copy() -> None:
-            module = self._driver.module
-            opened = closing(connect(self._path, driver=self._driver, read_only=True))
-            with storage_errors(module, self._path), opened as connection:
-                back_up_day(connection, module, self._path, keep)
-
+        copy = partial(back_up_day, module=self._driver.module, database=self._path, keep=keep)
         if keep:
-            await asyncio.to_thread(copy)
+            await asyncio.to_thread(self._on_own_connection, copy)
+
+    def _on_own_connection(self, function: Callable[[SqliteConnection], T]) -> T:
+        opened = closing(connect(self._path, driver=self._driver, read_only=True))
+        with storage_errors(self._driver.module, self._path), opened as connection:
+            return function(connection)

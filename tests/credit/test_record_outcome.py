@@ -15,9 +15,9 @@ from made_tasks import NOW, STEPS, Shop, done, opened, ran, said, verdict
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.credit.outcome import figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -202,7 +202,8 @@ def test_an_outcome_that_an_earlier_release_wrote_is_read() -> None:
         '{"task_id": "t1", "digest": "", "label": "Failure", "judge": "agent", "weight": 0.5, "arm": "memory",'
         ' "figures": {"steps": 3, "repeats": 1, "cost_usd": 0.2}, "at": "2026-03-02T12:00:00Z", "figure": 7}'
     )
-    assert (outcome_in(text).label, outcome_in(text).figures.steps) == ("Failure", 3)
+    record = OutcomeRecord.model_validate_json(text)
+    assert (record.label, record.figures.steps) == ("Failure", 3)
 
 
 LABELS = st.sampled_from(get_args(Label))

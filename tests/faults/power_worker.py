@@ -46,11 +46,8 @@ async def write(database: Path, name: int, count: int) -> None:
             await add(store, chance, count // 2)
 
 
-def writers(database: Path, processes: str, count: str, synchronous: str) -> None:
-    """Let several processes write, with a setting of `synchronous` that is not the store's own for a control."""
-    settings = [each for each in connection._SETTINGS if "synchronous" not in each]  # pyright: ignore[reportPrivateUsage]
-    if synchronous != "own":
-        connection._SETTINGS = (*settings, f"PRAGMA synchronous = {synchronous}")  # pyright: ignore
+def writers(database: Path, processes: str, count: str) -> None:
+    """Let several processes write."""
     choose()  # what is slow to import is imported once
     born: list[int] = []
     for number in range(int(processes)):
@@ -65,7 +62,7 @@ def writers(database: Path, processes: str, count: str, synchronous: str) -> Non
 def with_journal(database: Path, processes: str, count: str) -> None:
     """The same with the rollback journal that SQLite keeps where it cannot share memory."""
     connection.JOURNAL = "delete"
-    writers(database, processes, count, "own")
+    writers(database, processes, count)
 
 
 def upkeep(database: Path, rounds: str) -> None:

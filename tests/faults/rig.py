@@ -71,6 +71,12 @@ async def opened(database: Path, *, sqlite: str = "auto", busy_timeout_s: float 
         yield store
 
 
+async def filled(database: Path, count: int) -> list[MemoryItem]:
+    """Open a bank, write so many items, and close it; return them."""
+    async with opened(database) as store:
+        return await fill(store, count)
+
+
 async def inspected(database: Path) -> Inspection:
     """Open a bank, look for damage of every kind, and close it."""
     async with opened(database) as store:

@@ -160,7 +160,7 @@ async def test_after_every_tool_no_statement_is_left_open(toolbox: Toolbox) -> N
     held = 0
     for number, work in enumerate(works(kept, toolbox).values()):
         await work(number)
-        for run in (store.read, store.read_beside, store.on_writer):
+        for run in (store.read, store.on_writer):
             held += await run(lambda connection: connection.in_transaction)
         held += not await store.truncate_log()
     await store.close()

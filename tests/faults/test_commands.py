@@ -17,7 +17,17 @@ from stdio_server import CLIENT, Server
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server.embedding.static import StaticEmbedder
-from tests.faults.rig import HERE, Crowd, environment, fill, inspected, is_left_alone, made_item, opened, present
+from tests.faults.rig import (
+    HERE,
+    Crowd,
+    environment,
+    filled,
+    inspected,
+    is_left_alone,
+    made_item,
+    opened,
+    present,
+)
 
 pytestmark = pytest.mark.fault
 
@@ -104,8 +114,7 @@ async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_
     database: Path, tmp_path: Path, what: str
 ) -> None:
     chance = random.Random(7)
-    async with opened(database) as store:
-        items = await fill(store, 400 if FULL else 150)
+    items = await filled(database, 400 if FULL else 150)
     command = [*CLI, "--set", f"storage.project={HERE.project}", *_arguments(what, tmp_path)]
     rounds, tries, cut, broken = (15 if FULL else 2), 0, 0, 0
     while cut < rounds and tries < 4 * rounds:

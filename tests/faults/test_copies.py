@@ -29,7 +29,7 @@ from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from tests.faults.rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
+from tests.faults.rig import EVERY, HERE, Crowd, environment, fill, filled, importing, made_item, opened, with_vectors
 
 pytestmark = pytest.mark.fault
 
@@ -37,8 +37,7 @@ pytestmark = pytest.mark.fault
 async def test_backups_made_while_others_write_are_whole_and_hold_what_was_acknowledged_before(
     database: Path, tmp_path: Path
 ) -> None:
-    async with opened(database) as store:
-        await fill(store, 100)
+    await filled(database, 100)
     crowd = Crowd()
     for number in range(4 if FULL else 2):
         crowd.add("write", database, "auto", number, 0)

@@ -50,6 +50,7 @@ from tests.faults.rig import (
     built,
     environment,
     fill,
+    filled,
     inspected,
     made_item,
     opened,
@@ -165,8 +166,7 @@ INDEX_FAULTS = {
 
 @pytest.mark.parametrize("fault", INDEX_FAULTS)
 async def test_indexes_that_are_lost_or_out_of_step_are_rebuilt_from_the_rows(database: Path, fault: str) -> None:
-    async with opened(database) as store:
-        items = await fill(store, 60)
+    items = await filled(database, 60)
     before = await searched(database)
     async with opened(database) as store:
         await store.write(lambda connection: connection.execute(INDEX_FAULTS[fault]).rowcount)
@@ -261,8 +261,7 @@ async def test_a_log_deleted_under_an_open_bank_loses_nothing(database: Path, ca
 async def test_a_log_that_goes_with_its_last_reader_while_a_bank_is_opened_is_no_loss(
     database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(database) as store:
-        await fill(store, 2)
+    await filled(database, 2)
     foreign = choose().module.connect(database, check_same_thread=False)
     foreign.execute("SELECT * FROM meta").fetchall()
     log = database.with_name("memory.db-wal")
@@ -307,8 +306,7 @@ async def test_a_moved_or_replaced_file_takes_no_write_unseen(database: Path, ca
 
 
 async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_file(database: Path) -> None:
-    async with opened(database) as store:
-        await fill(store, 80)
+    await filled(database, 80)
     record = registry.find(database)
     assert record is not None
     whole, chance = database.read_bytes(), random.Random(11)
@@ -362,8 +360,7 @@ async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted
     database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "JOURNAL", "delete")
-    async with opened(database) as store:
-        await fill(store, 5)
+    await filled(database, 5)
     crash(database, STEAL, "DROP TRIGGER steal")
     assert b"TRIGGER steal" not in database.read_bytes()
     with pytest.raises(StoreUntrusted, match="steal"):
@@ -432,8 +429,7 @@ async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itsel
 
 async def test_what_opens_a_bank_on_a_full_disk_reads_it_and_once_there_is_room_writes(small_disk: Path) -> None:
     database, ballast = small_disk / "memory.db", small_disk / "ballast"
-    async with opened(database) as store:
-        items = await fill(store, 5)
+    items = await filled(database, 5)
     for companion in ("-wal", "-shm"):
         database.with_name(database.name + companion).unlink(missing_ok=True)
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
@@ -508,8 +504,7 @@ def _made_read_only(what: str, database: Path) -> Generator[None]:
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 @pytest.mark.parametrize("what", ["file", "folder", "file and folder", "mounted read-only"])
 async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Path, what: str) -> None:
-    async with opened(database) as store:
-        await fill(store, 3)
+    await filled(database, 3)
     with _made_read_only(what, database):
         done = await asyncio.to_thread(run_program, READ_ONLY, database, behind=_under_modes())
     assert done.stderr == ""

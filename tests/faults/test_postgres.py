@@ -23,8 +23,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.postgres.connection import Place
-from swarm_memory.server.storage.postgres.migrate import make_ready
-from swarm_memory.server.storage.postgres.store import open_postgres
+from swarm_memory.server.storage.postgres.store import make_ready, open_postgres
 from tests.faults.rig import HERE, Crowd, present_in
 
 pytestmark = [pytest.mark.fault, pytest.mark.skipif(not FULL, reason="`make faults` runs it: it kills a database")]

@@ -1,6 +1,6 @@
 """Power cuts, simulated: what processes write is recorded, and disks are made of it as a cut at any moment leaves them.
 
-The same on disks that lie, and with settings that flush less, shows what the simulation can see.
+The same on disks that lie shows what the simulation can see.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes
 
 async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(tmp_path: Path) -> None:
     processes, each = (4, 120) if FULL else (2, 24)
-    recording = await asyncio.to_thread(recorded, tmp_path, "writers", processes, each, "own")
+    recording = await asyncio.to_thread(recorded, tmp_path, "writers", processes, each)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=1), seed=1)
     few = cuts(recording.steps, CUTS // 4, seed=2)
     lied = await survey(recording, tmp_path / "lying", few, seed=2, lies=True)
@@ -76,12 +76,3 @@ async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=4), seed=4)
     assert not found.faults, found.faults[:5]
     assert found.acknowledged
-
-
-@pytest.mark.skipif(not FULL, reason="make faults runs it")
-@pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
-async def test_the_simulation_sees_what_flushing_less_costs(tmp_path: Path, synchronous: str) -> None:
-    recording = await asyncio.to_thread(recorded, tmp_path, "writers", 4, 60, synchronous)
-    found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS // 3, seed=5), seed=5)
-    assert found.having("lost")
-    assert synchronous == "NORMAL" or found.having("damaged")

@@ -155,14 +155,14 @@ async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: 
     assert half == 0
 
 
-@pytest.mark.parametrize(("role", "rounds"), [("rebuild", 6), ("copy", 4)])
+@pytest.mark.parametrize(("what", "rounds"), [("reindex", 6), ("back_up", 4)])
 async def test_a_kill_while_indexes_are_rebuilt_or_the_bank_is_copied_leaves_nothing_half(
-    database: Path, role: str, rounds: int
+    database: Path, what: str, rounds: int
 ) -> None:
     put_old_bank(database)
     chance, crowd = random.Random(4), Crowd()
     for number in range(100 if FULL else rounds):
-        name = crowd.add(role, database)
+        name = crowd.add("again", database, what)
         crowd.wait(lambda wanted=number + 1: len(crowd.said("ready")) >= wanted)
         await asyncio.sleep(chance.uniform(0, 0.05))
         crowd.kill(name)

@@ -16,7 +16,7 @@ from patience import FULL
 from stdio_server import Server
 
 from swarm_memory.server.storage.engine.files import size_of
-from tests.faults.rig import HERE, fill, inspected, is_left_alone, opened
+from tests.faults.rig import HERE, fill, filled, inspected, is_left_alone, opened
 
 pytestmark = [
     pytest.mark.fault,
@@ -101,8 +101,7 @@ def learn_and_forget(server: Server, number: int) -> None:
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes minutes")
 async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(database: Path, home: Path) -> None:
-    async with opened(database) as store:
-        await fill(store, 500)
+    await filled(database, 500)
     samples, largest_log, failed = list[tuple[int, Counter[str]]](), 0, 0
     with serving(HookProject(database.parent.parent, home), "--set", f"storage.project={HERE.project}") as server:
         for start in range(0, CALLS, IN_FLIGHT):

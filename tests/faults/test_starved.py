@@ -21,11 +21,10 @@ from tests.faults.rig import (
     HERE,
     Crowd,
     environment,
-    fill,
+    filled,
     inspected,
     made_item,
     nothing_is_lost,
-    opened,
     present,
     sentence,
 )
@@ -107,8 +106,7 @@ async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_t
 
 async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(database: Path, tmp_path: Path) -> None:
     chance = random.Random(10)
-    async with opened(database) as store:
-        await fill(store, 2000 if FULL else 50)
+    await filled(database, 2000 if FULL else 50)
     items = [made_item(f"Imported {number}", content="a word " * 500) for number in range(3000 if FULL else 100)]
     export = tmp_path / "export.jsonl"
     export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")

@@ -16,7 +16,19 @@ from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.tools.ports.memories import MemoryFilter
-from tests.faults.rig import HERE, Crowd, fill, kill, made_item, nothing_is_lost, opened, start, wait_for, with_vectors
+from tests.faults.rig import (
+    HERE,
+    Crowd,
+    fill,
+    filled,
+    kill,
+    made_item,
+    nothing_is_lost,
+    opened,
+    start,
+    wait_for,
+    with_vectors,
+)
 
 pytestmark = pytest.mark.fault
 
@@ -91,8 +103,7 @@ async def test_a_stopped_holder_of_the_lock_delays_writers_to_their_deadline_and
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes half a minute")
 async def test_overlapping_readers_do_not_let_the_log_grow(database: Path) -> None:
-    async with opened(database) as store:
-        await fill(store, 500)
+    await filled(database, 500)
     crowd = Crowd()
     for number in range(6):
         crowd.add("read" if number < 4 else "write", database, "auto", number, 0)

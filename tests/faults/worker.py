@@ -165,22 +165,12 @@ async def _learned(task_id: str, now: datetime) -> LearnRecord:
     )
 
 
-async def rebuild(database: str) -> None:
-    """Make the indexes again, again and again, until killed."""
+async def again(database: str, what: str) -> None:
+    """Do one thing to the bank, `reindex` or `back_up`, again and again, until killed."""
     async with opened(Path(database)) as store:
         say("ready")
         while True:
-            await store.reindex()
-            say("built")
-
-
-async def copy(database: str) -> None:
-    """Back the bank up, again and again, until killed."""
-    async with opened(Path(database)) as store:
-        say("ready")
-        while True:
-            await store.back_up()
-            say("copied")
+            await getattr(store, what)()
 
 
 async def checkpoint(database: str, driver_name: str) -> None:
@@ -234,7 +224,7 @@ def run(role: str, *arguments: str) -> int:
 
 
 ROLES: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
-    each.__name__: each for each in (write, read, hold, migrate, claim, learn, rebuild, copy, checkpoint, unlocked)
+    each.__name__: each for each in (write, read, hold, migrate, claim, learn, again, checkpoint, unlocked)
 }
 
 if __name__ == "__main__":

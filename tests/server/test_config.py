@@ -94,6 +94,7 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_p
     ("text", "named"),
     [
         ("embedding: {provider: fastembed}", "embedding.provider=fastembed"),
+        ("storage: {sqlite: ctypes}", "storage.sqlite=ctypes"),
         ("sources: {allow_github: [acme/*]}", "sources.allow_github"),
         ("sources: {github_url: 'https://git.acme.example/api/v3'}", "sources.github_url"),
     ],
@@ -124,11 +125,6 @@ def test_what_is_misspelt_is_refused_with_the_setting_that_is_meant(
         resolve_settings(tmp_path, environ={})
 
 
-def test_a_misspelt_variable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"did you mean retrieve\.k"):
-        resolve_settings(tmp_path, environ={"SWARM_MEMORY_RETRIEVE_K": "4"})
-
-
 def test_what_is_no_setting_is_ignored_and_named_with_its_place(project: Write) -> None:
     root = project("guard: {disabled_rules: [npm-token]}\ndistill: {max_items_per_traj: 2}\n")
     resolved = resolve_settings(root, environ={})
@@ -142,31 +138,42 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
         resolve_settings(tmp_path, {"retrieve.K": "3"}, {})
 
 
-WRONG = pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("retrieve: {k: many}", r"retrieve\.k in .*config\.yaml: .*integer.*it is 'many'.*default is 3"),
-        ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
-        ("retrieve: {alpha: .nan}", r"retrieve\.alpha in .*"),
-        ("retrieve: {k: true}", r"retrieve\.k in .* must not be true"),
-        ("retrieve: {k: [1, 2]}", r"retrieve\.k in .*valid integer"),
-        ("tool_memory: {evaluator: best}", r"tool_memory\.evaluator in .*'auto' or 'evidence'"),
-        ("retrieve: 3", r"retrieve in .* must be a mapping"),
-        ("- 3", "the file in .* must be a mapping"),
-        ("retrieve: {k: 3", "is not valid YAML"),
-        ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
-    ],
+WRONG = (
+    ("retrieve: {k: many}", r"retrieve\.k in .*config\.yaml: .*integer.*it is 'many'.*default is 3"),
+    ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
+    ("retrieve: {alpha: .nan}", r"retrieve\.alpha in .*"),
+    ("retrieve: {k: true}", r"retrieve\.k in .* must not be true"),
+    ("retrieve: {k: [1, 2]}", r"retrieve\.k in .*valid integer"),
+    ("tool_memory: {evaluator: best}", r"tool_memory\.evaluator in .*'auto' or 'evidence'"),
+    ("retrieve: 3", r"retrieve in .* must be a mapping"),
+    ("- 3", "the file in .* must be a mapping"),
+    ("retrieve: {k: 3", "is not valid YAML"),
+    ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
 )
+"""What neither file may hold."""
+
+WRONG_OF_OWN = (
+    ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of texts"),
+    ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of texts"),
+    (
+        "matts: {allowed_commands: 3}",
+        r'must be a list of texts, such as \["one", "two"\], or .*one;;two \(it is \'3\'\)',
+    ),
+    ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
+    ("storage: {db: [a]}", r"storage\.db in .* valid string"),
+    ("storage: [a]", r"storage in .* must be a mapping"),
+)
+"""The same of what only the user's own file may set."""
 
 
-@WRONG
+@pytest.mark.parametrize(("text", "complaint"), [*WRONG, *WRONG_OF_OWN])
 def test_a_wrong_value_names_key_file_and_what_it_may_be(own: Write, tmp_path: Path, text: str, complaint: str) -> None:
     own(text)
     with pytest.raises(ConfigError, match=complaint):
         resolve_settings(tmp_path, environ={})
 
 
-@WRONG
+@pytest.mark.parametrize(("text", "complaint"), WRONG)
 def test_a_projects_file_that_is_wrong_is_named_and_left_out_whole(project: Write, text: str, complaint: str) -> None:
     root = project(f"{text}\nconsolidate: {{run_every_new_items: 7}}\n" if text.startswith("retrieve: {") else text)
     resolved = resolve_settings(root, environ={})
@@ -181,18 +188,35 @@ def test_a_projects_file_that_is_wrong_still_switches_off(project: Write) -> Non
     assert (resolved.settings.enabled, resolved.settings.retrieve.k, len(resolved.notices)) == (False, 3, 1)
 
 
-def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="environment SWARM_MEMORY_JOBS__LEASE_S"):
-        resolve_settings(tmp_path, environ={"SWARM_MEMORY_JOBS__LEASE_S": "soon"})
+_LISTS = r'allowed_folders in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
+_PERSONAL = r"^distill\.redact_pii in environment .*: .*boolean.* 'names' \(it is 'Names'\); the default is True$"
 
 
-def test_the_short_variables_name_database_and_sqlite(tmp_path: Path) -> None:
-    environ = {"SWARM_MEMORY_DB": "/data/bank.db", "SWARM_MEMORY_SQLITE": "ctypes"}
+@pytest.mark.parametrize(
+    ("name", "given", "complaint"),
+    [
+        ("RETRIEVE_K", "4", r"did you mean retrieve\.k"),
+        ("JOBS__LEASE_S", "soon", "environment SWARM_MEMORY_JOBS__LEASE_S"),
+        ("TEAM__URL", "htp://ada:hunter2@host/v1", r"team\.url in environment"),
+        ("DISTILL__REDACT_PII", "Names", _PERSONAL),
+        *(
+            ("SOURCES__ALLOWED_FOLDERS", text, _LISTS)
+            for text in ("[~/docs]", '["~/docs"', "[1]", "[[]]", "[" * 10_000)
+        ),
+    ],
+)
+def test_a_wrong_variable_is_named_with_what_it_may_be_and_no_secret(
+    name: str, given: str, complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=complaint) as raised:
+        resolve_settings(tmp_path, environ={f"SWARM_MEMORY_{name}": given})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_the_short_variables_name_database_and_sqlite_and_an_empty_one_nothing(tmp_path: Path) -> None:
+    environ = {"SWARM_MEMORY_DB": "/data/bank.db", "SWARM_MEMORY_SQLITE": "scan"}
     storage = resolve_settings(tmp_path, environ=environ).settings.storage
-    assert (storage.db, storage.sqlite) == ("/data/bank.db", "ctypes")
-
-
-def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert (storage.db, storage.sqlite) == ("/data/bank.db", "scan")
     assert resolve_settings(tmp_path, environ={"SWARM_MEMORY_DB": ""}).settings.storage.db is None
 
 
@@ -278,79 +302,22 @@ def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(
     assert "sk-pasted" not in str(raised.value.__cause__)
 
 
-def test_a_wrong_address_is_named_and_what_it_holds_is_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"team\.url in environment") as raised:
-        resolve_settings(tmp_path, environ={variable("team.url"): "htp://ada:hunter2@host/v1"})
-    assert "hunter2" not in str(raised.value)
-
-
 @pytest.mark.parametrize(
-    "given",
+    ("in_file", "in_variable", "expected"),
     [
-        '["~/docs", "/srv/notes"]',
-        "\n    - ~/docs\n    - /srv/notes",
-        '"~/docs;; /srv/notes"',
-        "|\n    ~/docs\n\n    /srv/notes",
+        ('["~/docs", "/srv/notes"]', '["~/docs", "/srv/notes"]', ("~/docs", "/srv/notes")),
+        ('"~/docs;; /srv/notes"', "~/docs;;/srv/notes", ("~/docs", "/srv/notes")),
+        ("\n    - ~/docs;;x", ' ["~/docs;;x"]\n', ("~/docs;;x",)),
+        ("|\n    ~/docs\n\n    /srv/notes", "~/docs\n\n/srv/notes", ("~/docs", "/srv/notes")),
+        ("[]", "[]", ()),
     ],
 )
-def test_a_list_is_a_list_and_a_text_its_lines(given: str, own: Write, tmp_path: Path) -> None:
-    own(f"sources:\n  allowed_folders: {given}\n")
-    assert resolve_settings(tmp_path, environ={}).settings.sources.allowed_folders == ("~/docs", "/srv/notes")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ('["~/docs", "/srv/notes"]', ("~/docs", "/srv/notes")),
-        (' ["~/docs;;x"]\n', ("~/docs;;x",)),
-        ("[]", ()),
-        ("~/docs;;/srv/notes", ("~/docs", "/srv/notes")),
-    ],
-)
-def test_a_list_may_be_json_in_a_variable(given: str, expected: tuple[str, ...], tmp_path: Path) -> None:
-    environ = {"SWARM_MEMORY_SOURCES__ALLOWED_FOLDERS": given}
-    assert resolve_settings(tmp_path, environ=environ).settings.sources.allowed_folders == expected
-
-
-@pytest.mark.parametrize("given", ["[~/docs]", '["~/docs"', "[1]", "[[]]", "[" * 10_000])
-def test_a_variable_that_begins_as_json_and_is_no_list_of_texts_is_refused(given: str, tmp_path: Path) -> None:
-    wanted = r'allowed_folders in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
-    with pytest.raises(ConfigError, match=wanted):
-        resolve_settings(tmp_path, environ={"SWARM_MEMORY_SOURCES__ALLOWED_FOLDERS": given})
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of texts"),
-        ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of texts"),
-        (
-            "matts: {allowed_commands: 3}",
-            r"must be a list of texts, such as \[\"one\", \"two\"\], or .*one;;two \(it is '3'\)",
-        ),
-        ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
-        ("retrieve: {k: [3]}", r"retrieve\.k in .* valid integer"),
-        ("storage: {db: [a]}", r"storage\.db in .* valid string"),
-        ("storage: [a]", r"storage in .* must be a mapping"),
-    ],
-)
-def test_the_error_says_which_form_is_wanted(given: str, complaint: str, own: Write, tmp_path: Path) -> None:
-    own(given)
-    with pytest.raises(ConfigError, match=complaint):
-        resolve_settings(tmp_path, environ={})
-
-
-def test_what_personal_data_may_be_is_said_where_it_is_something_else(tmp_path: Path) -> None:
-    wanted = (
-        r"^distill\.redact_pii in environment .*REDACT_PII: .*boolean.* 'names' \(it is 'Names'\); the default is True$"
-    )
-    with pytest.raises(ConfigError, match=wanted):
-        resolve_settings(tmp_path, environ={"SWARM_MEMORY_DISTILL__REDACT_PII": "Names"})
-
-
-def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
-    own("embedding: {provider: openai, base_url: 'http://127.0.0.1:9', dimensions: 64}")
-    assert resolve_settings(tmp_path, environ={}).settings.embedding.provider == "openai"
+def test_a_list_is_a_list_and_a_text_its_lines(
+    in_file: str, in_variable: str, expected: tuple[str, ...], own: Write, tmp_path: Path
+) -> None:
+    own(f"sources:\n  allowed_folders: {in_file}\n")
+    for environ in ({}, {"SWARM_MEMORY_SOURCES__ALLOWED_FOLDERS": in_variable}):
+        assert resolve_settings(tmp_path, environ=environ).settings.sources.allowed_folders == expected
 
 
 def test_a_file_of_the_configuration_folder_of_the_environment_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from indexed_items import Numbers
 from postgres_server import lent_database
 
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
@@ -23,7 +23,6 @@ from swarm_memory.server.wiring import (
     empty_toolbox,
     make_care,
     make_embedder,
-    move_bank,
     opened_toolbox,
     place_of,
     scope_of,
@@ -98,32 +97,6 @@ async def test_a_bank_on_a_database_server_is_used_as_one_in_a_file_and_leaves_n
         make_care(place, served)
 
 
-async def test_a_bank_is_moved_to_a_database_server_and_back_and_is_found_at_each_place(
-    tmp_path: Path, served: Settings
-) -> None:
-    assert served.storage.url is not None
-    url, said = served.storage.url.get_secret_value(), "Always use pnpm in this repository"
-    here = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "bank.db"))})
-    back = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "back.db"))})
-    said_so: list[str] = []
-
-    async def found(settings: Settings) -> list[str]:
-        place = place_of(tmp_path, settings)
-        async with opened_toolbox(place, settings) as toolbox:
-            return [each.item.id for each in (await retrieve(toolbox, said)).memories]
-
-    async with opened_toolbox(place_of(tmp_path, here), here) as toolbox:
-        await remember(toolbox, said, "convention", by_hand=True)
-    expected = await found(here)
-    rows = await move_bank(place_of(tmp_path, here), here, url, said_so.append)
-    assert "every row is the same" in said_so[-1]
-    assert await found(served) == expected
-    assert await move_bank(place_of(tmp_path, served), served, str(tmp_path / "back.db"), said_so.append) >= rows
-    assert await found(back) == expected != []
-    with pytest.raises(InputError, match="from a file to a PostgreSQL database"):
-        await move_bank(place_of(tmp_path, here), here, str(tmp_path / "other.db"), said_so.append)
-
-
 def test_a_hook_that_no_server_answers_asks_the_file_and_no_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,10 +153,6 @@ def loaded(**added: str) -> tuple[int, dict[str, str]]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
-def test_loading_numpy_starts_no_thread_and_children_hear_nothing() -> None:
+def test_loading_numpy_starts_no_thread_unless_the_user_says_so_and_children_hear_nothing_of_ours() -> None:
     assert loaded() == (1, {})
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
-def test_a_number_of_threads_that_the_user_gave_stays() -> None:
     assert loaded(OPENBLAS_NUM_THREADS="2")[1] == {"OPENBLAS_NUM_THREADS": "2"}

@@ -23,7 +23,7 @@ from psycopg import sql
 
 from swarm_memory.schema.postgres.statements import migrations
 from swarm_memory.server.storage.postgres.connection import Place
-from swarm_memory.server.storage.postgres.migrate import make_ready
+from swarm_memory.server.storage.postgres.store import make_ready
 
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
 _FAST = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"

@@ -11,6 +11,7 @@ from indexed_items import NUMBERS, Numbers
 from laid_bank import laid
 from postgres_server import lent_database
 
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.server.storage.store import SqliteStore, open_store
@@ -21,6 +22,11 @@ OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 @pytest.fixture(params=AVAILABLE)
 def driver_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture
+def driver(driver_name: str) -> Driver:
+    return choose(driver_name)
 
 
 @pytest.fixture
@@ -43,6 +49,20 @@ def open_bank(database: Path, driver_name: str) -> OpenBank:
             yield store
 
     return opened
+
+
+@pytest.fixture
+async def store(open_bank: OpenBank) -> AsyncGenerator[SqliteStore]:
+    """The test's bank, open."""
+    async with open_bank() as store:
+        yield store
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """An empty bank on PostgreSQL."""
+    with lent_database() as url:
+        yield Place(url)
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import asyncio
 import importlib.util
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -51,34 +51,10 @@ async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
         assert [len(await store.memory_history([HERE], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
 
 
-async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any) -> None:
-    async with open_bank() as store:
-        await store.close()
-        with pytest.raises(StorageError, match="closed"):
-            await store.list_memories([HERE], MemoryFilter())
-
-
-def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:
-    database = tmp_path / "memory.db"
-    held = threading.Event()
-    release = threading.Event()
-
-    def hold() -> None:
-        with writer_lock(database, 1):
-            held.set()
-            release.wait(4)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(4)
-    with pytest.raises(StoreBusy), writer_lock(database, 0.02):
-        pass
-    release.set()
-    thread.join()
-    with pytest.raises(KeyError), writer_lock(database, 1):
-        raise KeyError
-    with writer_lock(database, 0):
-        pass
+async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(store: Any) -> None:
+    await store.close()
+    with pytest.raises(StorageError, match="closed"):
+        await store.list_memories([HERE], MemoryFilter())
 
 
 def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, driver_name: str) -> None:
@@ -105,42 +81,35 @@ def test_a_log_that_grew_large_is_emptied_after_a_write(
     close(connection, database)
 
 
-class _OneByteLocks:
-    """`msvcrt.locking` as Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
-
-    LK_NBLCK, LK_UNLCK = 2, 0
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[int, int], int] = {}
-
-    def locking(self, descriptor: int, mode: int, count: int) -> None:
-        place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
-        assert count == 1
-        if mode == self.LK_UNLCK:
-            assert self.held.pop(place) == descriptor
-        elif self.held.setdefault(place, descriptor) != descriptor:
-            raise PermissionError(13, "Permission denied")
-
-
 def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    locks = _OneByteLocks()
+    held: dict[tuple[int, int], int] = {}
+
+    def locking(descriptor: int, mode: int, count: int) -> None:
+        """As Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
+        place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
+        assert count == 1
+        if mode == 0:
+            assert held.pop(place) == descriptor
+        elif held.setdefault(place, descriptor) != descriptor:
+            raise PermissionError(13, "Permission denied")
+
     spec = importlib.util.spec_from_file_location("lock_of_windows", Path(str(files.__file__)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with monkeypatch.context() as windows:
         windows.setattr(sys, "platform", "win32")
-        windows.setitem(sys.modules, "msvcrt", locks)
+        windows.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking))
         spec.loader.exec_module(module)
     database = tmp_path / "memory.db"
     for _ in range(2):
         with module.writer_lock(database, 1.0):
-            assert len(locks.held) == 1
+            assert len(held) == 1
             with pytest.raises(StoreBusy), module.writer_lock(database, 0.0):
                 pass
-        assert locks.held == {}
+        assert held == {}
 
 
 def record(number: int) -> RetrievalRecord:
@@ -158,19 +127,6 @@ class Slow:
         self.begun.set()
         await self.go.wait()
         self.written += records
-
-
-async def test_closing_in_the_middle_of_a_write_writes_nothing_twice() -> None:
-    slow = Slow()
-    recorder = Recorder(slow)
-    recorder.add(record(1))
-    await slow.begun.wait()
-    closing = asyncio.create_task(recorder.close())
-    await asyncio.sleep(0)
-    slow.go.set()
-    await closing
-    assert [each.retrieval_id for each in slow.written if isinstance(each, RetrievalRecord)] == ["rt_1"]
-    assert recorder.waiting == ()
 
 
 async def test_what_comes_during_a_write_is_kept_when_the_oldest_are_dropped() -> None:

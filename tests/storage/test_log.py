@@ -8,9 +8,7 @@ import pytest
 from forked import ISOLATED, run
 
 from swarm_memory.schema.errors import StoreDamaged, StoreUntrusted
-from swarm_memory.server.location import state_folder
-from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.connection import close, connect
 
 KILLED = """
@@ -34,11 +32,6 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def driver(driver_name: str) -> Driver:
-    return choose(driver_name)
-
-
-@pytest.fixture
 def killed(database: Path, driver_name: str) -> Write:
     """Write so many transactions in a process that is killed; its log stays behind."""
 
@@ -46,17 +39,6 @@ def killed(database: Path, driver_name: str) -> Write:
         assert run([*ISOLATED, "-c", KILLED, driver_name, database, count, how]).returncode == 9
 
     return write
-
-
-def test_a_bank_whose_files_cannot_be_noted_is_read_through_and_opens(
-    database: Path, driver: Driver, killed: Write
-) -> None:
-    close(connect(database, driver=driver), database)
-    (mark,) = (state_folder() / registry.FOLDER).rglob("*.seen")
-    mark.unlink()
-    mark.mkdir()  # stands where it would be noted
-    killed(2)
-    assert rows(database, driver) == 2
 
 
 def rows(database: Path, driver: Driver) -> int:

@@ -15,6 +15,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.care.repair import repair
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
@@ -25,65 +27,39 @@ def asked(here: Scope, embedder: Any, text: str, pool: int = 50, **fields: Any) 
     return SearchQuery((here,), embedder.name, embedder.vector(text), query_tokens(text), pool, SearchFilter(**fields))
 
 
-async def test_many_written_at_once_stand_in_the_bank_as_if_each_was_written_by_itself(open_bank: Any) -> None:
-    there, statuses = Scope(project="there"), ("active", "quarantined", "archived")
-    items = [
-        made_item(
-            f"Retry a locked database {n}", scope=(HERE, there)[n % 2], tags=("a", f"t{n}"), status=statuses[n % 3]
-        )
-        for n in range(60)
-    ]
-    memories = [stored(each, NUMBERS) for each in items]
-    memories = [each._replace(vector=None) if n % 5 == 4 else each for n, each in enumerate(memories)]
-    async with open_bank() as store:
-        assert await store.add_memories(memories[:2], NUMBERS.name) == [each.item.id for each in memories[:2]]
-        written = await store.add_memories([*memories, memories[7]], NUMBERS.name)
-        assert written == [each.item.id for each in memories[2:]]
-        assert (await store.inspect()).sound
-        waiting = next(each for each in memories if each.item.status == "quarantined" and each.item.scope == HERE)
-        await store.set_status([HERE], [waiting.item.id], "active", "restored")
-        active = {each.item.id for each in memories if each.item.status == "active" and each.item.scope == HERE}
-        found = await store.search(asked(HERE, NUMBERS, "retry the locked database", 100))
-        assert {each.id for each in found.candidates} == active | {waiting.item.id}
-        assert (await store.get_memories([HERE], [waiting.item.id]))[0].tags == waiting.item.tags
-        assert (await store.inspect()).sound
-
-
 @pytest.mark.parametrize("status", ["archived", "quarantined"])
-async def test_an_item_leaves_both_indexes_with_its_status_and_comes_back_with_it(open_bank: Any, status: Any) -> None:
+async def test_an_item_leaves_both_indexes_with_its_status_and_comes_back_with_it(store: Any, status: Any) -> None:
     gone, kept = made_item("Retry a locked database"), made_item("Fetch the token first")
-    async with open_bank() as store:
-        await store.add_memories([stored(gone, NUMBERS), stored(kept, NUMBERS)], NUMBERS.name)
-        assert await store.set_status([HERE], [gone.id, "rm_none"], status, "tried") == 1
-        found = await store.search(asked(HERE, NUMBERS, "locked database token"))
-        assert [each.id for each in found.candidates] == [kept.id]
-        assert found.document_frequency["lock"] == 0
-        assert await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(gone.embedding_text), 5) != []
-        assert gone.id not in dict(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("x"), 5))
-        (put_aside,) = await store.get_memories([HERE], [gone.id])
-        assert (put_aside.status, put_aside.status_reason) == (status, "tried")
-        assert await store.set_status([HERE], [gone.id], "active", "back") == 1
-        found = await store.search(asked(HERE, NUMBERS, "locked database"))
-        assert {each.id for each in found.candidates} == {gone.id, kept.id}
-        kinds = [event.kind for event in await store.memory_history([HERE], gone.id)]
-        assert kinds == ["reasoning_memory.created", f"reasoning_memory.{status}", "reasoning_memory.active"]
+    await store.add_memories([stored(gone, NUMBERS), stored(kept, NUMBERS)], NUMBERS.name)
+    assert await store.set_status([HERE], [gone.id, "rm_none"], status, "tried") == 1
+    found = await store.search(asked(HERE, NUMBERS, "locked database token"))
+    assert [each.id for each in found.candidates] == [kept.id]
+    assert found.document_frequency["lock"] == 0
+    assert await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(gone.embedding_text), 5) != []
+    assert gone.id not in dict(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("x"), 5))
+    (put_aside,) = await store.get_memories([HERE], [gone.id])
+    assert (put_aside.status, put_aside.status_reason) == (status, "tried")
+    assert await store.set_status([HERE], [gone.id], "active", "back") == 1
+    found = await store.search(asked(HERE, NUMBERS, "locked database"))
+    assert {each.id for each in found.candidates} == {gone.id, kept.id}
+    kinds = [event.kind for event in await store.memory_history([HERE], gone.id)]
+    assert kinds == ["reasoning_memory.created", f"reasoning_memory.{status}", "reasoning_memory.active"]
 
 
-async def test_an_edited_item_is_found_by_its_new_words_only_and_its_former_text_is_kept(open_bank: Any) -> None:
+async def test_an_edited_item_is_found_by_its_new_words_only_and_its_former_text_is_kept(store: Any) -> None:
     former = made_item("Retry a locked database", tags=("db",))
     changed = former.model_copy(update={"title": "Escape the shell", "content": "1. Quote it", "tags": ("sh",)})
-    async with open_bank() as store:
-        await store.add_memories([stored(former, NUMBERS)], NUMBERS.name)
-        await rewrite(store, stored(changed, NUMBERS), NUMBERS.name, "was wrong")
-        assert await store.get_memories([HERE], [former.id]) == [changed]
-        found = await store.search(asked(HERE, NUMBERS, "locked shell"))
-        assert found.document_frequency == {"lock": 0, "shell": 1}
-        (near,) = await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(changed.embedding_text), 1)
-        assert near[1] == pytest.approx(1.0, abs=1e-3)
-        assert await store.list_memories([HERE], MemoryFilter(tags=("db",))) == []
-        edit = (await store.memory_history([HERE], former.id))[-1]
-        assert edit.kind == "reasoning_memory.edited"
-        assert "locked database" in str(edit.data["pattern_data"])
+    await store.add_memories([stored(former, NUMBERS)], NUMBERS.name)
+    await rewrite(store, stored(changed, NUMBERS), NUMBERS.name, "was wrong")
+    assert await store.get_memories([HERE], [former.id]) == [changed]
+    found = await store.search(asked(HERE, NUMBERS, "locked shell"))
+    assert found.document_frequency == {"lock": 0, "shell": 1}
+    (near,) = await store.nearest([HERE], NUMBERS.name, NUMBERS.vector(changed.embedding_text), 1)
+    assert near[1] == pytest.approx(1.0, abs=1e-3)
+    assert await store.list_memories([HERE], MemoryFilter(tags=("db",))) == []
+    edit = (await store.memory_history([HERE], former.id))[-1]
+    assert edit.kind == "reasoning_memory.edited"
+    assert "locked database" in str(edit.data["pattern_data"])
 
 
 async def test_the_same_words_are_looked_for_without_reading_every_memory(open_bank: Any) -> None:
@@ -100,16 +76,6 @@ async def test_the_same_words_are_looked_for_without_reading_every_memory(open_b
         "INDEX patterns_by_scope (scope_id=? AND status=?)",  # of what is held back
         "INDEX patterns_by_heard (scope_id=? AND status=?)",
     ]
-
-
-async def test_what_has_a_tag_is_found_without_reading_every_memory(open_bank: Any) -> None:
-    query = f"EXPLAIN QUERY PLAN {queries('memories')['active_with_tags']}"
-    store: SqliteStore
-    async with open_bank() as store:
-        plan = await store.read(lambda bank: bank.execute(query, {"scopes": "[]", "tags": "[]"}).fetchall())
-    looks = [line for *_, line in plan if line.startswith(("SEARCH", "SCAN"))]
-    assert any("pattern_tags_by_tag (tag=?)" in line for line in looks)
-    assert not any("patterns_by_scope" in line or line.startswith("SCAN p") for line in looks)
 
 
 async def test_what_is_forgotten_leaves_no_byte_in_any_file(open_bank: Any, database: Path) -> None:
@@ -133,11 +99,10 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(open_bank: Any, data
         assert word not in held.lower()
 
 
-async def test_a_text_is_looked_for_as_unicode_folds_it(open_bank: Any) -> None:
+async def test_a_text_is_looked_for_as_unicode_folds_it(store: Any) -> None:
     written = made_item("Straße sperren")
-    async with open_bank() as store:
-        await store.add_memories([stored(written, NUMBERS)], NUMBERS.name)
-        assert await store.list_memories([HERE], MemoryFilter(text="STRASSE")) == [written]
+    await store.add_memories([stored(written, NUMBERS)], NUMBERS.name)
+    assert await store.list_memories([HERE], MemoryFilter(text="STRASSE")) == [written]
 
 
 async def test_a_retrieval_is_recorded_behind_the_readers_back(open_bank: Any) -> None:
@@ -157,23 +122,22 @@ async def test_a_retrieval_is_recorded_behind_the_readers_back(open_bank: Any) -
         assert event.data["scores"] == {used.id: 0.9}
 
 
-async def test_statistics_count_one_scope(open_bank: Any) -> None:
+async def test_statistics_count_one_scope(store: Any) -> None:
     written = [
         stored(made_item("Retry once"), NUMBERS),
         stored(made_item("Escape it", outcome="Failure")),
         stored(made_item("Old one", status="archived"), NUMBERS),
         stored(made_item("Elsewhere", scope=Scope(project="there")), NUMBERS),
     ]
-    async with open_bank() as store:
-        empty = await store.statistics(HERE, NUMBERS.name)
-        assert (empty.memories["active"], empty.projects) == (0, {})
-        await store.add_memories(written, NUMBERS.name)
-        counts = await store.statistics(HERE, NUMBERS.name)
-        assert counts.memories == {"active": 2, "quarantined": 0, "archived": 1}
-        assert counts.embedded == {NUMBERS.name: 1}
-        assert counts.not_embedded == 1
-        assert counts.new_since_consolidation == 2
-        assert counts.projects == {HERE.project: 2, "there": 1}
+    empty = await store.statistics(HERE, NUMBERS.name)
+    assert (empty.memories["active"], empty.projects) == (0, {})
+    await store.add_memories(written, NUMBERS.name)
+    counts = await store.statistics(HERE, NUMBERS.name)
+    assert counts.memories == {"active": 2, "quarantined": 0, "archived": 1}
+    assert counts.embedded == {NUMBERS.name: 1}
+    assert counts.not_embedded == 1
+    assert counts.new_since_consolidation == 2
+    assert counts.projects == {HERE.project: 2, "there": 1}
 
 
 HOSTILE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=40)
@@ -204,17 +168,16 @@ def test_any_text_is_kept_as_it_is_and_breaks_no_query(text: str, tmp_path_facto
     asyncio.run(round_trip())
 
 
-async def test_a_lone_surrogate_is_refused_and_nothing_is_written(open_bank: Any) -> None:
+async def test_a_lone_surrogate_is_refused_and_nothing_is_written(store: Any) -> None:
     good = made_item("Retry once")
     bad = StoredMemory(made_item("Other"), None, ("ok",), (), ("bad\ud800",))
-    async with open_bank() as store:
-        with pytest.raises(InputError, match="token"):
-            await store.add_memories([stored(good, NUMBERS), bad], NUMBERS.name)
-        assert await store.list_memories([HERE], MemoryFilter()) == []
-        with pytest.raises(InputError, match="surrogate"):
-            await store.get_memories([HERE], ["\ud800"])
-        query = SearchQuery((HERE,), NUMBERS.name, None, ("\ud800", "retri"), 5)
-        assert (await store.search(query)).candidates == ()
+    with pytest.raises(InputError, match="token"):
+        await store.add_memories([stored(good, NUMBERS), bad], NUMBERS.name)
+    assert await store.list_memories([HERE], MemoryFilter()) == []
+    with pytest.raises(InputError, match="surrogate"):
+        await store.get_memories([HERE], ["\ud800"])
+    query = SearchQuery((HERE,), NUMBERS.name, None, ("\ud800", "retri"), 5)
+    assert (await store.search(query)).candidates == ()
 
 
 def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_wrong() -> None:
@@ -249,3 +212,20 @@ def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_w
         for value in values:
             with pytest.raises(StoreDamaged, match="is not what was written"):
                 item_of((*row[:column], value, *row[column + 1 :]))
+
+
+async def test_damaged_tokens_are_found_and_made_again(open_bank: Any, driver_name: str, database: Path) -> None:
+    memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(3)]
+    store: SqliteStore
+    async with open_bank() as store:
+        await store.add_memories(memories, NUMBERS.name)
+        damage = "UPDATE pattern_tokens SET tokens = x'0011' WHERE seq = 2"
+        await store.write(lambda connection: connection.execute(damage).rowcount)
+        assert [fault for fault in (await store.inspect()).indexes if "tokens" in fault]
+        query = SearchQuery(scopes=(HERE,), embedder=NUMBERS.name, vector=None, tokens=("strategi",), pool=5)
+        with pytest.raises(StoreDamaged, match="doctor --repair"):
+            await store.search(query)
+    repair(database, choose(driver_name), 5.0)
+    async with open_bank() as store:
+        assert (await store.inspect()).sound
+        assert len((await store.search(query)).candidates) == 3

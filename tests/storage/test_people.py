@@ -1,5 +1,6 @@
 """People of a tenant in the bank: found by what they are known by, and named on each row that they wrote."""
 
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,12 @@ def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
     return bank_on(request.param)
 
 
+@pytest.fixture
+async def store(open_store: Any) -> AsyncGenerator[Any]:
+    async with open_store() as store:
+        yield store
+
+
 def person(name: str = "ada", **others: Any) -> Person:
     made: dict[str, Any] = {"id": new_id(PERSON), "tenant_id": "default", "name": name, "role": "write"}
     return Person.model_validate(made | {"created_at": AT} | others)
@@ -43,43 +50,41 @@ async def rows(store: Any, query: str) -> list[Any]:
     return await store.read(read)
 
 
-async def test_a_person_is_found_by_token_and_name_in_their_tenant_alone(open_store: Any) -> None:
+async def test_a_person_is_found_by_token_and_name_in_their_tenant_alone(store: Any) -> None:
     ada = person()
-    async with open_store() as store:
-        people = store.people
-        assert await people.add(ada, "hash-a")
-        assert not await people.add(person("ada"), "hash-b")
-        assert await people.add(person("ada", tenant_id="other"), "hash-c")
-        assert await people.find("default", token_hash="hash-a") == ada
-        assert await people.find("other", token_hash="hash-a") is None
-        assert await people.find("default", name="ada") == ada
-        assert await people.find("default", person_id=ada.id) == ada
-        assert await people.find("other", person_id=ada.id) is None
-        assert await people.find("default") is None
-        assert await people.list("default") == [ada]
+    people = store.people
+    assert await people.add(ada, "hash-a")
+    assert not await people.add(person("ada"), "hash-b")
+    assert await people.add(person("ada", tenant_id="other"), "hash-c")
+    assert await people.find("default", token_hash="hash-a") == ada
+    assert await people.find("other", token_hash="hash-a") is None
+    assert await people.find("default", name="ada") == ada
+    assert await people.find("default", person_id=ada.id) == ada
+    assert await people.find("other", person_id=ada.id) is None
+    assert await people.find("default") is None
+    assert await people.list("default") == [ada]
 
 
-async def test_roles_tokens_and_revoking_count_at_once_and_stand_in_the_trail(open_store: Any) -> None:
+async def test_roles_tokens_and_revoking_count_at_once_and_stand_in_the_trail(store: Any) -> None:
     ada, root = person(), person("root", role="admin")
-    async with open_store() as store:
-        await store.people.add(root, "r")
-        mine = store.by(root.id).people
-        await mine.add(ada, "old")
-        await mine.set_role(ada, "review")
-        await mine.set_token(ada, "new")
-        assert await store.people.find("default", token_hash="old") is None
-        assert (await store.people.find("default", token_hash="new")).role == "review"
-        await mine.revoke(ada)
-        assert await store.people.find("default", token_hash="new") is None
-        assert (await store.people.find("default", name="ada")).revoked_at is not None
-        await mine.set_token(ada, "again")
-        assert await store.people.find("default", token_hash="again") is not None
-        trail = await store.people.audit("default", 10)
-        assert [each.action for each in trail] == [TOKEN_MADE, REVOKED, TOKEN_MADE, ROLE_CHANGED, ADDED, ADDED]
-        assert {each.person for each in trail[:5]} == {"root"}
-        assert (trail[5].person, trail[5].subject) == (None, "root")
-        assert trail[3].data == {"from": "write", "to": "review"}
-        assert await store.people.audit("other", 10) == []
+    await store.people.add(root, "r")
+    mine = store.by(root.id).people
+    await mine.add(ada, "old")
+    await mine.set_role(ada, "review")
+    await mine.set_token(ada, "new")
+    assert await store.people.find("default", token_hash="old") is None
+    assert (await store.people.find("default", token_hash="new")).role == "review"
+    await mine.revoke(ada)
+    assert await store.people.find("default", token_hash="new") is None
+    assert (await store.people.find("default", name="ada")).revoked_at is not None
+    await mine.set_token(ada, "again")
+    assert await store.people.find("default", token_hash="again") is not None
+    trail = await store.people.audit("default", 10)
+    assert [each.action for each in trail] == [TOKEN_MADE, REVOKED, TOKEN_MADE, ROLE_CHANGED, ADDED, ADDED]
+    assert {each.person for each in trail[:5]} == {"root"}
+    assert (trail[5].person, trail[5].subject) == (None, "root")
+    assert trail[3].data == {"from": "write", "to": "review"}
+    assert await store.people.audit("other", 10) == []
 
 
 async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(open_store: Any) -> None:
@@ -118,27 +123,26 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
     assert len(events) == 2 * len(by_ada) + 2  # and what was archived, by nobody
 
 
-async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(open_store: Any) -> None:
+async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(store: Any) -> None:
     ada, eve = person(), person("eve")
-    async with open_store() as store:
-        for who in (ada, eve):
-            await store.people.add(who, f"hash of {who.name}")
-            theirs = store.by(who.id)
-            brought = made_item(f"What {who.name} brought to all")
-            await theirs.add_memories([stored(brought, NUMBERS)], NUMBERS.name)
-            await theirs.save_verdict(HERE, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
-            call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
-            await theirs.tool_memory.add_calls([call], 100)
-        ids = await store.people.brought(ada, 9)
-        await store.forget(await store.people.scopes("default"), ids)
-        assert await store.forget_person(ada) == 1
-        assert [each.name for each in await store.people.list("default")] == ["eve"]
-        assert await store.people.find("default", token_hash="hash of ada") is None
-        assert [row[0] for row in await rows(store, "SELECT person_id FROM patterns")] == [eve.id]
-        assert [row[0] for row in await rows(store, "SELECT person_id FROM tool_calls")] == [eve.id]
-        assert dict(await rows(store, "SELECT task_id, query FROM task_trajectories")) == {
-            "ada": "(forgotten)",
-            "eve": "eve",
-        }
-        trail = await store.people.audit("default", 9)
-        assert (trail[0].action, trail[0].subject_id, trail[0].subject) == ("person.forgotten", ada.id, None)
+    for who in (ada, eve):
+        await store.people.add(who, f"hash of {who.name}")
+        theirs = store.by(who.id)
+        brought = made_item(f"What {who.name} brought to all")
+        await theirs.add_memories([stored(brought, NUMBERS)], NUMBERS.name)
+        await theirs.save_verdict(HERE, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
+        call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
+        await theirs.tool_memory.add_calls([call], 100)
+    ids = await store.people.brought(ada, 9)
+    await store.forget(await store.people.scopes("default"), ids)
+    assert await store.forget_person(ada) == 1
+    assert [each.name for each in await store.people.list("default")] == ["eve"]
+    assert await store.people.find("default", token_hash="hash of ada") is None
+    assert [row[0] for row in await rows(store, "SELECT person_id FROM patterns")] == [eve.id]
+    assert [row[0] for row in await rows(store, "SELECT person_id FROM tool_calls")] == [eve.id]
+    assert dict(await rows(store, "SELECT task_id, query FROM task_trajectories")) == {
+        "ada": "(forgotten)",
+        "eve": "eve",
+    }
+    trail = await store.people.audit("default", 9)
+    assert (trail[0].action, trail[0].subject_id, trail[0].subject) == ("person.forgotten", ada.id, None)

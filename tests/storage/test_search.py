@@ -17,8 +17,10 @@ from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.server.storage.search import index
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.retrieve.rank import ideal_keyword_score
 
@@ -107,58 +109,55 @@ async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as
         assert bool(found.notices) == (driver_name == "scan")
 
 
-async def test_filters_narrow_the_search_itself_and_not_its_result(open_bank: Any) -> None:
+async def test_filters_narrow_the_search_itself_and_not_its_result(store: Any) -> None:
     rare = many(3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1", agent_id="coder"))
     rare = [each.model_copy(update={"title": "lock " + each.title}) for each in rare]
     common = [*many(80, tags=("a",)), *(made_item(f"lock lock lock {number}") for number in range(20))]
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in (*rare, *common)], NUMBERS.name)
-        wanted = {each.id for each in rare}
+    await store.add_memories([stored(each, NUMBERS) for each in (*rare, *common)], NUMBERS.name)
+    wanted = {each.id for each in rare}
 
-        async def ids(pool: int = 3, **fields: Any) -> set[str]:
-            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), pool, SearchFilter(**fields))
-            return {each.id for each in (await store.search(query)).candidates}
+    async def ids(pool: int = 3, **fields: Any) -> set[str]:
+        query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), pool, SearchFilter(**fields))
+        return {each.id for each in (await store.search(query)).candidates}
 
-        assert await ids(domain="rare") == wanted
-        assert await ids(tags=("b", "a")) == wanted
-        assert await ids(tags=("b", "c")) == set()
-        assert await ids(agent_id="coder") == await ids(domain="rare", agent_id="coder") == wanted
-        assert await ids(agent_id="coder", domain="common") == await ids(agent_id="tester") == set()
-        await store.set_status([HERE], [rare[0].id], "archived", "a test")
-        edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
-        await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
-        assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
-        assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
+    assert await ids(domain="rare") == wanted
+    assert await ids(tags=("b", "a")) == wanted
+    assert await ids(tags=("b", "c")) == set()
+    assert await ids(agent_id="coder") == await ids(domain="rare", agent_id="coder") == wanted
+    assert await ids(agent_id="coder", domain="common") == await ids(agent_id="tester") == set()
+    await store.set_status([HERE], [rare[0].id], "archived", "a test")
+    edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
+    await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
+    assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
+    assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 
 
-async def test_each_scope_gives_a_pool_of_its_own(open_bank: Any) -> None:
+async def test_each_scope_gives_a_pool_of_its_own(store: Any) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
     few, plenty = many(2, domain="d"), many(50, scope=shared, domain="d")
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in (*few, *plenty)], NUMBERS.name)
-        for only in (ANY, SearchFilter(domain="d")):
-            found = await store.search(SearchQuery((HERE, shared), NUMBERS.name, NUMBERS.vector("q"), (), 4, only))
-            assert [each.project for each in found.candidates].count("here") == 2
-            assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
-            assert found.documents == 52
+    await store.add_memories([stored(each, NUMBERS) for each in (*few, *plenty)], NUMBERS.name)
+    for only in (ANY, SearchFilter(domain="d")):
+        found = await store.search(SearchQuery((HERE, shared), NUMBERS.name, NUMBERS.vector("q"), (), 4, only))
+        assert [each.project for each in found.candidates].count("here") == 2
+        assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
+        assert found.documents == 52
 
 
-async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(open_bank: Any) -> None:
+async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(store: Any) -> None:
     wide, other = replace(NUMBERS, dimensions=24), replace(NUMBERS, name="other", quantization="float32")
     ours, wider, theirs, none = (made_item(f"lock number {name}") for name in ("one", "two", "three", "four"))
-    async with open_bank() as store:
-        await store.add_memories([stored(ours, NUMBERS), stored(none)], NUMBERS.name)
-        await store.add_memories([stored(wider, wide)], wide.name)
-        await store.add_memories([stored(theirs, other)], other.name)
-        for asked in (NUMBERS, wide, other):
-            found = await store.search(SearchQuery((HERE,), asked.name, asked.vector("q"), ("lock",), 5))
-            assert len(found.candidates) == 4
-            assert sum(each.cosine is not None for each in found.candidates) == 1
-            assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
-        unknown = replace(NUMBERS, name="unknown", dimensions=3)
-        found = await store.search(SearchQuery((HERE,), "unknown", unknown.vector("q"), ("lock",), 5))
+    await store.add_memories([stored(ours, NUMBERS), stored(none)], NUMBERS.name)
+    await store.add_memories([stored(wider, wide)], wide.name)
+    await store.add_memories([stored(theirs, other)], other.name)
+    for asked in (NUMBERS, wide, other):
+        found = await store.search(SearchQuery((HERE,), asked.name, asked.vector("q"), ("lock",), 5))
         assert len(found.candidates) == 4
-        assert await store.nearest([HERE], "unknown", unknown.vector("q"), 5) == []
+        assert sum(each.cosine is not None for each in found.candidates) == 1
+        assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
+    unknown = replace(NUMBERS, name="unknown", dimensions=3)
+    found = await store.search(SearchQuery((HERE,), "unknown", unknown.vector("q"), ("lock",), 5))
+    assert len(found.candidates) == 4
+    assert await store.nearest([HERE], "unknown", unknown.vector("q"), 5) == []
 
 
 async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank: Any) -> None:
@@ -185,37 +184,17 @@ async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank:
         assert len(await store.nearest([HERE], new.name, new.vector("q"), 9)) == 5
 
 
-async def test_reindexing_gives_the_same_answers(open_bank: Any) -> None:
-    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 5)
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in many(40)], NUMBERS.name)
-        await store.set_status(
-            [HERE], [(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 1))[0][0]], "archived", ""
-        )
-        before = await store.search(query)
-        await store.reindex()
-        after = await store.search(query)
-    assert {(each.id, each.cosine, each.keyword) for each in before.candidates} == {
-        (each.id, each.cosine, each.keyword) for each in after.candidates
-    }
-    assert (before.documents, before.document_frequency) == (after.documents, after.document_frequency)
-
-
-async def test_holes_in_the_vector_index_are_closed(open_bank: Any, driver_name: str) -> None:
-    items = many(1300)
-    async with open_bank() as store:
-        await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
-        await store.forget([HERE], [each.id for each in items[100:]])
-        assert len(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 500)) == 100
-        if driver_name != "scan":
-            assert await _slots(store) <= 256
-
-
-async def _slots(store: Any) -> int:
-    def count(connection: Any) -> int:
-        return int(connection.execute("SELECT sum(size) FROM vec_1_chunks").fetchone()[0])
-
-    return int(await store.read(count))
+async def test_holes_in_the_vector_index_are_closed(
+    store: SqliteStore, driver_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_SMALL_INDEX_SLOTS", 128)
+    items = many(400)
+    await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
+    await store.forget([HERE], [each.id for each in items[100:]])
+    assert len(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 500)) == 100
+    if driver_name != "scan":
+        slots = "SELECT sum(size) FROM vec_1_chunks"
+        assert await store.read(lambda connection: connection.execute(slots).fetchone()) <= (128,)
 
 
 async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(open_bank: Any) -> None:
@@ -233,14 +212,13 @@ async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted
     assert found.legs == ("keyword",)
 
 
-async def test_upper_case_and_other_scripts_in_tokens_match_themselves(open_bank: Any) -> None:
+async def test_upper_case_and_other_scripts_in_tokens_match_themselves(store: Any) -> None:
     memory = StoredMemory(made_item("A title"), None, ("HTTP", "データ", "ß"), (), ())
-    async with open_bank() as store:
-        await store.add_memories([memory], NUMBERS.name)
-        for token in ("HTTP", "http", "データ", "ß"):
-            found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (token,), 3))
-            assert [each.id for each in found.candidates] == [memory.item.id], token
-        assert (await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("デー",), 3))).candidates == ()
+    await store.add_memories([memory], NUMBERS.name)
+    for token in ("HTTP", "http", "データ", "ß"):
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (token,), 3))
+        assert [each.id for each in found.candidates] == [memory.item.id], token
+    assert (await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("デー",), 3))).candidates == ()
 
 
 def test_eight_bits_keep_the_direction() -> None:
@@ -265,22 +243,6 @@ def test_bm25_is_that_of_the_formula() -> None:
         return idf[token] * times * 1.9 / (times + 0.9 * (0.4 + 0.6 * length / mean))
 
     assert scores == pytest.approx([part("lock", 2, 4) + part("retri", 1, 4), part("retri", 1, 1), None])
-
-
-def test_bm25_tells_whole_tokens_and_repeats_apart() -> None:
-    scores = bm25(10, {"test": 3}, ["test test test", "contest x x", "test x x"])
-    assert scores[1] is None
-    assert scores[0] is not None
-    assert scores[2] is not None
-    assert scores[0] > scores[2]
-
-
-def test_bm25_ranks_in_a_bank_where_every_item_holds_the_word() -> None:
-    (both, one) = bm25(2, {"lock": 2, "file": 1}, ["lock file", "lock dir"])
-    assert both is not None
-    assert one is not None
-    assert both > one > 0
-    assert bm25(0, {}, []) == []
 
 
 def test_words_that_stand_side_by_side_in_the_query_and_in_an_item_count_more() -> None:

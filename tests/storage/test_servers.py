@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item
-from postgres_server import lent_database
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from swarm_memory.schema.base import new_id
@@ -26,12 +25,6 @@ AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 NOBODY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-
-
-@pytest.fixture
-def place() -> Iterator[Place]:
-    with lent_database() as url:
-        yield Place(url)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`consolidate` and `bank`: memories put in order; the bank's file backed up, restored, taken over, embedded again."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -44,29 +43,22 @@ bank = click.Group(
 
 
 @command(of=bank, show=print_answer)
-def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")] = None) -> dict[str, object]:
+def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = None) -> dict[str, object]:
     """Copy the bank to FILE, or into its folder `backups`, of which the newest five are kept.
 
     Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
     the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
 
-    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied into an empty place and compared;
-    nobody else can write to either bank meanwhile. Keep the password in ~/.pgpass or PGPASSWORD. The copied bank stays
-    in use until `storage.url` in your own settings says otherwise.
-
     \b
     Examples:
       swarm-memory bank backup
       swarm-memory bank backup /mnt/disk/shop-memory.db
-      swarm-memory bank backup postgresql://memory@db.example.org/memory
     """
     place = invocation.place
     if not place.has_bank:
         raise InputError(f"there is no bank at {place.database} yet")
-    if to is not None and (place.is_remote or "://" in to):
-        from swarm_memory.server.wiring import move_bank
-
-        return {"rows": anyio.run(move_bank, *invocation.bank(), to, partial(say, err=True))}
+    if to is not None and "://" in to:
+        raise InputError("a bank is copied to a file: name its path")
     made = anyio.run(invocation.care().back_up, None if to is None else Path(to))
     return {"path": made, "size_bytes": made.stat().st_size}
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StoreDamaged, StoreUntrusted
@@ -31,7 +31,7 @@ from swarm_memory.server.storage.care.repair import (
     repair,
     restore,
 )
-from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.driver import Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
 from swarm_memory.server.storage.engine.binding import held
@@ -52,10 +52,6 @@ from swarm_memory.server.storage.stores.rows import item_of, pattern_row
 from swarm_memory.tools.guard.gate import admitted
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.text.cleaning import is_memory_id
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
-
 
 _QUERIES = queries("takeover")
 _TAKEN = (
@@ -106,7 +102,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             yield connection
 
 
-def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
+def _content(foreign: SqliteConnection, settings: Settings, name: str) -> ForeignBank:
     """Return what a bank holds, each item as one that nobody vouches for: its texts cleaned, redacted and screened."""
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
@@ -124,7 +120,7 @@ def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> Fore
 
 
 def _carry_over(
-    foreign: "SqliteConnection", target: "SqliteConnection", fresh: Path, items: tuple[MemoryItem, ...], here: Scope
+    foreign: SqliteConnection, target: SqliteConnection, fresh: Path, items: tuple[MemoryItem, ...], here: Scope
 ) -> None:
     """Copy the rows that are taken; the items are written over theirs, and rows of which there is none are dropped."""
     target.execute("PRAGMA foreign_keys = OFF")

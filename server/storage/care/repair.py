@@ -12,12 +12,12 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.base import counted, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import REPAIR, RESTORE, advice, back_up, copy_bank, list_backups
 from swarm_memory.server.storage.engine.binding import holds
@@ -38,9 +38,6 @@ from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import pack, unpack
 from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.tools.text.tokens import tokenize
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 _QUERIES = queries("repair")
 _AT_ONCE = 1000
@@ -90,9 +87,7 @@ def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
     return Repaired(tuple(actions), kept)
 
 
-def _made_again(
-    database: Path, target: "SqliteConnection", fresh: Path, driver: Driver, found: Inspection
-) -> list[str]:
+def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: Driver, found: Inspection) -> list[str]:
     """Fill a new bank with the rows of a damaged one, mended; return what was done. Raises `StoreDamaged`."""
     searchable = driver.vec_version is not None
     index = Index(searchable, driver.reason)
@@ -118,7 +113,7 @@ def _made_again(
     return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made of the rows, with new indexes"]
 
 
-def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: Sequence[str] | None = None) -> None:
+def carry_over(source: SqliteConnection, target: SqliteConnection, tables: Sequence[str] | None = None) -> None:
     """Copy the rows of tables, by default of all that are no index, into a bank that has none of them.
 
     Within a write transaction of the target, whose foreign keys are not enforced meanwhile. A row that its table
@@ -136,7 +131,7 @@ def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: S
             target.executemany(insert, batch)
 
 
-def drop_orphans(target: "SqliteConnection") -> int:
+def drop_orphans(target: SqliteConnection) -> int:
     """Delete the rows whose parents are not there, until none is left; return how many."""
     statements = [
         f"DELETE FROM {table} WHERE {column} IS NOT NULL AND NOT EXISTS "  # noqa: S608 - our own names
@@ -155,7 +150,7 @@ def _plain_tables() -> list[str]:
     return [name for name, sql in schema_objects().items() if sql.startswith("CREATE TABLE ")]
 
 
-def _make_indexes(connection: "SqliteConnection", index: Index) -> None:
+def _make_indexes(connection: SqliteConnection, index: Index) -> None:
     """Make every index again, and the tokens that are missing; vectors of a wrong size are dropped."""
     for space in all_spaces(connection):
         size = space.dims * (1 if space.quantization == "int8" else 4)
@@ -165,7 +160,7 @@ def _make_indexes(connection: "SqliteConnection", index: Index) -> None:
     index.beside(queries("sources")).rebuild(connection)
 
 
-def make_tokens(connection: "SqliteConnection") -> None:
+def make_tokens(connection: SqliteConnection) -> None:
     """Make the tokens of memories that have none, or none that can be read. Within a write transaction."""
     for seq, packed in connection.execute(_QUERIES["all_tokens"]).fetchall():
         try:

@@ -12,16 +12,14 @@ from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.text.cleaning import lazy
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "backups"
 KEEP = 5
@@ -35,11 +33,10 @@ ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair",
 was forgotten; a day began."""
 
 _NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
-_PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
-"""The number of the process that makes a file, in its name."""
-
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
+"""No copy takes so long to be made."""
+
 _MADE_BESIDE = ("repairing", "restoring", "trusting")
 """What stands in the names of files that are to come into the bank's place, before the number of the process."""
 
@@ -87,7 +84,7 @@ def advice(database: Path, *, repairable: bool = True) -> str:
 
 
 def back_up(
-    connection: "SqliteConnection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
+    connection: SqliteConnection, module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:
     """Copy an open bank, for this user alone, and return the checked copy's path; `target` names another than our own.
 
@@ -120,7 +117,7 @@ def _named(folder: Path, database: Path, reason: str) -> Path:
     return folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
 
 
-def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Path, keep: int) -> None:
+def back_up_day(connection: SqliteConnection, module: ModuleType, database: Path, keep: int) -> None:
     """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
     days = [each for each in list_backups(database) if each.reason == DAY]
     size = os.path.getsize(database)  # noqa: PTH202
@@ -135,7 +132,7 @@ def back_up_day(connection: "SqliteConnection", module: ModuleType, database: Pa
             _drop(backup)
 
 
-def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path, secret: str) -> None:
+def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secret: str) -> None:
     """Copy an open bank into a file that is complete, checked and on the disk before it has its name.
 
     It is bound by the `secret` of the bank.
@@ -183,22 +180,9 @@ def half_copies(database: Path) -> list[Path]:
 
 
 def abandoned_copies(database: Path) -> list[Path]:
-    """Return the half copies whose process is gone; they may hold what was forgotten since."""
-    return sorted(path for path in half_copies(database) if not _is_being_made(path))
-
-
-def _is_being_made(path: Path) -> bool:
-    """Return whether the process that a half copy names still runs; where that cannot be asked, by its age."""
-    process = _PROCESS.search(path.name)
-    if os.name != "posix" or process is None:
-        return time.time() - path.stat().st_mtime < _LEFT_BEHIND_S
-    try:
-        os.kill(int(process[1] or process[2]), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it is another user's
-    return True
+    """Return the half copies on which no process can be at work any more."""
+    latest = time.time() - _LEFT_BEHIND_S
+    return sorted(path for path in half_copies(database) if path.stat().st_mtime < latest)
 
 
 def _drop(backup: Backup) -> None:

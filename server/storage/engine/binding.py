@@ -15,14 +15,11 @@ from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.sqlite.statements import newest_version, schema_objects
+from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine import registry
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 DERIVED = frozenset({
     "meta", "vector_spaces", "space_members", "pattern_embeddings", "pattern_tokens", "pattern_tags", "handles",
@@ -38,10 +35,8 @@ _SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'sea
 _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
-def install(connection: "SqliteConnection", secret: str) -> None:
-    """Have all that the connection writes from here on carried into the sum, in a bank that is bound."""
-    if not secret:
-        return
+def install(connection: SqliteConnection, secret: str) -> None:
+    """Have all that the connection writes from here on carried into the sum."""
     key = bytes.fromhex(secret)
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
@@ -55,7 +50,7 @@ def install(connection: "SqliteConnection", secret: str) -> None:
             )
 
 
-def bind(connection: "SqliteConnection", secret: str) -> int:
+def bind(connection: SqliteConnection, secret: str) -> int:
     """Seal what is in the bank, whatever it is; return the seal's number. Within a write transaction."""
     key = bytes.fromhex(secret)
     total = _total(connection, key)
@@ -64,16 +59,14 @@ def bind(connection: "SqliteConnection", secret: str) -> int:
     return 1
 
 
-def seal(connection: "SqliteConnection") -> int | None:
-    """Seal what the transaction wrote; return the seal's number, None for a bank that is not bound.
+def seal(connection: SqliteConnection) -> int:
+    """Seal what the transaction wrote; return the seal's number.
 
     Raises `StoreUntrusted` when a newer version has changed the schema meanwhile: its rows would be summed wrongly.
     """
-    found = connection.execute(_SEALED).fetchone()
-    if found is None:
-        return None
-    number, total = int(found[1].split()[0]), found[0]
-    if total != found[1].split()[1]:
+    total, sealed = connection.execute(_SEALED).fetchone()
+    number = int(sealed.split()[0])
+    if total != sealed.split()[1]:
         if _version_of(connection) != newest_version():
             raise StoreUntrusted("a newer swarm-memory has changed the bank: end this process and start it again")
         number += 1
@@ -81,7 +74,7 @@ def seal(connection: "SqliteConnection") -> int | None:
     return number
 
 
-def holds(connection: "SqliteConnection", database: Path) -> bool:
+def holds(connection: SqliteConnection, database: Path) -> bool:
     """Whether what a connection sees is what this user last left at a path; so too where it was never bound.
 
     All rows are read unless the files are as they were noted; then they are noted.
@@ -101,7 +94,7 @@ def holds(connection: "SqliteConnection", database: Path) -> bool:
     return True
 
 
-def held(connection: "SqliteConnection", secret: str) -> int | None:
+def held(connection: SqliteConnection, secret: str) -> int | None:
     """Return the number of the seal under which the rows are what it says; None where they are not."""
     key = bytes.fromhex(secret)
     connection.execute("BEGIN")
@@ -115,12 +108,12 @@ def held(connection: "SqliteConnection", secret: str) -> int | None:
     return int(number) if is_ours else None
 
 
-def _version_of(connection: "SqliteConnection") -> int:
+def _version_of(connection: SqliteConnection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
-def _covered(connection: "SqliteConnection") -> Iterator[tuple[str, list[str]]]:
+def _covered(connection: SqliteConnection) -> Iterator[tuple[str, list[str]]]:
     """Yield each covered table that the bank has, with its columns."""
     for table, sql in schema_objects().items():
         if sql.startswith("CREATE TABLE ") and table not in DERIVED:
@@ -129,7 +122,7 @@ def _covered(connection: "SqliteConnection") -> Iterator[tuple[str, list[str]]]:
                 yield table, names
 
 
-def _total(connection: "SqliteConnection", key: bytes) -> str:
+def _total(connection: SqliteConnection, key: bytes) -> str:
     total = 0
     for table, names in _covered(connection):
         rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED")  # noqa: S608 - our own names

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from swarm_memory.schema.errors import (
     InputError,
@@ -35,7 +35,7 @@ from swarm_memory.schema.sqlite.statements import (
     shadow_tables,
     vector_table,
 )
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
@@ -48,10 +48,6 @@ from swarm_memory.server.storage.engine.files import (
 )
 from swarm_memory.server.storage.search.words import scoped
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
-
-
 BankState = Literal["new", "bank", "outdated"]
 
 _SIDECARS = ("-wal", "-shm", "-journal", ".lock", "")
@@ -61,7 +57,7 @@ _PLAIN_TABLE = re.compile(r"""CREATE TABLE [A-Za-z0-9_ ,()'"]+""")
 _RUNS_SOMETHING = re.compile(r"\b(AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
 """What could make a plain table run something."""
 
-_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master"
 _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -95,7 +91,7 @@ def check_path(database: Path) -> bool:
     return "" in sizes
 
 
-def check_content(connection: "SqliteConnection", database: Path) -> BankState:
+def check_content(connection: SqliteConnection, database: Path) -> BankState:
     """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
 
     Raises `StoreUntrusted` for anything else.
@@ -103,7 +99,7 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     with one_moment(connection):  # another process may be making the bank
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        objects: list[tuple[str, str, str, str | None]] = connection.execute(_OBJECTS).fetchall()
+        objects: list[tuple[str, str, str | None]] = connection.execute(_OBJECTS).fetchall()
     if not objects and application_id in (0, APPLICATION_ID) and version == 0:
         return "new"
     if application_id != APPLICATION_ID:
@@ -123,7 +119,7 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     return "bank" if version == newest else "outdated"
 
 
-def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
+def _objects_of(connection: SqliteConnection, version: int) -> dict[str, str]:
     """Return what a bank of an older schema holds, by replaying its migrations in memory."""
     replayed = type(connection)(":memory:", isolation_level=None)
     try:
@@ -137,11 +133,10 @@ def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
         replayed.close()
 
 
-def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:
-    missing = sorted(set(expected) - {row[1] for row in objects})
+def _check_objects(database: Path, objects: list[tuple[str, str, str | None]], expected: dict[str, str]) -> None:
+    missing = sorted(set(expected) - {name for _, name, _ in objects})
     shadows = shadow_tables(expected)
-    others = (row for row in objects if row[3] is None or expected.get(row[1]) != row[3])
-    strange = sorted(name for kind, name, _, sql in others if not _is_ours(kind, name, sql, expected, shadows))
+    strange = sorted(name for kind, name, sql in objects if not _is_ours(kind, name, sql, expected, shadows))
     if strange or missing:
         what = (
             f"has unknown or changed objects ({', '.join(strange[:5])})"
@@ -210,7 +205,7 @@ def connect(
     read_only: bool = False,
     create: bool = True,
     timeout_s: float = 10.0,
-) -> "SqliteConnection":
+) -> SqliteConnection:
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
@@ -256,7 +251,7 @@ def connect(
         return connection
 
 
-def close(connection: "SqliteConnection", database: Path, wait_s: float = 1.0) -> None:
+def close(connection: SqliteConnection, database: Path, wait_s: float = 1.0) -> None:
     """Close a connection that could write. The last one to close checkpoints, which needs the writer lock.
 
     When another process holds the lock it is connected too: then this one is not the last.
@@ -295,7 +290,7 @@ def is_left(database: Path) -> bool:
 
 @contextmanager
 def write_transaction(
-    connection: "SqliteConnection", database: Path, timeout_s: float, opened: OpenedFile | None = None
+    connection: SqliteConnection, database: Path, timeout_s: float, opened: OpenedFile | None = None
 ) -> Generator[None]:
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
 
@@ -320,7 +315,7 @@ def write_transaction(
 
 
 @contextmanager
-def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+def transaction(connection: SqliteConnection, kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
     """Write the block in one transaction: committed at its end, undone by an exception."""
     connection.execute(f"BEGIN {kind}")
     try:
@@ -332,7 +327,7 @@ def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCL
 
 
 @contextmanager
-def one_moment(connection: "SqliteConnection") -> Generator[None]:
+def one_moment(connection: SqliteConnection) -> Generator[None]:
     """Have all that is read in the block be of one moment."""
     connection.execute("BEGIN")
     try:
@@ -341,12 +336,12 @@ def one_moment(connection: "SqliteConnection") -> Generator[None]:
         _undo(connection)
 
 
-def _undo(connection: "SqliteConnection") -> None:
+def _undo(connection: SqliteConnection) -> None:
     if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
         connection.execute("ROLLBACK")
 
 
-def truncate_wal(connection: "SqliteConnection", *, for_good: bool = False) -> bool:
+def truncate_wal(connection: SqliteConnection, *, for_good: bool = False) -> bool:
     """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock.
 
     SQLite flushes what it commits, not what it truncates: a power cut could bring back what stood in the log. With
@@ -443,7 +438,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankSta
         return state, bank, not bank or binding.holds(connection, database)
 
 
-def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
+def open_read_only(module: ModuleType, database: Path) -> SqliteConnection:
     """Open any database without trusting it: nothing in it is run, nothing is written, not even by closing."""
     connection = _open(module, database, "ro", 10.0)
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -451,7 +446,7 @@ def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
     return connection
 
 
-def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "SqliteConnection":
+def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> SqliteConnection:
     uri = f"{database.absolute().as_uri()}?mode={mode}"
     connection: SqliteConnection = module.connect(
         uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
@@ -469,7 +464,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "S
 
 
 def _complete(
-    module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
+    module: ModuleType, connection: SqliteConnection, database: Path, state: BankState, timeout_s: float
 ) -> None:
     """Make, migrate or bind what is not yet a bank of this schema, bound to this user, with a write-ahead log."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -477,10 +472,9 @@ def _complete(
         return
     with writing(database, timeout_s):
         state = "bank" if state == "bank" else check_content(connection, database)  # another process may have done it
-        known, secret = registry.is_complete(database), registry.secret_of(database)
+        secret = registry.secret_of(database)
         is_bound = bool(secret) and state == "bank"
-        if not secret and (not known or _is_alone(module, connection)):
-            secret = os.urandom(32).hex()
+        secret = secret or os.urandom(32).hex()
         journal = _use_journal(module, connection, timeout_s)
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
@@ -489,25 +483,14 @@ def _complete(
         if state != "bank":
             migrate(connection)
         if not is_bound:
-            number = None
-            if secret:
-                with transaction(connection, "IMMEDIATE"):
-                    number = binding.bind(connection, secret)
+            with transaction(connection, "IMMEDIATE"):
+                number = binding.bind(connection, secret)
             registry.note(database, number)  # first: a kill leaves no number above that of the secret
             registry.sign(database, registry.identity(connection), secret, journal=journal)
     check_content(connection, database)
 
 
-def _is_alone(module: ModuleType, connection: "SqliteConnection") -> bool:
-    """Whether no other connection is open: one of an earlier version would write what is not sealed."""
-    try:
-        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-    except module.OperationalError:
-        return False
-    return True
-
-
-def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: float) -> str:
+def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: float) -> str:
     """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
 
     It does not wait here by itself while another process only looks.
@@ -522,9 +505,8 @@ def _use_journal(module: ModuleType, connection: "SqliteConnection", timeout_s: 
         time.sleep(0.005)
 
 
-def migrate(connection: "SqliteConnection") -> int:
-    """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
-    applied = 0
+def migrate(connection: SqliteConnection) -> None:
+    """Apply the migrations that are missing. The caller holds the writer lock."""
     for migration in migrations():
         with transaction(connection, "EXCLUSIVE"):
             # Asked within the transaction: another process may have applied it while this one waited.
@@ -533,5 +515,3 @@ def migrate(connection: "SqliteConnection") -> int:
                 for statement in migration.statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {migration.number:d}")
-                applied += 1
-    return applied

@@ -4,25 +4,24 @@ the recorder, which gathers records for a moment, writes them behind, and tries 
 
 import asyncio
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.ports.records import ChatRecord
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -45,7 +44,30 @@ def writing_as(person_id: str | None) -> Generator[None]:
         _author.reset(before)
 
 
-FORKED = "the bank was opened before this process forked: open it again in the child"
+class Threads:
+    """Threads on which whole functions run, each to its end: a cancelled caller leaves at once and breaks none."""
+
+    def __init__(self, count: int) -> None:
+        self._executor, self._process, self._ended = ThreadPoolExecutor(count, "bank"), os.getpid(), False
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process whose threads they are."""
+        return os.getpid() != self._process
+
+    async def do(self, function: Callable[[], T]) -> T:
+        """Run a function. Raises `StorageError` after a fork and after the end."""
+        if self.is_forked:
+            raise StorageError("the bank was opened before this process forked: open it again in the child")
+        if self._ended:
+            raise StorageError("the bank is closed")
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._executor, function))
+
+    async def end(self) -> None:
+        """Let what runs end, and the threads."""
+        if not self.is_forked:
+            self._ended = True
+            await asyncio.shield(asyncio.to_thread(self._executor.shutdown))
 
 
 class Engine(ABC):
@@ -73,27 +95,23 @@ class Engine(ABC):
         """Whether this user may only read the bank."""
 
     @abstractmethod
-    async def read(self, function: "Callable[[Connection], T]") -> T:
+    async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
 
-    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
-        """The same, for what can be read at the same time: on a second connection where there is but one for reads."""
-        return await self.read(function)
-
-    async def write(self, function: "Callable[[Connection], T]") -> T:
+    async def write(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, whose new rows name the person for whom this bank is open.
 
         Raises `StoreBusy`, `StoreReadOnly`.
         """
 
-        def authored(connection: "Connection") -> T:
+        def authored(connection: Connection) -> T:
             with writing_as(self.person_id):
                 return function(connection)
 
         return await self.transact(authored)
 
     @abstractmethod
-    async def transact(self, function: "Callable[[Connection], T]") -> T:
+    async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, which sees what every earlier one in its scope wrote."""
 
     @abstractmethod
@@ -110,7 +128,7 @@ class Part:
 
     def __init__(self, bank: Engine) -> None:
         self.bank = bank
-        self.read, self.read_beside, self.write = bank.read, bank.read_beside, bank.write
+        self.read, self.write = bank.read, bank.write
 
 
 S = TypeVar("S", bound=Engine | Part)
@@ -120,13 +138,13 @@ Method: TypeAlias = "Callable[Concatenate[S, Connection, P], T]"
 Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
-def _run_by(name: Literal["read", "read_beside", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
+def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
     """Return the decorator by which `Engine.<name>` runs a method and gives it the connection."""
 
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: "Connection") -> T:
+            def call(connection: Connection) -> T:
                 return method(self, connection, *args, **kwargs)
 
             return await getattr(self, name)(call)
@@ -136,7 +154,7 @@ def _run_by(name: Literal["read", "read_beside", "write"]) -> "Callable[[Method[
     return door
 
 
-reads, reads_beside, writes = _run_by("read"), _run_by("read_beside"), _run_by("write")
+reads, writes = _run_by("read"), _run_by("write")
 """Decorators of the methods of stores: called without the connection, and awaited."""
 
 

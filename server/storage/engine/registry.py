@@ -11,15 +11,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
+from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
 TRUST = "look into it and take it over with `swarm-memory bank trust`"
@@ -240,7 +238,7 @@ def replaced(database: Path) -> str:
     )
 
 
-def identity(connection: "SqliteConnection") -> str:
+def identity(connection: SqliteConnection) -> str:
     """Return the id of an open bank; empty for one of a schema that had none, and for one that is yet empty."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return ""
@@ -261,13 +259,7 @@ def _seen(path: str, *, is_log: bool = False) -> str:
 
 
 def _mark_of(database: Path) -> str:
-    return _marked(own_state(), str(database))
-
-
-@lru_cache(maxsize=8)
-def _marked(state: str, database: str) -> str:
-    del state  # by which the record's folder is found
-    return str(_file(Path(database)).with_suffix(".seen"))
+    return str(_file(database).with_suffix(".seen"))
 
 
 def _noted(database: Path) -> list[str]:

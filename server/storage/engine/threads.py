@@ -2,16 +2,13 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-import aiosqlite
-
-from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly, StoreReplaced
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.schema.errors import StoreFull, StoreReadOnly, StoreReplaced
+from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
     close,
@@ -22,98 +19,63 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
     writing,
 )
-from swarm_memory.server.storage.engine.engine import FORKED, Engine
+from swarm_memory.server.storage.engine.engine import Engine, Threads
 from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import SqliteConnection
-
 T = TypeVar("T")
-
-END_WAIT_S = 2.0
-"""How long the thread of a connection that failed to open is waited for."""
 
 SAVE_WAIT_S = 10.0
 
 log = logging.getLogger(__name__)
 
 
-class ConnectionThread(aiosqlite.Connection):
-    """One connection on aiosqlite's thread, on which whole functions run one after another, each in one go.
+class ConnectionThread(Threads):
+    """One connection on a thread of its own, on which whole functions run one after another, each in one go.
 
     None runs on a file that is no longer the one at its path: `StoreReplaced` says so, before anything was done.
     """
 
     def __init__(self, database: Path, driver: Driver, timeout_s: float, *, writes: bool) -> None:
-        super().__init__(partial(self._reach, create=True), 64)
-        self._thread.daemon = True  # an open connection must not keep the process alive
-        self._process = os.getpid()
+        super().__init__(1)
         self._database, self._driver, self._timeout_s, self._writes = database, driver, timeout_s, writes
         self._reached: SqliteConnection | None = None
         self.opened = OpenedFile(database)
         """What the connection opened, for a look under the writer lock."""
 
-    async def open(self) -> None:
-        """Connect on the thread; a writer makes the bank where there is none. Raises what connecting raises."""
-        try:
-            await self
-        except BaseException:
-            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
-            # not await it: it is cancelled again at once.
-            self._thread.join(END_WAIT_S)
-            self._reached = None
-            raise
+    async def connect(self, *, create: bool) -> None:
+        """Open what lies at the path now; a writer that may `create` makes the bank. Raises what connecting raises."""
+        await self.do(partial(self._reach, create=create))
 
-    async def run(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def run(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the thread, to its end. Raises `StorageError`, also after a fork and after `close`."""
 
         def guarded() -> T:
             with storage_errors(self._driver.module, self._database):
                 return function(self._checked())
 
-        return await self._do(guarded)
-
-    async def reconnect(self) -> None:
-        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
-        await self._do(partial(self._reach, create=False))
+        return await self.do(guarded)
 
     async def disconnect(self) -> None:
-        """Close the connection; until `reconnect` nothing runs."""
-        if self._reached is not None and not self._is_forked:
-            await self._do(self._leave)
+        """Close the connection; until `connect` nothing runs."""
+        if not self.is_forked:
+            await self.do(self._leave)
 
     async def close(self) -> None:
         """Close the connection and end the thread."""
         try:
             await self.disconnect()
         finally:
-            if not self._is_forked:
-                await asyncio.shield(super().close())
+            await self.end()
 
     @property
     def is_right(self) -> bool:
         """Whether the connection is open on what lies at its path."""
         return self._reached is not None and self.opened.look() == "same" and registry.is_as_noted(self._database)
 
-    @property
-    def _is_forked(self) -> bool:
-        """Whether this is a child of the process whose thread it is."""
-        return os.getpid() != self._process
-
-    async def _do(self, function: Callable[[], T]) -> T:
-        if self._is_forked:
-            raise StorageError(FORKED)
-        try:
-            return await asyncio.shield(self._execute(function))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        except ValueError as error:
-            if str(error) != "Connection closed":
-                raise
-            raise StorageError("the bank is closed") from error
-
-    def _reach(self, *, create: bool) -> "SqliteConnection":
+    def _reach(self, *, create: bool) -> None:
         opened = OpenedFile(self._database)
         connection = connect(
             self._database, driver=self._driver, read_only=not self._writes, create=create, timeout_s=self._timeout_s
@@ -122,9 +84,8 @@ class ConnectionThread(aiosqlite.Connection):
             connection.create_function("says", 2, says, deterministic=True)
         opened.note()
         self._reached, self.opened = connection, opened
-        return connection
 
-    def _checked(self) -> "SqliteConnection":
+    def _checked(self) -> SqliteConnection:
         """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
         if self._reached is None:
             raise StoreReplaced(f"{self._database} is not open")
@@ -139,7 +100,7 @@ class ConnectionThread(aiosqlite.Connection):
 
     def _leave(self) -> None:
         connection, self._reached = self._reached, None
-        if connection is None:  # another caller closed it meanwhile
+        if connection is None:  # it was not opened, or another caller closed it meanwhile
             return
         found = self.opened.look()
         with storage_errors(self._driver.module, self._database):
@@ -160,13 +121,13 @@ class ConnectionThread(aiosqlite.Connection):
 
 
 class BankThreads(Engine):
-    """Writes run one after another on one thread, reads on two others and never wait for them."""
+    """Writes run one after another on one thread, reads on another and never wait for them."""
 
     def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
         super().__init__(embedder, Index(driver.vec_version is not None, driver.reason))
         self._path, self._driver, self._busy_timeout_s = path, driver, busy_timeout_s
         self._writer: ConnectionThread | None = ConnectionThread(path, driver, busy_timeout_s, writes=True)
-        self._reader, self._beside = (ConnectionThread(path, driver, busy_timeout_s, writes=False) for _ in range(2))
+        self._reader = ConnectionThread(path, driver, busy_timeout_s, writes=False)
         self._opening_again = asyncio.Lock()
 
     async def open_threads(self) -> None:
@@ -178,13 +139,13 @@ class BankThreads(Engine):
         assert self._writer is not None
         try:
             try:
-                await self._writer.open()
+                await self._writer.connect(create=True)
             except (StoreReadOnly, StoreFull):
+                await self._writer.close()
                 self._writer = None
                 if not await asyncio.to_thread(size_of, str(self._path)):
                     raise
-            await self._reader.open()
-            await self._beside.open()
+            await self._reader.connect(create=False)
         except BaseException:
             await self.close_threads()
             raise
@@ -192,32 +153,28 @@ class BankThreads(Engine):
     @property
     def _threads(self) -> tuple[ConnectionThread, ...]:
         """Every thread there is, the writer last: closing, it folds the log into the database."""
-        return tuple(each for each in (self._reader, self._beside, self._writer) if each is not None)
+        return tuple(each for each in (self._reader, self._writer) if each is not None)
 
     @property
     def read_only(self) -> bool:
         """Whether this user may only read the bank."""
         return self._writer is None
 
-    async def read(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def read(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._reader, function)
 
-    async def read_beside(self, function: "Callable[[SqliteConnection], T]") -> T:
-        """The same on a second connection, for what can be read at the same time."""
-        return await self._run(self._beside, function)
-
-    async def transact(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def transact(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
-        def transaction(connection: "SqliteConnection") -> T:
+        def transaction(connection: SqliteConnection) -> T:
             opened = None if self._writer is None else self._writer.opened
             with write_transaction(connection, self._path, self._busy_timeout_s, opened):
                 return function(connection)
 
         return await self.on_writer(transaction)
 
-    async def on_writer(self, function: "Callable[[SqliteConnection], T]") -> T:
+    async def on_writer(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._writer is None:
             raise StoreReadOnly(f"{self._path} can only be read: give this user the file, its folder and room")
@@ -229,7 +186,7 @@ class BankThreads(Engine):
         False when a reader stood in the way.
         """
 
-        def truncate(connection: "SqliteConnection") -> bool:
+        def truncate(connection: SqliteConnection) -> bool:
             with writing(self._path, self._busy_timeout_s):
                 return truncate_wal(connection, for_good=True)
 
@@ -240,7 +197,7 @@ class BankThreads(Engine):
         for thread in self._threads:
             await thread.close()
 
-    async def _run(self, thread: ConnectionThread, function: "Callable[[SqliteConnection], T]") -> T:
+    async def _run(self, thread: ConnectionThread, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
         try:
             return await thread.run(function)
@@ -264,6 +221,6 @@ class BankThreads(Engine):
             for thread in self._threads:
                 await thread.disconnect()
             for thread in self._threads:
-                await thread.reconnect()
+                await thread.connect(create=False)
             level = logging.WARNING if is_lost else logging.INFO
             log.log(level, "%s was replaced, or its log deleted, while it was open: it was opened again", self._path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
 from psycopg import conninfo, errors
@@ -58,8 +58,7 @@ class LostInCommit(StorageError):
     """The connection broke while a change was being committed: nobody knows whether it was."""
 
 
-class RawConnection(psycopg.Connection[tuple[Any, ...]]):
-    """psycopg's connection."""
+RawConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
 class _Number(Loader):
@@ -136,12 +135,11 @@ class PostgresConnection:
 
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
         """Run a query by its name. Raises `TypeError` for a text that has none."""
-        cursor = self._cursor()
-        return cursor.execute(self._text(sql), parameters)
+        return Cursor(self.raw).execute(self._text(sql), parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
         """Run a query once for each of many rows of parameters."""
-        cursor, text = self._cursor(), self._text(sql)
+        cursor, text = Cursor(self.raw), self._text(sql)
         rows = list(parameters)
         for start in range(0, len(rows), _SENT_AT_ONCE):
             statements = [cursor.mogrify(text, row) for row in rows[start : start + _SENT_AT_ONCE]]
@@ -151,9 +149,6 @@ class PostgresConnection:
     def search(self, text: bytes, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a search."""
         return psycopg.Cursor(self.raw).execute(text, parameters, binary=True).fetchall()
-
-    def _cursor(self) -> Cursor:
-        return cast("Cursor", self.raw.cursor())
 
     def _text(self, sql: str) -> bytes:
         if not isinstance(sql, Query):

@@ -5,17 +5,15 @@ Vectors are compared one by one, by what a scope holds.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.sqlite.statements import queries as common_queries
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.postgres.connection import PostgresConnection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization, Space, all_spaces, decode, find_space
 from swarm_memory.server.storage.search.words import folded, unpack
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.server.storage.postgres.connection import PostgresConnection
 
 WEIGHTS = (10, 6, 5)
 """Of title, description and content, five times those that the keyword index of SQLite is asked with."""
@@ -58,18 +56,18 @@ class PostgresIndex(Index):
         super().__init__(searchable, reason, statements)
         self.kind = MEMORIES if statements is _MEMORIES else PASSAGES
 
-    def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
+    def enter_new(self, connection: Connection, seqs: Sequence[int], partition: int) -> None:
         self._enter_words(connection, partition, self._words(connection, seqs))
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
-    def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
+    def _leave_words(self, connection: Connection, seq: int, partition: int) -> None:
         for item in self._words(connection, [seq]):
             values = {"kind": self.kind, "partition": partition, "seq": seq, "tokens": list(item.weights)}
             connection.execute(_QUERIES["leave_words"], values)
             connection.execute(_QUERIES["drop_counts"], values)
             self._count_words(connection, partition, -item.length)
 
-    def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
+    def make_space(self, connection: Connection, model: str, dims: int, quantization: Quantization) -> Space:
         space = find_space(connection, model, dims, self.statements)
         if space is None:
             connection.execute(self.statements["add_space"], (model, dims, quantization, 0))
@@ -77,14 +75,14 @@ class PostgresIndex(Index):
             assert space is not None
         return space
 
-    def rebuild_space(self, connection: "Connection", space: Space) -> None:
+    def rebuild_space(self, connection: Connection, space: Space) -> None:
         connection.execute(self.statements["forget_members"], (space.id,))
         connection.execute(self.statements["recount_members"], (space.id,))
         connection.execute(_QUERIES["forget_vectors"], {"kind": self.kind, "space_id": space.id})
         for partition, rows in self._all(connection, "vectors", space_id=space.id):
             self._index_vectors(connection, space, partition, rows)
 
-    def rebuild(self, connection: "Connection") -> None:
+    def rebuild(self, connection: Connection) -> None:
         connection.execute(_QUERIES["no_time_limit"])
         # What another enters meanwhile would be entered twice.
         cast("PostgresConnection", connection).raw.execute("LOCK TABLE item_words, item_vectors IN EXCLUSIVE MODE")
@@ -95,7 +93,7 @@ class PostgresIndex(Index):
         for space in all_spaces(connection, self.statements):
             self.rebuild_space(connection, space)
 
-    def _all(self, connection: "Connection", what: str, **values: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+    def _all(self, connection: Connection, what: str, **values: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
         """Yield what there is in batches, each as its partition and rows that begin with a position."""
         after, query = 0, _QUERIES[f"{what}_{_NAMES[self.kind]}"]
         while rows := connection.execute(query, {**values, "after": after, "limit": _BATCH}).fetchall():
@@ -103,7 +101,7 @@ class PostgresIndex(Index):
             for partition in dict.fromkeys(row[1] for row in rows):
                 yield partition, [(seq, *fields) for seq, at, *fields in rows if at == partition]
 
-    def drop_spaces_but(self, connection: "Connection", kept: Collection[tuple[str, int]]) -> list[str]:
+    def drop_spaces_but(self, connection: Connection, kept: Collection[tuple[str, int]]) -> list[str]:
         """Delete the vectors of every other (model, dimensions); return the names of their models.
 
         The spaces themselves stay: those of other tenants may have vectors there that this role does not see.
@@ -118,17 +116,17 @@ class PostgresIndex(Index):
             connection.execute(self.statements["forget_members"], (space.id,))
         return dropped
 
-    def tidy(self, connection: "Connection") -> None:
+    def tidy(self, connection: Connection) -> None:
         """Nothing is to be done: the database cleans its tables by itself."""
 
     def _enter_vectors(
-        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
+        self, connection: Connection, space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
     ) -> None:
         self._count(connection, space, partition, len(entered))
         self._index_vectors(connection, space, partition, entered)
 
     def _index_vectors(
-        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[Any, ...]]
+        self, connection: Connection, space: Space, partition: int, entered: Sequence[tuple[Any, ...]]
     ) -> None:
         vectors = [text_of(blob, space.quantization) for _, blob in entered]
         values = {**self._place(connection, partition), "space_id": space.id}
@@ -136,29 +134,29 @@ class PostgresIndex(Index):
             _QUERIES["enter_vectors"], {**values, "seqs": [seq for seq, _ in entered], "vectors": vectors}
         )
 
-    def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
+    def _leave_vector(self, connection: Connection, space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
         values = {"kind": self.kind, "space_id": space.id, "partition": partition, "seq": seq}
         connection.execute(_QUERIES["leave_vector"], values)
 
-    def _enter_words(self, connection: "Connection", partition: int, items: Sequence[Words]) -> None:
+    def _enter_words(self, connection: Connection, partition: int, items: Sequence[Words]) -> None:
         rows = [(token, each.seq, weight, each.length) for each in items for token, weight in each.weights.items()]
         if rows:
             columns = zip(("tokens", "seqs", "weights", "lengths"), map(list, zip(*rows, strict=True)), strict=True)
             connection.execute(_QUERIES["enter_words"], {**self._place(connection, partition), **dict(columns)})
             self._count_words(connection, partition, sum(each.length for each in items))
 
-    def _count_words(self, connection: "Connection", partition: int, change: int) -> None:
+    def _count_words(self, connection: Connection, partition: int, change: int) -> None:
         connection.execute(_QUERIES["count_words"], {**self._place(connection, partition), "change": change})
 
-    def _place(self, connection: "Connection", partition: int) -> dict[str, int]:
+    def _place(self, connection: Connection, partition: int) -> dict[str, int]:
         """Return the columns that say where an item is entered."""
         scope_id = partition
         if self.kind == PASSAGES:
             (scope_id,) = connection.execute(_QUERIES["scope_of_partition"], {"partition": partition}).fetchone()
         return {"kind": self.kind, "partition": partition, "scope_id": scope_id}
 
-    def _words(self, connection: "Connection", seqs: Sequence[int]) -> list[Words]:
+    def _words(self, connection: Connection, seqs: Sequence[int]) -> list[Words]:
         rows = connection.execute(_QUERIES[f"words_of_{_NAMES[self.kind]}"], {"seqs": list(seqs)}).fetchall()
         return [words_of(seq, fields) for seq, *fields in rows]
 

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.schema.source import SourceKind
-from swarm_memory.server.storage.postgres.index import text_of
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.postgres.connection import PostgresConnection
+from swarm_memory.server.storage.postgres.index import PostgresIndex, text_of
 from swarm_memory.server.storage.search.vectors import (
-    MAX_NEAREST,
     Keywords,
     Near,
     QueryVector,
@@ -31,12 +31,6 @@ from swarm_memory.server.storage.stores.memories import answer_of
 from swarm_memory.tools.ports.memories import ANY, SearchQuery, SearchResult
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.server.storage.postgres.connection import PostgresConnection
-    from swarm_memory.server.storage.postgres.index import PostgresIndex
-    from swarm_memory.tools.ports.models import Vector
-
 _PARTS = queries("search")
 
 
@@ -51,29 +45,16 @@ class Found(NamedTuple):
     """Of each row, where it has a vector in the query's space."""
 
 
-def search_memories(connection: "Connection", index: "PostgresIndex", query: SearchQuery) -> SearchResult:
+def search_memories(connection: Connection, index: PostgresIndex, query: SearchQuery) -> SearchResult:
     """Search the memories. Raises `StorageError` for an unsound vector."""
-    found = _memories(connection, index, query)
+    parts = ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found")
+    found = _search(connection, index, query, parts, 2, {})
     return answer_of(connection, Search(index, query, {}), found.near, found.keywords, found.rows, found.cosines)
 
 
-def nearest_memories(
-    connection: "Connection", index: "PostgresIndex", scopes: Sequence[Scope], embedder: str, vector: "Vector", k: int
-) -> list[tuple[str, float]]:
-    """Return (id, cosine) of the k nearest memories, nearest first. Raises `StorageError` for an unsound vector."""
-    found = _memories(connection, index, SearchQuery(tuple(scopes), embedder, vector, (), min(k, MAX_NEAREST)))
-    pairs = [(row[3], cosine) for row, cosine in zip(found.rows, found.cosines, strict=True) if cosine is not None]
-    return sorted(pairs, key=lambda pair: -pair[1])[:k]
-
-
-def _memories(connection: "Connection", index: "PostgresIndex", query: SearchQuery) -> Found:
-    parts = ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found")
-    return _search(connection, index, query, parts, 2, {})
-
-
 def search_passages(
-    connection: "Connection",
-    index: "PostgresIndex",
+    connection: Connection,
+    index: PostgresIndex,
     query: SearchQuery,
     kinds: Sequence[SourceKind],
     neighbours: Mapping[SourceKind, int],
@@ -89,8 +70,8 @@ def search_passages(
 
 
 def _search(
-    connection: "Connection",
-    index: "PostgresIndex",
+    connection: Connection,
+    index: PostgresIndex,
     query: SearchQuery,
     parts: tuple[str, ...],
     vector_at: int,
@@ -122,7 +103,7 @@ def _search(
     )
 
 
-def _values(index: "PostgresIndex", query: SearchQuery, vector: QueryVector | None) -> dict[str, Any]:
+def _values(index: PostgresIndex, query: SearchQuery, vector: QueryVector | None) -> dict[str, Any]:
     """Return the parameters of the query but for its words."""
     quantization = "int8" if vector is None else vector.space.quantization
     return {

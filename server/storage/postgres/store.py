@@ -4,25 +4,23 @@ Whole functions run on worker threads, each with a connection of its own.
 """
 
 import asyncio
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psycopg
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import StorageError
-from swarm_memory.schema.postgres.statements import queries
+from swarm_memory.schema.errors import ConfigError, StorageError
+from swarm_memory.schema.postgres.statements import SCHEMA, migrations, queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.engine import FORKED, Recorder, reads
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.engine.engine import Threads, reads
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
     LostInCommit,
@@ -35,15 +33,11 @@ from swarm_memory.server.storage.postgres.connection import (
     set_up,
 )
 from swarm_memory.server.storage.postgres.index import PostgresIndex
-from swarm_memory.server.storage.postgres.migrate import make_ready
-from swarm_memory.server.storage.postgres.search import nearest_memories, search_memories, search_passages
+from swarm_memory.server.storage.postgres.search import search_memories, search_passages
 from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
-from swarm_memory.tools.ports.models import Embedder, Vector
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.sources import SourceResult
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 T = TypeVar("T")
 
@@ -54,6 +48,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 MOST_COLLISIONS = 20
 
+OLDEST = 15
+"""Views that run with the rights of who reads them came with PostgreSQL 15."""
+
+_LOCK = 0x53574D4D
+"""The advisory lock of who changes the schema: `SWMM`."""
+
 
 async def open_postgres(place: Place, *, pool_size: int = 8, embedder: Embedder) -> "PostgresStore":
     """Open the bank in a database, whose schema is made or brought up to date where it is not.
@@ -63,6 +63,61 @@ async def open_postgres(place: Place, *, pool_size: int = 8, embedder: Embedder)
     place.check()
     await asyncio.to_thread(make_ready, place)
     return PostgresStore(place, pool_size, embedder)
+
+
+def make_ready(place: Place) -> None:
+    """Make the schema, or bring it up to date, where it is not.
+
+    Raises `ConfigError` for a server that is too old or lacks pgvector, `StorageError` for a schema of a newer version.
+    """
+    with postgres_errors(place), connect(place) as raw:
+        set_up(raw, place)
+        if raw.info.server_version < OLDEST * 10_000:
+            raise ConfigError(f"{place} is PostgreSQL {raw.info.server_version // 10_000}: {OLDEST} or newer is needed")
+        newest = len(migrations())
+        found = version(raw)
+        if found > newest:
+            raise StorageError(f"{place} holds a bank of a newer version of swarm-memory: update this one")
+        if found < newest:
+            _migrate(raw, place)
+
+
+def version(raw: RawConnection) -> int:
+    """Return the number of the last migration; 0 where there is no bank."""
+    if raw.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
+        return 0
+    row = raw.execute("SELECT coalesce(max(version), 0) FROM schema_migrations").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _migrate(raw: RawConnection, place: Place) -> None:
+    raw.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+    raw.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+    try:
+        if version(raw) == 0:
+            _begin(raw, place)
+        for migration in migrations()[version(raw) :]:
+            with raw.transaction():
+                raw.execute(migration.script.encode())
+                raw.execute(
+                    "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)", (migration.number, migration.name)
+                )
+    finally:
+        if not raw.closed:
+            raw.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _begin(raw: RawConnection, place: Place) -> None:
+    vector = "SELECT installed_version IS NOT NULL FROM pg_available_extensions WHERE name = 'vector'"
+    found = raw.execute(vector).fetchone()
+    if found is None:
+        raise ConfigError(f"{place} has no pgvector: install it there (https://github.com/pgvector/pgvector)")
+    if not found[0]:
+        raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    raw.execute(
+        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; CREATE TABLE IF NOT EXISTS {SCHEMA}.schema_migrations ("
+        "version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())".encode()
+    )
 
 
 class PostgresSources(Sources):
@@ -89,11 +144,10 @@ class PostgresStore(Bank):
     def __init__(self, place: Place, pool_size: int, embedder: Embedder) -> None:
         super().__init__(embedder, PostgresIndex(searchable=True, reason="pgvector compares vectors in the database"))
         self.place = place
-        self._threads = ThreadPoolExecutor(pool_size, "bank")
-        self._process = os.getpid()
+        self._threads = Threads(pool_size)
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
-        self.hold_stores(Recorder(self.write_records))
+        self.hold_stores()
 
     def _add_parts(self) -> None:
         super()._add_parts()
@@ -104,13 +158,13 @@ class PostgresStore(Bank):
         """Whether this user may only read: a role that may is refused at its first write."""
         return False
 
-    async def read(self, function: "Callable[[Connection], T]") -> T:
+    async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
-        return await self._run(lambda raw: function(PostgresConnection(raw)))
+        return await self._threads.do(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
 
-    async def transact(self, function: "Callable[[Connection], T]") -> T:
+    async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        return await self._run(partial(self._commit, function))
+        return await self._threads.do(partial(self._persist, partial(self._commit, function)))
 
     async def truncate_log(self) -> bool:
         """The database's log is not the bank's own: how long it is kept is for who runs the database."""
@@ -118,19 +172,9 @@ class PostgresStore(Bank):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await asyncio.to_thread(self._threads.shutdown)
+        await self._threads.end()
         for raw in self._connections:
             raw.close()
-
-    async def _run(self, function: Callable[[RawConnection], T]) -> T:
-        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
-        if os.getpid() != self._process:
-            raise StorageError(FORKED)
-        try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
-        except RuntimeError as error:
-            raise StorageError("the bank is closed") from error
-        return await asyncio.shield(running)
 
     def _persist(self, function: Callable[[RawConnection], T]) -> T:
         started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0
@@ -151,7 +195,7 @@ class PostgresStore(Bank):
             time.sleep(random.uniform(0, limit))
             limit = min(2 * limit, LONGEST_PAUSE_S)
 
-    def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
+    def _commit(self, function: Callable[[Connection], T], raw: RawConnection) -> T:
         done = False
         try:
             with raw.transaction():
@@ -188,13 +232,7 @@ class PostgresStore(Bank):
         return await self.read(partial(search_memories, index=self.index, query=query))
 
     @reads
-    def nearest(
-        self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
-    ) -> list[tuple[str, float]]:
-        return nearest_memories(connection, self.index, scopes, embedder, vector, k)
-
-    @reads
-    def health(self, connection: "Connection") -> StorageHealth:
+    def health(self, connection: Connection) -> StorageHealth:
         version, server, vector, size, bypasses, role = connection.execute(_OWN["health"]).fetchone()
         notices: list[str] = []
         if bypasses:

@@ -9,14 +9,12 @@ and filled again by the next process that has it.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.vectors import Quantization, Space, all_spaces, encode_all, find_space
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.models import Vector
 
 _MEMORIES = queries("memories")
 _SMALL_INDEX_SLOTS = 1024
@@ -37,19 +35,19 @@ class Index:
         """Return the index, of the same engine, of what other statements are about."""
         return type(self)(self.searchable, self.reason, statements)
 
-    def enter(self, connection: "Connection", seq: int, partition: int) -> None:
+    def enter(self, connection: Connection, seq: int, partition: int) -> None:
         """Enter an item that has become active, with its tokens and whatever vectors it has."""
         self.enter_new(connection, [seq], partition)
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
-    def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
+    def enter_new(self, connection: Connection, seqs: Sequence[int], partition: int) -> None:
         """Enter items that were written just now, by their tokens; their vectors are entered by themselves."""
         connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
     def put_new_vectors(
-        self, connection: "Connection", partition: int | None, space: Space, vectors: "Mapping[int, Vector]", now: str
+        self, connection: Connection, partition: int | None, space: Space, vectors: Mapping[int, Vector], now: str
     ) -> None:
         """Write new vectors by position, and enter them into the index of a partition; None: their items are in none.
 
@@ -62,21 +60,21 @@ class Index:
         if partition is not None:
             self._enter_vectors(connection, space, partition, written)
 
-    def leave(self, connection: "Connection", seq: int, partition: int) -> None:
+    def leave(self, connection: Connection, seq: int, partition: int) -> None:
         """Take out an item that is active no more; its tokens and vectors must still be those it was entered with."""
         self._leave_words(connection, seq, partition)
         connection.execute(self.statements["count_active"], (-1, partition))
         for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._leave_vector(connection, Space(*space), seq, partition)
 
-    def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
+    def _leave_words(self, connection: Connection, seq: int, partition: int) -> None:
         connection.execute(self.statements["unindex_tokens"], (seq,))
 
     def put_vectors(
         self,
-        connection: "Connection",
+        connection: Connection,
         model: str,
-        vectors: "Mapping[int, Vector]",
+        vectors: Mapping[int, Vector],
         quantization: Quantization,
         now: str,
     ) -> int:
@@ -102,7 +100,7 @@ class Index:
             self.put_new_vectors(connection, partition if active else None, space, {seq: vectors[seq]}, now)
         return written
 
-    def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
+    def make_space(self, connection: Connection, model: str, dims: int, quantization: Quantization) -> Space:
         """Return a space that is ready to be written to; it is made, or its stale index filled again, where needed."""
         space = find_space(connection, model, dims, self.statements)
         if space is None:
@@ -115,18 +113,18 @@ class Index:
             space = space._replace(stale=0)
         return space
 
-    def lacks(self, connection: "Connection") -> bool:
+    def lacks(self, connection: Connection) -> bool:
         """Return whether a vector index lacks what was written without sqlite-vec, and this process can fill it."""
         return self.searchable and any(space.stale for space in all_spaces(connection, self.statements))
 
-    def refresh(self, connection: "Connection") -> int:
+    def refresh(self, connection: Connection) -> int:
         """Fill the stale vector indexes again; return how many there were."""
         stale = [space for space in all_spaces(connection, self.statements) if space.stale] if self.searchable else []
         for space in stale:
             self.rebuild_space(connection, space)
         return len(stale)
 
-    def rebuild_space(self, connection: "Connection", space: Space) -> None:
+    def rebuild_space(self, connection: Connection, space: Space) -> None:
         """Make a space's index and counts again from the plain tables."""
         connection.execute(self.statements["forget_members"], (space.id,))
         connection.execute(self.statements["recount_members"], (space.id,))
@@ -138,7 +136,7 @@ class Index:
         connection.execute(space.sql(self.statements["fill_vector_index"]), (space.model, space.dims))
         connection.execute(self.statements["mark_space"], (0, space.id))
 
-    def rebuild(self, connection: "Connection") -> None:
+    def rebuild(self, connection: Connection) -> None:
         """Make both indexes and all counts again from the plain tables."""
         connection.execute(self.statements["empty_keyword_index"])
         connection.execute(self.statements["fill_keyword_index"])
@@ -146,7 +144,7 @@ class Index:
         for space in all_spaces(connection, self.statements):
             self.rebuild_space(connection, space)
 
-    def drop_spaces_but(self, connection: "Connection", kept: Collection[tuple[str, int]]) -> list[str]:
+    def drop_spaces_but(self, connection: Connection, kept: Collection[tuple[str, int]]) -> list[str]:
         """Delete every space of another (model, dimensions) with its vectors; return the names of their models."""
         others = [space for space in all_spaces(connection, self.statements) if (space.model, space.dims) not in kept]
         for space in others:
@@ -158,13 +156,13 @@ class Index:
             connection.execute(self.statements["delete_space"], (space.id,))
         return [space.model for space in others]
 
-    def _drop_tables(self, connection: "Connection", space: Space) -> None:
+    def _drop_tables(self, connection: Connection, space: Space) -> None:
         """Drop a space's index, and the codes that schema 18 and older have beside it."""
         for table in (space.table, f"codes_{space.table}"):
             if connection.execute(self.statements["has_vector_table"], (table,)).fetchone():
                 connection.execute(f"DROP TABLE {table}")
 
-    def tidy(self, connection: "Connection") -> None:
+    def tidy(self, connection: Connection) -> None:
         """Rebuild vector indexes in which deleted rows left more holes than there are live rows."""
         for space in all_spaces(connection, self.statements) if self.searchable else ():
             if space.stale:
@@ -174,23 +172,23 @@ class Index:
                 self.rebuild_space(connection, space)
 
     def _enter_vectors(
-        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
+        self, connection: Connection, space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
     ) -> None:
         self._count(connection, space, partition, len(entered))
         if self._writable(connection, space):
             rows = [(seq, partition, blob) for seq, blob in entered]
             connection.executemany(space.sql(self.statements["index_vector"]), rows)
 
-    def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
+    def _leave_vector(self, connection: Connection, space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
         if self._writable(connection, space):
             connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
 
-    def _count(self, connection: "Connection", space: Space, partition: int, change: int) -> None:
+    def _count(self, connection: Connection, space: Space, partition: int, change: int) -> None:
         values = {"space_id": space.id, "partition": partition, "change": change}
         connection.execute(self.statements["count_members"], values)
 
-    def _writable(self, connection: "Connection", space: Space) -> bool:
+    def _writable(self, connection: Connection, space: Space) -> bool:
         if self.searchable and not space.stale:
             return True
         if not space.stale:
@@ -198,7 +196,7 @@ class Index:
         return False
 
 
-def _make_table(connection: "Connection", space: Space) -> None:
+def _make_table(connection: Connection, space: Space) -> None:
     connection.execute(vector_table(space.prefix, str(space.id), space.element, str(space.dims)))
 
 

@@ -13,8 +13,8 @@ import numpy
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.words import (
-    EVERYTHING,
     Narrowed,
     Partition,
     match_any,
@@ -24,12 +24,10 @@ from swarm_memory.server.storage.search.words import (
     usable,
 )
 from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
-    from swarm_memory.tools.ports.models import Vector
-
 
 Quantization = Literal["int8", "float32"]
 
@@ -73,7 +71,7 @@ class Space(NamedTuple):
         return query.replace("{vectors}", self.table).replace("{element}", function)
 
 
-def check_vector(vector: "Vector", dims: int, model: str) -> None:
+def check_vector(vector: Vector, dims: int, model: str) -> None:
     """Raise `StorageError` unless the vector has so many numbers, all finite, and unit length.
 
     sqlite-vec itself takes anything, and a few rows of NaN are then the nearest to every query.
@@ -85,7 +83,7 @@ def check_vector(vector: "Vector", dims: int, model: str) -> None:
         raise StorageError(f"a vector of {model} has length {length:.4g}, not 1: it was refused")
 
 
-def encode(vector: "Vector", quantization: Quantization) -> bytes:
+def encode(vector: Vector, quantization: Quantization) -> bytes:
     """Return the bytes of a unit vector: float32, or 8-bit with the greatest number at ±127.
 
     The scale of an 8-bit vector is not kept: a cosine does not depend on it.
@@ -93,14 +91,14 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
     return _encoded([vector], quantization)[0]
 
 
-def encode_all(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
+def encode_all(vectors: Sequence[Vector], space: Space) -> list[bytes]:
     """Return the bytes of vectors as `encode` gives them, many at once. Raises `StorageError` as `check_vector`."""
     for vector in vectors:
         check_vector(vector, space.dims, space.model)
     return _encoded(vectors, space.quantization) if vectors else []
 
 
-def _encoded(vectors: "Sequence[Vector]", quantization: Quantization) -> list[bytes]:
+def _encoded(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]:
     if quantization == "float32":
         return [row.tobytes() for row in numpy.array(vectors, dtype="f4")]
     rows = numpy.array(vectors, dtype="f8")
@@ -133,45 +131,33 @@ def cosines_to_each(
 
 
 def view_cosines(
-    connection: "Connection",
-    index: "Index",
-    views: Sequence[View],
-    seqs: Sequence[int],
-    known_space: Space | None,
-    known_rows: "Sequence[tuple[int, bytes]]",
+    connection: Connection, index: "Index", views: Sequence[View], seqs: Sequence[int]
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines of items, by their positions, to each of the views.
-
-    `known_rows` are the (position, bytes) of the vectors of `known_space`, which need not be read again.
-    """
+    """Return the cosines of items, by their positions, to each of the views."""
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
-        space, rows = known_space, known_rows
-        if space is None or (embedder, dims) != (space.model, space.dims):
-            space, rows = find_space(connection, embedder, dims, index.statements), ()
-            if space is not None:
-                asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
-                rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
+        space = find_space(connection, embedder, dims, index.statements)
         known: dict[int, tuple[float | None, ...]] = {}
         if space is not None:
-            encoded, blobs = _encoded(vectors, space.quantization), [blob for _, blob in rows]
-            compared = cosines_to_each(encoded, blobs, space.quantization)
-            known = dict(zip((seq for seq, _ in rows), compared, strict=True))
+            asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
+            kept = dict(connection.execute(index.statements["vectors_of_items"], asked).fetchall())
+            encoded = _encoded(vectors, space.quantization)
+            known = dict(zip(kept, cosines_to_each(encoded, [*kept.values()], space.quantization), strict=True))
         nothing = (None,) * len(vectors)
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
 
 
 def find_space(
-    connection: "Connection", model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
+    connection: Connection, model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
 ) -> Space | None:
     """Return the space of a model's vectors of so many dimensions; None when nothing was ever stored in it."""
     row = connection.execute(statements["find_space"], (model, dims)).fetchone()
     return None if row is None else Space(*row)
 
 
-def all_spaces(connection: "Connection", statements: Mapping[str, str] = _MEMORIES) -> list[Space]:
+def all_spaces(connection: Connection, statements: Mapping[str, str] = _MEMORIES) -> list[Space]:
     """Return every space."""
     return [Space(*row) for row in connection.execute(statements["all_spaces"]).fetchall()]
 
@@ -185,7 +171,7 @@ class QueryVector(NamedTuple):
     """Whether the vec0 table can be asked."""
 
     @classmethod
-    def of(cls, vector: "Vector", space: Space, index: "Index") -> "QueryVector":
+    def of(cls, vector: Vector, space: Space, index: "Index") -> "QueryVector":
         """Return a vector that belongs to a space."""
         return cls(space, encode(vector, space.quantization), index.searchable and not space.stale)
 
@@ -204,7 +190,7 @@ def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> l
 
 
 def nearest_in(
-    connection: "Connection",
+    connection: Connection,
     index: "Index",
     vector: QueryVector,
     partitions: Sequence[int],
@@ -219,25 +205,25 @@ def nearest_in(
         return found
     values = {**vector.place, "vector": vector.encoded, "k": min(pool, MAX_NEAREST)}
     near: list[tuple[int, float]] = []
-    if narrowed.among is None:
+    if narrowed is None:
         values["partitions"] = json.dumps(partitions)
         near += connection.execute(vector.space.sql(index.statements["nearest_vectors"]), values).fetchall()
-    for passing in (narrowed.among or {}).values():
+    for passing in (narrowed or {}).values():
         values["among"] = passing
         near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
     return {seq: 1.0 - distance for seq, distance in near}
 
 
 def _scanned(
-    connection: "Connection", index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
+    connection: Connection, index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
 ) -> dict[int, float]:
     """Return the same by comparing every vector, where the index cannot be asked."""
     values: dict[str, Any] = {**vector.place, "partition": partition}
     statement = "scan_vectors"
-    if narrowed.among is not None:
-        if partition not in narrowed.among:
+    if narrowed is not None:
+        if partition not in narrowed:
             return {}
-        values["among"], statement = narrowed.among[partition], "scan_vectors_among"
+        values["among"], statement = narrowed[partition], "scan_vectors_among"
     rows = connection.execute(index.statements[statement], values).fetchall()
     compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
@@ -276,9 +262,9 @@ class Search:
     query: SearchQuery
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
-    narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = lambda _connection, _partitions: EVERYTHING
+    narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: None
 
-    def run(self, connection: "Connection", join: "_Join[T]") -> T:
+    def run(self, connection: Connection, join: "_Join[T]") -> T:
         """Return what `join` makes of both pools."""
         space, partitions = self._look(connection)
         narrowed = self.narrowed(connection, partitions)
@@ -291,7 +277,7 @@ class Search:
         return join(connection, self, near, self._keywords(connection, partitions, narrowed))
 
     def _near(
-        self, connection: "Connection", space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed
+        self, connection: Connection, space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed
     ) -> Near:
         """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
         query = self.query
@@ -305,7 +291,7 @@ class Search:
         ids = [partition.id for partition in partitions]
         return Near(items, unreachable, vector, nearest_in(connection, self.index, vector, ids, narrowed, query.pool))
 
-    def _keywords(self, connection: "Connection", partitions: Sequence[Partition], narrowed: Narrowed) -> Keywords:
+    def _keywords(self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed) -> Keywords:
         """Return the pool of the best keyword matches of every partition."""
         tokens = usable(self.query.tokens)
         frequency = dict.fromkeys(tokens, 0)
@@ -316,7 +302,7 @@ class Search:
             for place, items in counts:
                 frequency[tokens[place]] += min(items, partition.items)
             words = rarest(tokens, counts)
-            if words and (narrowed.among is None or partition.id in narrowed.among):
+            if words and (narrowed is None or partition.id in narrowed):
                 expressions[partition.id] = match_any(partition.id, words)
         return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
 
@@ -338,7 +324,7 @@ class Search:
             )
         return Pools(candidates, tuple(legs), near.items, keywords.frequency, tuple(notices))
 
-    def _look(self, connection: "Connection") -> tuple[Space | None, list[Partition]]:
+    def _look(self, connection: Connection) -> tuple[Space | None, list[Partition]]:
         """Return the space of the query's vector and the partitions that hold items."""
         values = {
             **self.where,

@@ -8,24 +8,17 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from swarm_memory.schema.errors import InputError, StoreDamaged
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 _SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
 """What FTS5's `ascii` tokenizer splits at, and what is no text."""
 
 REMEMBERED_ITEMS = 4096
 """Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
-
-
-def packed(fields: str) -> bytes:
-    """Return the tokens of an item, a line for each field, as they are kept."""
-    return zlib.compress(fields.encode())
 
 
 @lru_cache(maxsize=REMEMBERED_ITEMS)
@@ -67,8 +60,8 @@ def joined(tokens: Sequence[str]) -> str:
 
 
 def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str]) -> bytes:
-    """Return the tokens of an item's fields as they are kept. Raises `InputError` as `joined`."""
-    return packed("\n".join(map(joined, (title, description, content))))
+    """Return the tokens of an item, a line for each field, as they are kept. Raises `InputError` as `joined`."""
+    return zlib.compress("\n".join(map(joined, (title, description, content))).encode())
 
 
 def usable(tokens: Sequence[str]) -> list[str]:
@@ -117,14 +110,8 @@ bank of a few hundred items every token is searched.
 """
 
 
-class Narrowed(NamedTuple):
-    """What narrows a search."""
-
-    among: Mapping[int, str] | None
-    """By partition, the positions of what may be found there as a JSON list; None: everything."""
-
-
-EVERYTHING = Narrowed(None)
+Narrowed: TypeAlias = Mapping[int, str] | None
+"""What narrows a search: by partition, the positions of what may be found there as a JSON list; None: nothing does."""
 
 
 class Partition(NamedTuple):
@@ -137,7 +124,7 @@ class Partition(NamedTuple):
 
 
 def term_counts(
-    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
+    connection: Connection, statements: Mapping[str, str], partition: int, tokens: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
     terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
@@ -156,7 +143,7 @@ def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str
 
 
 def matches(
-    connection: "Connection",
+    connection: Connection,
     statements: Mapping[str, str],
     expressions: Mapping[int, str],
     narrowed: Narrowed,
@@ -165,14 +152,14 @@ def matches(
     """Return the BM25 of the best items for the MATCH expression of each partition, by their positions."""
     if not expressions:
         return {}
-    one = statements["keyword_matches" if narrowed.among is None else "keyword_matches_among"]
+    one = statements["keyword_matches" if narrowed is None else "keyword_matches_among"]
     each = (
         one.replace(":expression", f":expression_{number}").replace(":among", f":among_{number}")
         for number in expressions
     )
     query = " UNION ALL ".join("SELECT * FROM ({query}\n)".replace("{query}", sql) for sql in each)
     values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
-    values |= {f"among_{number}": passing for number, passing in (narrowed.among or {}).items()}
+    values |= {f"among_{number}": passing for number, passing in (narrowed or {}).items()}
     values["limit"] = pool
     return {seq: -score for seq, score in connection.execute(query, values).fetchall()}
 

@@ -4,20 +4,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes, writing_as
+from swarm_memory.server.storage.engine.engine import Engine, Part, Record, Recorder, reads, writes, writing_as
 from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.engine import Record, Recorder
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""
@@ -28,7 +25,7 @@ _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 class Journal(Engine):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
 
-    recorder: "Recorder"
+    recorder: Recorder
     unwritable: list[ChatRecord]
     """Calls to chat models where this user may only read: they are known to this process alone."""
 
@@ -87,7 +84,7 @@ class Journal(Engine):
         await self.recorder.settle()
         # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
-        days = await self._written_days(since)
+        days = await self.chat_days(since)
         unwritten = [record for record in (*waiting, *self.unwritable) if record.at >= since]
         known = [cost for day in days if (cost := day.cost_usd) is not None]
         known += [cost for record in unwritten if (cost := record.usage.cost_usd) is not None]
@@ -101,11 +98,7 @@ class Journal(Engine):
     async def chat_days(self, since: datetime) -> list[ChatDay]:
         """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
         await self.recorder.settle()
-        return await self._written_days(since)
-
-    @reads
-    def _written_days(self, connection: Connection, since: datetime) -> list[ChatDay]:
-        return _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since)
+        return await self.read(lambda connection: _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since))
 
     @reads
     def statistics(self, connection: Connection, scope: Scope, embedder: str) -> BankStatistics:
@@ -130,7 +123,7 @@ class Journal(Engine):
         )
 
     @writes
-    def write_records(self, connection: Connection, records: "Sequence[Record]") -> None:
+    def write_records(self, connection: Connection, records: Sequence[Record]) -> None:
         """Write what was queued."""
         for record in records:
             if isinstance(record, RetrievalRecord):

@@ -21,13 +21,9 @@ from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
     Quantization,
-    QueryVector,
     Search,
-    check_vector,
     decode,
-    find_space,
     kept_cosines,
-    nearest_in,
     view_cosines,
 )
 from swarm_memory.server.storage.stores.jobs import write_job
@@ -79,20 +75,11 @@ class Memories(Engine):
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
         return await self.read(partial(search.run, join=joined))
 
-    @reads
-    def nearest(
-        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
-    ) -> list[tuple[str, float]]:
+    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
-        check_vector(vector, len(vector), embedder)
-        space = find_space(connection, embedder, len(vector), self.index.statements)
-        if space is None:
-            return []
-        asked = QueryVector.of(vector, space, self.index)
-        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), words.EVERYTHING, k)
-        best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
-        ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
-        return [(ids[seq], cosine) for seq, cosine in best]
+        found = await self.search(SearchQuery(tuple(scopes), embedder, vector, (), k))
+        near = [(each.id, each.cosine) for each in found.candidates if each.cosine is not None]
+        return sorted(near, key=lambda pair: -pair[1])[:k]
 
     @reads
     def get_memories(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
@@ -442,11 +429,9 @@ def answer_of(
 
     A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
     """
-    space = near.vector.space if near.vector else None
-    seqs, read = [row[0] for row in rows], [(row[0], row[2]) for row in rows if row[2] is not None]
-    views = view_cosines(connection, search.index, search.query.views, seqs, space, read)
+    views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows])
     scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
-    quantization: Quantization = space.quantization if space else "float32"
+    quantization: Quantization = near.vector.space.quantization if near.vector else "float32"
 
     @cache  # each stage of a retrieval asks for some
     def item_at(place: int) -> MemoryItem:
@@ -480,7 +465,7 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words
     asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
     filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
-        return words.EVERYTHING
+        return None
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
     rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
-    return words.Narrowed(dict(rows))
+    return dict(rows)

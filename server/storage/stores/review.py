@@ -6,12 +6,12 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.events import OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
 from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
-from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone, Showing
 
 _TASK_CHARS = 300
@@ -110,7 +110,7 @@ def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:
     withheld = kind == WITHHELD
     if memory_id not in (data.get("ids", ()) if withheld else data.get("scores", {})):
         return None
-    record = None if outcome is None else outcome_in(outcome)
+    record = None if outcome is None else OutcomeRecord.model_validate_json(outcome)
     credit = next((each for each in record.credits if each.memory_id == memory_id), None) if record else None
     return Showing(
         at=to_moment(at),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.engine import Part, author, reads, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
 from swarm_memory.tools.ports.records import CORRECTED, EvaluatedCall, PendingCalls
@@ -153,7 +153,7 @@ class ToolCalls(Part):
             _SQL.run(connection, "put_failed_evaluation", **again, seq=seq, reason=reason)
         return written
 
-    @reads_beside
+    @reads
     def memories(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         """Return what is known of tools, or of all, by name; tools that were never called are left out."""
         return [
@@ -221,7 +221,7 @@ class ToolCalls(Part):
             await self.bank.truncate_log()
         return forgotten
 
-    @reads_beside
+    @reads
     def counts(self, connection: Connection, scope: Scope) -> ToolMemoryCounts:
         return ToolMemoryCounts(*_SQL.row(connection, "count_tool_memory", scope_id=scope))
 

@@ -197,8 +197,8 @@ class Trajectories(Journal):
     @reads
     def list_outcomes(self, connection: Connection, scope: Scope) -> list[OutcomeRecord]:
         """Return the outcome of every task, the one that ended first before others."""
-        found = map(outcome_in, _CREDIT.column(connection, "outcomes", scope_id=scope, type=OUTCOME))
-        return sorted(found, key=lambda each: each.at)
+        texts = _CREDIT.column(connection, "outcomes", scope_id=scope, type=OUTCOME)
+        return sorted(map(OutcomeRecord.model_validate_json, texts), key=lambda each: each.at)
 
     @writes
     def save_trials(self, connection: Connection, scope: Scope, trials: Trials) -> None:
@@ -228,7 +228,7 @@ def _read(trajectory: str, verdict: str | None) -> tuple[Trajectory, Verdict | N
 def _described(connection: Connection, seqs: Sequence[int]) -> list[RecordedTask]:
     known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
     rows = _TASKS.named(connection, "describe_tasks", seqs=seqs, chars=_SHOWN_CHARS, **known)
-    return [made(RecordedTask, row, outcome=row["outcome"] and outcome_in(row["outcome"])) for row in rows]
+    return [made(RecordedTask, row, outcome=row["outcome"] and json.loads(row["outcome"])) for row in rows]
 
 
 def _note_tried(connection: Connection, index: Index, scope_id: int, record: LearnRecord) -> None:
@@ -317,17 +317,9 @@ def _supersede(
 def _stored(connection: Connection, scope: Scope | int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
     """Return the outcome of a task, and where its figure stands."""
     row = _CREDIT.row(connection, "outcome_of", task_id=task_id, scope_id=scope, type=OUTCOME)
-    return (None, None) if row is None else (outcome_in(row[0]), json.loads(row[0]).get("figure"))
-
-
-def outcome_in(text: str) -> OutcomeRecord:
-    """Return the outcome in an event's data."""
-    data = json.loads(text)
-    for name in ("figure", "weight"):
-        data.pop(name, None)
-    for name in ("repeats", "cost_usd"):
-        data.get("figures", {}).pop(name, None)
-    return OutcomeRecord.model_validate(data)
+    if row is None:
+        return None, None
+    return OutcomeRecord.model_validate_json(row[0]), json.loads(row[0]).get("figure")
 
 
 def _said(record: OutcomeRecord) -> tuple[object, ...]:

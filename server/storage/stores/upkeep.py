@@ -217,7 +217,7 @@ class Retention(Part):
 
         Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
         """
-        found = await self.read_beside(lambda connection: _old(connection, scope, kind, before, limit))
+        found = await self.read(lambda connection: _old(connection, scope, kind, before, limit))
 
         def drop(connection: Connection) -> int:
             scope_id, gone = make_scope(connection, scope), 0

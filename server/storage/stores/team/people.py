@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import VERDICT
 from swarm_memory.schema.team.person import AuditEntry, Person, Role
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.engine import Part, author, reads, writes
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_moment
@@ -44,7 +44,7 @@ class People(Part):
         note(connection, person.tenant_id, ADDED, person.id, {"role": person.role})
         return True
 
-    @reads_beside
+    @reads
     def find(
         self,
         connection: Connection,
@@ -113,7 +113,7 @@ class People(Part):
         """Return the ids of so many memories that somebody brought."""
         return _SQL.column(connection, "brought", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
 
-    @reads_beside
+    @reads
     def authors(self, connection: Connection, scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
         """Return the names of those who brought memories, by the memory's id; the bank's own user has none."""
         return dict(_SQL.rows(connection, "authors", ids=memory_ids, scopes=scopes))
