@@ -14,7 +14,7 @@ from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.files import writer_lock
 
-HEAVY = {"mcp", "openai", "numpy", "pydantic", "asyncio", "anyio", "yaml", "click", "rich"}
+HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 SCRIPT = "swarm_memory.server.console_script"
 VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from scripted_chat import ScriptedChatModel
 from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
@@ -256,7 +257,7 @@ async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
     assert len(await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0)) == 3
     job = await toolbox.store.find_job(toolbox.scope, REEMBED, BACKLOG)
     assert job is not None
-    await reembed_bank(toolbox, job, Reported())
+    await reembed_bank(toolbox, job, Reported(), embedding=anyio.Lock())
     assert await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0) == []
 
 

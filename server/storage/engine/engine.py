@@ -4,11 +4,9 @@ the recorder, which gathers records for a moment, writes them behind, and tries 
 
 import asyncio
 import logging
-import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
@@ -44,30 +42,7 @@ def writing_as(person_id: str | None) -> Generator[None]:
         _author.reset(before)
 
 
-class Threads:
-    """Threads on which whole functions run, each to its end: a cancelled caller leaves at once and breaks none."""
-
-    def __init__(self, count: int) -> None:
-        self._executor, self._process, self._ended = ThreadPoolExecutor(count, "bank"), os.getpid(), False
-
-    @property
-    def is_forked(self) -> bool:
-        """Whether this is a child of the process whose threads they are."""
-        return os.getpid() != self._process
-
-    async def do(self, function: Callable[[], T]) -> T:
-        """Run a function. Raises `StorageError` after a fork and after the end."""
-        if self.is_forked:
-            raise StorageError("the bank was opened before this process forked: open it again in the child")
-        if self._ended:
-            raise StorageError("the bank is closed")
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._executor, function))
-
-    async def end(self) -> None:
-        """Let what runs end, and the threads."""
-        if not self.is_forked:
-            self._ended = True
-            await asyncio.shield(asyncio.to_thread(self._executor.shutdown))
+FORKED = "the bank was opened before this process forked: open it again in the child"
 
 
 class Engine(ABC):

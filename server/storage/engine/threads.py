@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from swarm_memory.schema.errors import StoreFull, StoreReadOnly, StoreReplaced
+import aiosqlite
+
+from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
@@ -19,7 +22,7 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
     writing,
 )
-from swarm_memory.server.storage.engine.engine import Engine, Threads
+from swarm_memory.server.storage.engine.engine import FORKED, Engine
 from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
@@ -27,27 +30,39 @@ from swarm_memory.tools.ports.models import Embedder
 
 T = TypeVar("T")
 
+END_WAIT_S = 2.0
+"""How long the thread of a connection that failed to open is waited for."""
+
 SAVE_WAIT_S = 10.0
 
 log = logging.getLogger(__name__)
 
 
-class ConnectionThread(Threads):
-    """One connection on a thread of its own, on which whole functions run one after another, each in one go.
+class ConnectionThread(aiosqlite.Connection):
+    """One connection on aiosqlite's thread, on which whole functions run one after another, each in one go.
 
     None runs on a file that is no longer the one at its path: `StoreReplaced` says so, before anything was done.
     """
 
     def __init__(self, database: Path, driver: Driver, timeout_s: float, *, writes: bool) -> None:
-        super().__init__(1)
+        super().__init__(partial(self._reach, create=True), 64)
+        self._thread.daemon = True  # an open connection must not keep the process alive
+        self._process = os.getpid()
         self._database, self._driver, self._timeout_s, self._writes = database, driver, timeout_s, writes
         self._reached: SqliteConnection | None = None
         self.opened = OpenedFile(database)
         """What the connection opened, for a look under the writer lock."""
 
-    async def connect(self, *, create: bool) -> None:
-        """Open what lies at the path now; a writer that may `create` makes the bank. Raises what connecting raises."""
-        await self.do(partial(self._reach, create=create))
+    async def open(self) -> None:
+        """Connect on the thread; a writer makes the bank where there is none. Raises what connecting raises."""
+        try:
+            await self
+        except BaseException:
+            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
+            # not await it: it is cancelled again at once.
+            self._thread.join(END_WAIT_S)
+            self._reached = None
+            raise
 
     async def run(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the thread, to its end. Raises `StorageError`, also after a fork and after `close`."""
@@ -56,26 +71,46 @@ class ConnectionThread(Threads):
             with storage_errors(self._driver.module, self._database):
                 return function(self._checked())
 
-        return await self.do(guarded)
+        return await self._do(guarded)
+
+    async def reconnect(self) -> None:
+        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
+        await self._do(partial(self._reach, create=False))
 
     async def disconnect(self) -> None:
-        """Close the connection; until `connect` nothing runs."""
-        if not self.is_forked:
-            await self.do(self._leave)
+        """Close the connection; until `reconnect` nothing runs."""
+        if self._reached is not None and not self._is_forked:
+            await self._do(self._leave)
 
     async def close(self) -> None:
         """Close the connection and end the thread."""
         try:
             await self.disconnect()
         finally:
-            await self.end()
+            if not self._is_forked:
+                await asyncio.shield(super().close())
 
     @property
     def is_right(self) -> bool:
         """Whether the connection is open on what lies at its path."""
         return self._reached is not None and self.opened.look() == "same" and registry.is_as_noted(self._database)
 
-    def _reach(self, *, create: bool) -> None:
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a child of the process whose thread it is."""
+        return os.getpid() != self._process
+
+    async def _do(self, function: Callable[[], T]) -> T:
+        if self._is_forked:
+            raise StorageError(FORKED)
+        try:
+            return await asyncio.shield(self._execute(function))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except ValueError as error:
+            if str(error) != "Connection closed":
+                raise
+            raise StorageError("the bank is closed") from error
+
+    def _reach(self, *, create: bool) -> SqliteConnection:
         opened = OpenedFile(self._database)
         connection = connect(
             self._database, driver=self._driver, read_only=not self._writes, create=create, timeout_s=self._timeout_s
@@ -84,6 +119,7 @@ class ConnectionThread(Threads):
             connection.create_function("says", 2, says, deterministic=True)
         opened.note()
         self._reached, self.opened = connection, opened
+        return connection
 
     def _checked(self) -> SqliteConnection:
         """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
@@ -100,7 +136,7 @@ class ConnectionThread(Threads):
 
     def _leave(self) -> None:
         connection, self._reached = self._reached, None
-        if connection is None:  # it was not opened, or another caller closed it meanwhile
+        if connection is None:  # another caller closed it meanwhile
             return
         found = self.opened.look()
         with storage_errors(self._driver.module, self._database):
@@ -139,13 +175,12 @@ class BankThreads(Engine):
         assert self._writer is not None
         try:
             try:
-                await self._writer.connect(create=True)
+                await self._writer.open()
             except (StoreReadOnly, StoreFull):
-                await self._writer.close()
                 self._writer = None
                 if not await asyncio.to_thread(size_of, str(self._path)):
                     raise
-            await self._reader.connect(create=False)
+            await self._reader.open()
         except BaseException:
             await self.close_threads()
             raise
@@ -221,6 +256,6 @@ class BankThreads(Engine):
             for thread in self._threads:
                 await thread.disconnect()
             for thread in self._threads:
-                await thread.connect(create=False)
+                await thread.reconnect()
             level = logging.WARNING if is_lost else logging.INFO
             log.log(level, "%s was replaced, or its log deleted, while it was open: it was opened again", self._path)

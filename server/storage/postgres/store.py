@@ -4,10 +4,12 @@ Whole functions run on worker threads, each with a connection of its own.
 """
 
 import asyncio
+import os
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -20,7 +22,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Threads, reads
+from swarm_memory.server.storage.engine.engine import FORKED, reads
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
     LostInCommit,
@@ -144,7 +146,7 @@ class PostgresStore(Bank):
     def __init__(self, place: Place, pool_size: int, embedder: Embedder) -> None:
         super().__init__(embedder, PostgresIndex(searchable=True, reason="pgvector compares vectors in the database"))
         self.place = place
-        self._threads = Threads(pool_size)
+        self._threads, self._process = ThreadPoolExecutor(pool_size, "bank"), os.getpid()
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
         self.hold_stores()
@@ -160,11 +162,11 @@ class PostgresStore(Bank):
 
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
-        return await self._threads.do(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
+        return await self._run(lambda raw: function(PostgresConnection(raw)))
 
     async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        return await self._threads.do(partial(self._persist, partial(self._commit, function)))
+        return await self._run(partial(self._commit, function))
 
     async def truncate_log(self) -> bool:
         """The database's log is not the bank's own: how long it is kept is for who runs the database."""
@@ -172,9 +174,19 @@ class PostgresStore(Bank):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await self._threads.end()
+        await asyncio.to_thread(self._threads.shutdown)
         for raw in self._connections:
             raw.close()
+
+    async def _run(self, function: Callable[[RawConnection], T]) -> T:
+        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
+        if os.getpid() != self._process:
+            raise StorageError(FORKED)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
+        except RuntimeError as error:
+            raise StorageError("the bank is closed") from error
+        return await asyncio.shield(running)
 
     def _persist(self, function: Callable[[RawConnection], T]) -> T:
         started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0
