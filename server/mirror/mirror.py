@@ -229,6 +229,8 @@ def _checked(root: Path, folder: str) -> Path:
         refuse_links(*(root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)))
     except OSError as error:
         raise ConfigError(str(error)) from error
+    if (root / folder).exists() and not (root / folder).is_dir():
+        raise InputError(f"{folder} is a file: name a folder such as {DEFAULT}")
     return root / folder
 
 

@@ -131,7 +131,8 @@ def serving_http(
             greeting = process.stderr.readline().decode()
             assert "serving " in greeting, greeting + process.stderr.read().decode()
             assert b"pages for a browser" in process.stderr.readline()
-            url, token_file = greeting.split("serving ", 1)[1].strip().split("; the bearer token is in ")
+            said = greeting.split("serving ", 1)[1].strip().removesuffix(")")
+            url, token_file = said.split(" (the bearer token is in ")
             yield HttpServer(process, url, Path(token_file), greeting)
         finally:
             process.kill()

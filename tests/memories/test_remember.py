@@ -13,14 +13,14 @@ from still_bank import Add
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import MemoryItem, Note, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import MemoryChange, confirm, edit, set_memory_status, undo
 from swarm_memory.tools.memories.edit import forget_memories, get_memories
-from swarm_memory.tools.memories.remember import Attribution, attributed, title_of
+from swarm_memory.tools.memories.remember import Attribution, attributed, remember_notes, title_of
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -61,6 +61,10 @@ async def test_it_comes_before_what_was_distilled_and_is_shown_as_the_users(tool
     assert (await surest(toolbox))[0] == said.id
     assert distilled != said.id
     assert (said.tags, said.confidence, said.provenance.distiller) == (("convention",), 1.0, "user")
+    await remember(toolbox, "The staging gateway is https://gw.corp.example/v2 behind the VPN", by_hand=True)
+    await add("The staging gateway", "1. Open https://gw.corp.example/v2 for the staging gateway.")
+    shown = (await retrieve(toolbox, "which address has the staging gateway")).preamble
+    assert (shown.count("https://gw.corp.example/v2"), shown.count("(link)")) == (1, 1)
 
 
 async def test_no_title_is_cut_within_a_secret(toolbox: Toolbox) -> None:
@@ -332,10 +336,16 @@ async def test_what_an_agent_makes_of_the_users_word_by_an_edit_is_its_note(tool
     assert (edited.provenance.is_users_word, edited.provenance.priority) == (False, 0)
 
 
-async def test_only_what_an_agent_brought_as_the_users_word_can_be_confirmed(toolbox: Toolbox, add: Add) -> None:
+async def test_only_what_an_agent_noted_can_become_the_users_word_by_his_own(toolbox: Toolbox, add: Add) -> None:
+    note = Note(title="The build needs the set-up", when="When it fails.", note="Run `make prepare` before the build.")
+    ((noted, *_),) = await remember_notes(toolbox, [note])
+    with pytest.raises(InputError, match="no note of an agent's"):
+        await confirm(toolbox, noted.id, by_hand=False)
+    (own,) = (await confirm(toolbox, noted.id)).items
+    assert own.provenance.is_own_command
     said = (await remember(toolbox, PNPM)).item
     for memory_id in (said.id, await add("Learned from a task", "1. Run it.")):
-        with pytest.raises(InputError, match="nothing that an agent brought"):
+        with pytest.raises(InputError, match="no note of an agent's"):
             await confirm(toolbox, memory_id)
 
 

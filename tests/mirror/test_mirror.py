@@ -242,10 +242,11 @@ def test_nothing_outside_the_folder_is_read_or_written(project: Path, swarm: She
     (project / "docs" / "guide.md").write_text("# A guide\n")
     for folder, said in {
         "link/notes": "symbolic link", "../out": "within the project", "/tmp/out": "within the project",
-        ".git/x": "within the project", "docs": "name a folder of its own",
+        ".git/x": "within the project", "docs": "name a folder of its own", "docs/guide.md": "is a file",
     }.items():  # fmt: skip
         done = swarm("mirror", folder)
         assert (done.code in (2, 3), said in done.err) == (True, True), done
+    assert not record_file(project).exists()
     assert swarm("mirror", NOTES).code == 0
     (tmp_path / "secret.md").write_text("# Secret\n\nA word that is nobody's.\n")
     (project / NOTES / "way.md").symlink_to(tmp_path / "secret.md")

@@ -100,7 +100,9 @@ async def opened(
 
 async def learn_fix(tools: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
     """Learn from a task and, before it, from another one that did the same: what both show are memories then."""
-    before = trajectory.model_copy(update={"task_id": f"before {trajectory.task_id}", "session_id": None})
+    # It began at no known time: with the same one it would be a copy.
+    other = {"task_id": f"before {trajectory.task_id}", "session_id": None, "started_at": None}
+    before = trajectory.model_copy(update=other)
     first = await learn(tools, before)
     await learn(tools, trajectory)
     return await tools.store.get_memories((tools.scope,), [item.id for item in first.stored])

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ class Caller:
 
     async def hook(self, root: Path, **event: Any) -> dict[str, Any]:
         """Let the host that started this server run a hook command that asks it; return hook JSON."""
-        answer = await to_thread.run_sync(ask, root, json.dumps(event).encode(), HANG_S)
+        called = f"claude {event['hook_event_name']} 0"
+        answer = await to_thread.run_sync(partial(ask, called=called), root, json.dumps(event).encode(), HANG_S)
         assert answer is not None, "the server did not take it"
         return json.loads(answer)
 

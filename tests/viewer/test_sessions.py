@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from scripted_runs import Script
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
+from swarm_memory.schema.sqlite.events import INJECTED
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
@@ -64,8 +66,11 @@ async def test_tasks_are_listed_by_day_filtered_and_paged(browser: Browsing) -> 
 async def test_a_task_is_read_with_what_was_shown_and_nothing_of_it_becomes_markup(browser: Browsing) -> None:
     tools = await browser.toolbox()
     title = await injected(tools, "s1:1")
+    for via in ("call", "briefing", "file"):
+        await tools.store.add_event(tools.scope, Event(INJECTED, datetime.now(UTC), "s1:1", {"ids": [], "via": via}))
     learned = await learn_and_log(tools, run())
     page = await browser.page(f"/tasks/{learned.trajectory_id}")
+    assert all(each in page for each in ("Shown beside the call", "as the session began", "in a file of the project"))
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "\u202e" not in page

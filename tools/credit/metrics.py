@@ -10,7 +10,7 @@ from typing import Any
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun
-from swarm_memory.schema.sqlite.events import FILE, INJECTED
+from swarm_memory.schema.sqlite.events import FILE, INJECTED, RETRIEVED
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
 from swarm_memory.tools.toolbox import Toolbox
@@ -53,6 +53,9 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     if not (shown or lately or active):
         return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
     if not (shown or lately):
+        retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, MAX_RUNS, since)
+        if asked := sum(bool(event.data.get("scores")) for event in retrieved):
+            return f"This week: {counted(asked, 'retrieval')} answered with notes, of no task that is known."
         when = "it comes where a task, call or error fits it; `swarm-memory doctor` checks the hooks"
         return f"No note was shown to an agent this week, of {active:,} in use: {when}."
     notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})

@@ -142,14 +142,14 @@ async def set_memory_status(
 
 
 async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
-    """Make what an agent brought as the user's word the user's own: he typed that he said it, or a prompt has it.
+    """Make an agent's note the user's own word: he typed that it is, or it was brought as his and a prompt has it.
 
     Raises `InputError` for any other memory, and as `get_memories`.
     """
     (item,) = await changeable(toolbox, [memory_id])
     source = item.provenance
-    if source.heard_in is None or source.is_users_word:
-        raise InputError(f"{memory_id} is nothing that an agent brought as the user's word")
+    if source.distiller != "agent" or (source.heard_in is None and not by_hand):
+        raise InputError(f"{memory_id} is no note of an agent's that could become the user's word")
     users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})

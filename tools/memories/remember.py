@@ -182,6 +182,8 @@ TAUGHT, PREFERENCE = "note", "preference"
 _TITLE_CHARS, _LEAST_CHARS = 100, 3
 _MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+_PLACE = re.compile(r"<(?:path|url|host|user|id)>|\[[a-z ]{1,30}\]")
+"""What stands in a note for what was taken out of it."""
 
 _CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"
 _WHY = {
@@ -260,7 +262,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     superseded = {known.id: item.id for known, item in paired if known.confidence <= NOTE_CONFIDENCE}
     ids, fault = await add_new(toolbox, new, superseded=superseded)
     answers: list[Remembered] = []
-    for item, known, (_, where) in zip(items, same, parts, strict=True):
+    for item, known, (part, where) in zip(items, same, parts, strict=True):
         if item.id not in ids:
             known = known or await same_in_bank(toolbox, with_indexes(item, None))
             known = known or next(iter(await toolbox.store.said(item.scope, item.content)), None)
@@ -269,7 +271,9 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
             is_users = item.provenance.is_users_word
             answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))
         else:
-            answers.append(_stored(item, where, fault))
+            marks = {*_PLACE.findall(item.content)} - {*_PLACE.findall(part.note)}
+            held = f"{', '.join(sorted(marks))}: in place of what is of one machine or person" if marks else None
+            answers.append(_stored(item, where, held, fault))
     return answers
 
 

@@ -82,9 +82,11 @@ def preamble(
     room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{_UNLIKELY if unlikely else ''}{NOTES_CLOSE}")
     entries: list[tuple[str, _Body]] = []
     for place, (memory_id, title, content) in enumerate(notes):
-        heading = ("The user said: " if place < said else "") + harmless(title[:_MAX_TITLE_CHARS])
+        is_users = place < said
+        shown = harmless(title[:_MAX_TITLE_CHARS], keeps_links=is_users)
+        heading = f"The user said: {shown}" if is_users else shown
         reference = f" [{memory_id}]" if is_memory_id(memory_id) else ""
-        entries.append(((heading + reference).strip(), _body_of(title, content)))
+        entries.append(((heading + reference).strip(), _body_of(title, content, is_users=is_users)))
     wanted = [cost(_entry(len(entries), heading, body)) for heading, body in entries]
     fair = room / max(1, len(entries))
     reserved = sum(min(each, fair) for each in wanted)
@@ -157,7 +159,7 @@ def how_often(worked: int, tried: int, people: int | None = None) -> str:
     return " (worked once)" if tried == worked == 1 else f" (worked {worked} of {tried} times)"
 
 
-def _body_of(title: str, content: str) -> _Body:
+def _body_of(title: str, content: str, *, is_users: bool) -> _Body:
     """Divide into steps, without their numbers: numbered lines. Lines without numbers are sentences, as a paragraph is.
 
     What only says the title again is left out.
@@ -167,8 +169,9 @@ def _body_of(title: str, content: str) -> _Body:
     if is_prose or len(lines) == 1:
         lines = [part for line in lines for part in _SENTENCE_END.split(line)]
     end = " " if is_prose else " .;"
-    parts = (harmless(_NUMBERING.sub("", line.strip(), count=1)).rstrip(end) for line in lines)
-    heading = harmless(title).rstrip(" .;")
+    without_numbers = (_NUMBERING.sub("", line.strip(), count=1) for line in lines)
+    parts = (harmless(line, keeps_links=is_users).rstrip(end) for line in without_numbers)
+    heading = harmless(title, keeps_links=is_users).rstrip(" .;")
     return [part for part in parts if part.strip("`0123456789") and part.rstrip(" .;") != heading], is_prose
 
 

@@ -132,11 +132,12 @@ def parse_ids(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_REFERENCE.findall(text)))
 
 
-def harmless(text: str) -> str:
+def harmless(text: str, *, keeps_links: bool = False) -> str:
     """Return `text` as one line that cannot leave the frame, act as markup or a turn of the talk, or name a memory.
 
     Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
-    to anything but this machine become `(link)`, and `user:` before all becomes `(user)`. Linear in the length.
+    to anything but this machine become `(link)`, unless it `keeps_links`, as of the user's own word; `user:` before all
+    becomes `(user)`. Linear in the length.
     """
     if not _SUSPECT.search(text):
         return _BEGIN_OF_TURN.sub(r"(\1)", " ".join(text.split()))
@@ -144,6 +145,6 @@ def harmless(text: str) -> str:
     text = " ".join(_INVISIBLE.sub("", text).split())
     if "<" in text or "&" in text or not text.isascii():
         text = _TAG_END.sub("\\1\u203a", _TAG.sub("\u2039", text))
-    text = _ID.sub("(id)", _URL.sub("(link)", text))
+    text = _ID.sub("(id)", text if keeps_links else _URL.sub("(link)", text))
     text = text.replace("](", "] (").replace("```", "`").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)")
     return _BEGIN_OF_TURN.sub(r"(\1)", text)

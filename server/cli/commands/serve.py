@@ -124,7 +124,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
     pages = _pages(invocation, bank, address, admits)
 
     def say_where(origin: str) -> None:
-        click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
+        click.echo(f"swarm-memory: serving {origin}{PATH} (the bearer token is in {path})", err=True)
         pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
         click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
         if not is_loopback(address.host):

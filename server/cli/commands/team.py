@@ -108,7 +108,7 @@ def join(
     \b
     Examples:
       swarm-memory team join https://memory.acme.example
-      swarm-memory team join https://memory.acme.example --project acme/shop < ada.token
+      swarm-memory team join https://memory.acme.example --project github.com/acme/shop < ada.token
     """
     from swarm_memory.server.config import with_setting
     from swarm_memory.server.location import user_file, write_private
@@ -136,7 +136,12 @@ def join(
         text = with_setting(text, key, json.dumps(value, ensure_ascii=False), str(path))
     write_private(path, text)
     done = invocation.run(lambda toolbox: sync(toolbox, TeamClient(given), str(given.url), named))
-    return {"team": given.url, "you": member.name, "role": member.role, "project": named, "pulled": done.pulled}
+    joined: Row = {"team": given.url, "you": member.name, "role": member.role, "project": named, "pulled": done.pulled}
+    if not done.pulled:
+        joined["notice"] = (
+            "nothing new is shared under this name: all who work on a project must join it by the same one"
+        )
+    return joined
 
 
 @command(of=team, show=_show_proposals)
