@@ -66,7 +66,6 @@ def _unseen() -> None:
             f" precision {hit / (hit + len(wrong)):.3f}, sound held back {len(wrong)} of {len(sound)}"
             f" ({len(wrong) / len(sound):.2%}; {alike} of them look-alikes)"
         )
-
     for what, texts in (("attacks of published kinds", published_attacks()), ("plain text of our own", plain_texts())):
         known, found = (sum(bool(of(each.text)) for each in texts) for of in (by_rules, screen))
         print(f"{what}: held back {known}, held back or trusted less {found} of {len(texts)}")
