@@ -178,7 +178,7 @@ async def checkpoint(database: str, driver_name: str) -> None:
     connection = connect(Path(database), driver=choose(driver_name), timeout_s=30)
     say("ready", choose(driver_name).sqlite_version)
     while True:
-        with storage_connection.writer_lock(Path(database), 30):
+        with storage_connection.writing(Path(database), 30):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         await asyncio.sleep(0.002)
 
