@@ -37,7 +37,7 @@ BUDGETS = {
     "schema": 2_276,  # aim 2,000
     "server/storage/stores": 3_310,  # aim 3,000
     "server/storage/search": 744,
-    "server/storage/engine": 1_851,  # aim 1,300
+    "server/storage/engine": 1_857,  # aim 1,300
     "server/storage/care": 514,
     "server/storage/postgres": 805,
     "server/storage/*.py": 565,  # aim 800
