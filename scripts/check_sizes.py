@@ -28,7 +28,7 @@ BUDGETS = {
     "tools/retrieve": 1_828,
     "tools/credit": 633,  # aim 600
     "tools/consolidate": 895,  # aim 900
-    "tools/memories tools/tasks": 1_660,  # aim 1,500
+    "tools/memories tools/tasks": 1_663,  # aim 1,500
     "tools/guard": 1_689,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_677,  # aim 1,500
     "tools/mirror server/mirror": 395,
@@ -43,10 +43,10 @@ BUDGETS = {
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_023,  # aim 900
     "server/hosts": 3_424,
-    "server/cli": 2_994,  # aim 2,800
-    "server/mcp server/operations": 1_592,  # aim 1,400
+    "server/cli": 3_000,  # aim 2,800
+    "server/mcp server/operations": 1_596,  # aim 1,400
     "server/http server/access": 604,  # aim 700
-    "server/viewer": 1_198,
+    "server/viewer": 1_201,
     "server/chat": 634,  # aim 500
     "server/embedding server/rerank": 707,
     "server/jobs": 1_008,  # aim 900

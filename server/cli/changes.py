@@ -47,7 +47,7 @@ def carry_out(
         print_json({"status": "planned" if dry_run else done, **more, "files": files, "backups": copies})
         return
     if not changes:
-        say(f"Nothing to change: already {done}.")
+        say("Nothing to change." if dry_run else f"Nothing to change: already {done}.")
     for change in () if dry_run else changes:
         say(f"{'Removed' if change.after is None else 'Wrote'} {change.path}")
     for path in copies:

@@ -108,13 +108,16 @@ class Commands(click.Group):
             args = args[1:]
         elif args[0] in ("show", "export", "import") and "--all" not in args:
             args = ["memories", *args]
+        for said in (" ".join(args[:2]), args[0]):
+            if said in HINTS:
+                raise click.ClickException(f"No such command '{said}': `swarm-memory {HINTS[said]}` does that.")
         try:
-            for said in (" ".join(args[:2]), args[0]):
-                if said in HINTS:
-                    raise click.UsageError(f"No such command '{said}': `swarm-memory {HINTS[said]}` does that.")
             return super().resolve_command(ctx, args)
         except click.UsageError as error:  # 2, its exit code, blocks an agent whose hook calls what is gone
-            raise click.ClickException(error.format_message()) from error
+            from difflib import get_close_matches
+
+            near = "".join(f" Did you mean {each!r}?" for each in get_close_matches(args[0], COMMANDS, 1))
+            raise click.ClickException(error.format_message() + near) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in groupby(COMMANDS.items(), key=lambda command: command[1][0]):

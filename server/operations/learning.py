@@ -58,6 +58,7 @@ def _of_draft(texts: "MemoryDraft | MemoryItem", evidence: tuple[str, ...]) -> R
 
 def of_learned(result: "LearnResult") -> Row:
     """What one task taught."""
+    waiting = ", ".join(item.id for item in result.stored if item.status == "candidate")
     return of_verdict(
         result.task_id,
         result.verdict,
@@ -66,6 +67,9 @@ def of_learned(result: "LearnResult") -> Row:
         stored=[item.id for item in result.stored],
         titles=[item.title for item in result.stored],
         distiller=result.distiller,
+        notice=f"{waiting}: shown to no agent until another session bears it out, or you restore it"
+        if waiting
+        else None,
         reinforced=result.reinforced,
         credited=result.credited or None,
         calls=result.calls,

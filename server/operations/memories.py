@@ -220,7 +220,7 @@ async def manage_memories(
         list[str] | None, Field(description="list: with every tag"), "Its tags; repeatable.", "--tag"
     ] = None,
     status: Annotated[
-        Literal["active", "quarantined", "archived"] | None,
+        Literal["active", "quarantined", "archived", "candidate"] | None,
         Field(description="list: of this status, else active"),
         "By default active.",
     ] = None,

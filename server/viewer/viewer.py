@@ -22,7 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from swarm_memory.schema.base import counted
+from swarm_memory.schema.base import counted, is_teams
 from swarm_memory.schema.errors import (
     ConfigError,
     InputError,
@@ -62,6 +62,7 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["one_line"] = one_line
     filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
+    made.tests["teams"] = lambda item: is_teams(item.scope)
     return made
 
 
@@ -220,7 +221,8 @@ class Viewer:
         if isinstance(found, Done):
             session.notices.append(found)
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
-        shown = self._framed(request, menu, session, toolbox.scope.project) | dict(found.shown)
+        joined = toolbox.settings.team.url is not None  # then what is the team's is a copy
+        shown = self._framed(request, menu, session, toolbox.scope.project) | {"joined": joined} | dict(found.shown)
         return self._rendered(request, found.template, shown)
 
     async def _let_in(self, request: Request) -> Session:

@@ -88,6 +88,7 @@ def test_a_command_that_is_not_there_blocks_no_agent_whose_hook_calls_it(swarm: 
     ran = swarm("cap", "--hook")
     assert (ran.code, ran.out) == (1, "")
     assert "No such command 'cap'" in ran.err
+    assert "No such command 'statu'. Did you mean 'status'?" in swarm("statu").err
 
 
 @pytest.mark.parametrize(("said", "meant"), [

@@ -34,6 +34,10 @@ async def test_by_calls_alone_what_a_failed_task_did_in_vain_is_a_candidate_unti
         assert once["status"] == "nothing_new", "one failed call shows nothing that did not help"
         (learned,) = (await caller.call("learn_from_trajectory", **met_thrice("t2")))["tasks"]
         assert learned["status"] == "learned"
+        assert learned["notice"].startswith(f"{learned['stored'][0]}: shown to no agent until another session")
+        listed = await caller.call("manage_memories", action="list", status="candidate")
+        assert [each["id"] for each in listed["memories"]] == learned["stored"]
+        assert "1 candidate, not retrieved until" in str((await caller.call("memory_status"))["notices"])
         assert (await caller.call("retrieve_memories", query=QUERY))["memories"] == []
         (again,) = (await caller.call("learn_from_trajectory", **met_thrice("t3")))["tasks"]
         assert again["status"] == "nothing_new", "one candidate of one error"

@@ -3,7 +3,7 @@
 import re
 
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
@@ -173,3 +173,19 @@ async def test_pages_to_look_only_offer_and_change_nothing(place: Location, sett
             assert "/forget" not in main
         await browser.post(f"/memories/{memory_id}/restore", status=403)
         assert (await browser.item(memory_id)).status == "quarantined"
+
+
+async def test_copies_of_the_teams_are_marked_and_offer_nothing_that_only_its_server_does(
+    place: Location, settings: Settings
+) -> None:
+    joined = settings.model_copy(update={"team": TeamSettings(url="http://127.0.0.1:9", project="acme")})
+    async with browsing(place, joined) as browser:
+        copy, own = [
+            await browser.put(title, project) for title, project in (("Run the seed", "team:acme"), ("Ours", None))
+        ]
+        page = await browser.page("/memories")
+        assert "Run the seed the team's" in seen(page)
+        assert (f"/memories/{own}/edit" in page, f"/memories/{copy}/edit" in page) == (True, False)
+        assert "propose other words" in await browser.text(f"/memories/{copy}")
+        assert f"/memories/{copy}/forget" not in await browser.page(f"/memories/{copy}")
+        assert f"/memories/{own}/forget" in await browser.page(f"/memories/{own}")

@@ -1,9 +1,11 @@
 """`install`, `uninstall`, `pause` and `demo`: our entries in agents' files, the switch, and a first look."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import click
@@ -201,6 +203,7 @@ async def demo(site: Invocation) -> Row:
             similar, unrelated = [await retrieve(toolbox, text, unasked=Unasked()) for text in (SIMILAR, UNRELATED)]
     called = [step for each in tasks for step in each.steps if step.kind == "tool_call"]
     words = {"id", "title", "content"}
+    own = "swarm-memory" if which("swarm-memory") else Path(sys.executable).with_name("swarm-memory")
     return {
         "session": [each.task for each in tasks],
         "calls": [str((step.tool_input or {}).get("command", step.tool_name))[:100] for step in called],
@@ -214,5 +217,5 @@ async def demo(site: Invocation) -> Row:
         "unrelated_task": unrelated.query,
         "put_into_that_prompt": unrelated.preamble or f"nothing: {unrelated.reason}",
         "embedder": f"{similar.embedder}; no key, no download, no daemon",
-        "next": "`swarm-memory install` in a project of yours",
+        "next": f"`{own} install` in a project of yours",
     }

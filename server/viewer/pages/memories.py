@@ -32,6 +32,7 @@ STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
     "": ("active",),
     "quarantined": ("quarantined",),
     "archived": ("archived",),
+    "candidate": ("candidate",),
     "any": get_args(MemoryStatus),
 }
 WITHDRAWN = "withdrawn by the user"
@@ -52,7 +53,7 @@ async def memories(asked: Asked) -> Page:
     toolbox, project = of_project(asked, asked.query)
     text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
     if status not in STATUSES or kind not in KINDS:
-        raise InputError("status is quarantined, archived or any; kind is strategy or guardrail")
+        raise InputError("status is quarantined, archived, candidate or any; kind is strategy or guardrail")
     domain, tag, agent = (asked.query.get(name) or None for name in ("domain", "tag", "agent"))
     only = SearchFilter(domain=domain, tags=(tag,) if tag else (), agent_id=agent)
     which = MemoryFilter(

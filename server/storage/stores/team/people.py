@@ -15,7 +15,7 @@ from swarm_memory.server.storage.engine.engine import Part, author, reads, write
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_moment
-from swarm_memory.server.storage.stores.team.sharing import next_revision
+from swarm_memory.server.storage.stores.team.sharing import PROPOSED, RULED, next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.guard.generalize import with_texts
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
@@ -25,10 +25,10 @@ FORGOTTEN_PERSON = "person.forgotten"
 
 _SQL, _TEAM, _FORGETTING = Sql("people"), Sql("team"), Sql("forgetting")
 
-_SHOWN = ("reason", "decision", "role", "count", "from", "to", "label", "name", "issuer")
+_SHOWN = ("reason", "decision", "role", "count", "from", "to", "label", "name", "issuer", "status")
 """What is shown of an event's data: no texts of memories or tasks."""
 
-_KINDS = ("reasoning_memory.forgotten", DECIDED, TAKEN_BACK, VERDICT, UNDONE)
+_KINDS = ("reasoning_memory.forgotten", DECIDED, TAKEN_BACK, VERDICT, UNDONE, PROPOSED, RULED)
 _KINDS_OF_PEOPLE = (EDITED, "reasoning_memory.active", "reasoning_memory.quarantined", "reasoning_memory.archived")
 """Kinds of events that are shown where a person wrote them: others are upkeep."""
 
