@@ -22,7 +22,7 @@ BUDGETS = {
     "tools/trajectory": 2_141,  # aim 2,000
     "tools/judge": 412,  # aim 700
     "tools/distill": 901,
-    "tools/learn": 508,
+    "tools/learn": 509,
     "tools/matts server/runners": 1_237,  # aim 1,400
     "tools/tool_memory": 1_503,  # aim 1,400
     "tools/retrieve": 1_828,
@@ -43,7 +43,7 @@ BUDGETS = {
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_023,  # aim 900
     "server/hosts": 3_424,
-    "server/cli": 3_000,  # aim 2,800
+    "server/cli": 3_001,  # aim 2,800
     "server/mcp server/operations": 1_596,  # aim 1,400
     "server/http server/access": 604,  # aim 700
     "server/viewer": 1_201,

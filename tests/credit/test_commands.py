@@ -44,7 +44,7 @@ def test_post_task_credits_by_itself(swarm: Shell, memory: str) -> None:
     steps = [*ran("c1", "python -m shop.migrate", "ok"), *ran("c2", "pytest -q", "2 passed in 0.01s")]
     Path("t1.json").write_text(json.dumps({"id": "x", "task": QUERY, "steps": steps}), encoding="utf-8")
     row = swarm("post-task", "--task-id", "T-1", "--trajectory", "t1.json", "--json").json
-    assert (row["verdict"], row["credited"]) == ("Success", [memory])
+    assert (row["verdict"], row["credited"], row["calls"]) == ("Success", [memory], 2)
     assert confidence(swarm, memory) > before
 
 

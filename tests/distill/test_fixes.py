@@ -114,7 +114,8 @@ async def test_a_candidate_is_hidden_and_a_second_task_makes_it_a_memory(tmp_pat
         assert (await learn(tools, pushed(2, "sh house.sh open", session="session 1"))).stored == ()
         assert await bank.items() == [], "the same session bears nothing out"
 
-        assert (await learn(tools, pushed(3, "sh house.sh open"))).stored == ()
+        third = await learn(tools, pushed(3, "sh house.sh open"))
+        assert (third.stored, third.reason) == ((), f"its calls show again what {item.id} says")
         assert [each.id for each in await bank.items()] == [item.id]
         (way,) = await tools.store.known_fixes(tools.scope, [signature.digest])
         assert (way.memory_id, way.worked) == (item.id, 3)

@@ -367,6 +367,7 @@ async def _learned(
     credited = () if replaces else await _credit(toolbox, reading, verdict)
     await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
+    again = ", ".join(dict.fromkeys(each.memory_id for each in ways if each.worked and each.memory_id not in new))
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
@@ -378,7 +379,7 @@ async def _learned(
         reinforced=found.known,
         superseded=written,
         credited=credited,
-        reason=found.why_less(distillations[0].reason),
+        reason=found.why_less(f"its calls show again what {again} says" if again else distillations[0].reason),
         consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )
 
