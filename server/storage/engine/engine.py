@@ -50,6 +50,9 @@ class Engine(ABC):
 
     person_id: str | None = None
     """For whom it writes; None: the bank's own user."""
+    recorder: "Recorder"
+    unwritable: list[ChatRecord]
+    """Calls to chat models where this user may only read: they are known to this process alone."""
 
     def __init__(self, embedder: Embedder, index: Index) -> None:
         self.index = index
@@ -89,6 +92,18 @@ class Engine(ABC):
     async def transact(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, which sees what every earlier one in its scope wrote."""
 
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        """Queue the record, which is written behind, at the latest when the bank closes."""
+        if not self.read_only:
+            self.recorder.add(record._replace(person_id=self.person_id))
+
+    def record_chat(self, record: ChatRecord) -> None:
+        """Queue the record, as a retrieval's."""
+        if self.read_only:
+            self.unwritable.append(record)
+        else:
+            self.recorder.add(record)
+
     @abstractmethod
     async def truncate_log(self) -> bool:
         """Take what was deleted out of the engine's log too, where that is the bank's own; False when it could not."""
@@ -119,10 +134,7 @@ def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: Connection) -> T:
-                return method(self, connection, *args, **kwargs)
-
-            return await getattr(self, name)(call)
+            return await getattr(self, name)(lambda connection: method(self, connection, *args, **kwargs))
 
         return run
 
