@@ -82,13 +82,6 @@ def check_vector(vector: Vector, dims: int, model: str) -> None:
         raise StorageError(f"a vector of {model} has length {length:.4g}, not 1: it was refused")
 
 
-def encode_all(vectors: Sequence[Vector], space: Space) -> list[bytes]:
-    """Return the bytes of vectors of a space. Raises `StorageError` as `check_vector`."""
-    for vector in vectors:
-        check_vector(vector, space.dims, space.model)
-    return encode(vectors, space.quantization) if vectors else []
-
-
 def encode(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]:
     """Return the bytes of unit vectors: float32, or 8-bit with the greatest number at ±127.
 
