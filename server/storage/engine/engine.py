@@ -51,14 +51,14 @@ class Engine(ABC):
     person_id: str | None = None
     """For whom it writes; None: the bank's own user."""
     recorder: "Recorder"
-    unwritable: list[ChatRecord]
-    """Calls to chat models where this user may only read: they are known to this process alone."""
 
     def __init__(self, embedder: Embedder, index: Index) -> None:
         self.index = index
         """The indexes of the memories."""
         self._embedder = embedder
         self.light = embedder.light if isinstance(embedder, Accompanied) else None
+        self.unwritable: list[ChatRecord] = []
+        """Calls to chat models where this user may only read: they are known to this process alone."""
 
     def quantization_of(self, embedder: str) -> Quantization:
         """Return how the vectors of an embedder's space are kept when the space is new."""
