@@ -76,21 +76,12 @@ class Engine(ABC):
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
 
-    async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction, whose new rows name the person for whom this bank is open.
-
-        Raises `StoreBusy`, `StoreReadOnly`.
-        """
-
-        def authored(connection: Connection) -> T:
-            with writing_as(self.person_id):
-                return function(connection)
-
-        return await self.transact(authored)
-
     @abstractmethod
-    async def transact(self, function: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction, which sees what every earlier one in its scope wrote."""
+    async def write(self, function: Callable[[Connection], T]) -> T:
+        """Run a function in one transaction, which sees what every earlier one in its scope wrote.
+
+        New rows name the person for whom this bank is open. Raises `StoreBusy`, `StoreReadOnly`.
+        """
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
         """Queue the record, which is written behind, at the latest when the bank closes."""

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
     writing,
 )
-from swarm_memory.server.storage.engine.engine import FORKED, Engine
+from swarm_memory.server.storage.engine.engine import FORKED, Engine, writing_as
 from swarm_memory.server.storage.engine.files import inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
@@ -193,12 +193,13 @@ class BankThreads(Engine):
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._reader, function)
 
-    async def transact(self, function: Callable[[SqliteConnection], T]) -> T:
+    async def write(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
         def transaction(connection: SqliteConnection) -> T:
             opened = None if self._writer is None else self._writer.opened
-            with write_transaction(connection, self._path, self._busy_timeout_s, opened):
+            locked = write_transaction(connection, self._path, self._busy_timeout_s, opened)
+            with locked, writing_as(self.person_id):
                 return function(connection)
 
         return await self.on_writer(transaction)
