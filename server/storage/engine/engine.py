@@ -125,7 +125,8 @@ def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await getattr(self, name)(lambda connection: method(self, connection, *args, **kwargs))
+            run_in: Callable[[Callable[[Connection], T]], Awaitable[T]] = getattr(self, name)
+            return await run_in(lambda connection: method(self, connection, *args, **kwargs))
 
         return run
 
