@@ -37,7 +37,7 @@ BUDGETS = {
     "schema": 2_271,  # aim 2,000
     "server/storage/stores": 3_271,  # aim 3,000
     "server/storage/search": 695,
-    "server/storage/engine": 1_834,  # aim 1,300
+    "server/storage/engine": 1_841,  # aim 1,300
     "server/storage/care": 514,
     "server/storage/postgres": 789,
     "server/storage/*.py": 565,  # aim 800

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -252,7 +253,13 @@ def _seen(path: str, *, is_log: bool = False) -> str:
 
 
 def _mark_of(database: Path) -> str:
-    return str(_file(database).with_suffix(".seen"))
+    return _marked(own_state(), str(database))
+
+
+@lru_cache(maxsize=8)
+def _marked(state: str, database: str) -> str:
+    del state  # by which the record's folder is found
+    return str(_file(Path(database)).with_suffix(".seen"))
 
 
 def _noted(database: Path) -> list[str]:
