@@ -29,7 +29,7 @@ BUDGETS = {
     "tools/credit": 633,  # aim 600
     "tools/consolidate": 895,  # aim 900
     "tools/memories tools/tasks": 1_660,  # aim 1,500
-    "tools/guard": 1_689,  # aim 1,400
+    "tools/guard": 1_686,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_677,  # aim 1,500
     "tools/mirror server/mirror": 395,
     "tools/promote": 458,

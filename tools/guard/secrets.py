@@ -111,7 +111,10 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
         return sure or len(value) >= 32 or not (shape("uuid").fullmatch(value) or shape("hex").fullmatch(value))
     if not sure or not any(map(str.isdigit, value)) or value.isdigit() or len(set(value)) < 6:
         return False
-    return len(value) >= (8 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
+    # Code is a variable, an attribute or a call: words without digits in the middle of them.
+    seen, digits_within = value[:500], r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d"
+    is_code = shape("code").match(seen) is not None and not re.search(digits_within, seen)
+    return len(value) >= (8 if loud else 15) and (value.isalnum() or (loud and not is_code))
 
 
 def is_example(value: str) -> bool:
@@ -131,12 +134,6 @@ def _stands_for_one(value: str) -> bool:
     if shape("template").search(value) and not (len(value) >= _WITH_BLANKS and is_random(value)):
         return True
     return bool(shape("path").match(value) or shape("example").search(value)) and not is_random(value)
-
-
-def _is_code(value: str) -> bool:
-    """Whether it is a variable, an attribute or a call, and no value: words without digits in the middle of them."""
-    seen = value[:500]
-    return shape("code").match(seen) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", seen)
 
 
 class _Name(NamedTuple):
