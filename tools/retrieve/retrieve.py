@@ -464,6 +464,7 @@ class Explanation(NamedTuple):
     """One search with everything that was considered; nothing of it is recorded."""
 
     found: Retrieval
+    fit: Fit
     considered: tuple[Considered, ...]
     """Those that are shown, in their order; then the others, best first."""
 
@@ -497,7 +498,7 @@ async def explain(
         parts = tuple((term, value) for term, value in terms.items() if abs(value) >= 0.0005)
         strength = fit.strength(memory.parts.cosine, covered)
         considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
-    return Explanation(stages.found, tuple(considered))
+    return Explanation(stages.found, fit, tuple(considered))
 
 
 def _not_chosen(stages: Stages, scored: Scored) -> str:
