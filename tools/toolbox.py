@@ -3,7 +3,7 @@
 from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
@@ -28,13 +28,15 @@ Promoted = Callable[[str | None], Mapping[str, str]]
 which."""
 
 
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
 async def at_once() -> None:
     """Go on: nobody is being served beside."""
-
-
-def nowhere(agent: str | None = None) -> Mapping[str, str]:
-    """No memory is in a file of its own."""
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Toolbox:
     give_way: GiveWay = at_once
     wake: Callable[[], None] | None = None
     """Has the worker beside look for jobs at once; None: there is none."""
-    promoted: Promoted = nowhere
+    promoted: Promoted = lambda _: {}
     showing: Lock = field(default_factory=Lock)
     """Held while it is looked up and noted what is shown: of two calls at once only one shows a memory."""
 
@@ -81,12 +83,10 @@ class Toolbox:
 
     def in_project(self, project: str | None) -> "Toolbox":
         """Return a toolbox whose scope is that project of the same tenant. Raises `InputError` for no possible name."""
-        if project is None:
+        if project is None or project == self.scope.project:
             return self
         if not 1 <= len(project) <= MAX_PROJECT_CHARS:
             raise InputError(f"project must be a name of 1 to {MAX_PROJECT_CHARS} characters, not of {len(project)}")
-        if project == self.scope.project:
-            return self
         return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project), team=())
 
     @property

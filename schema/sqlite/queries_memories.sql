@@ -349,15 +349,19 @@ LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
 -- name: links_of
--- Every link from or to items (a JSON list) of some scopes (a JSON list of ids).
+-- Every link from or to items (a JSON list) of some scopes (a list of pairs).
+WITH asked AS (
+  SELECT s.id FROM json_each(:scopes) AS wanted
+  JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.value ->> 1
+)
 SELECT l.src_id, l.dst_id, l.relation, l.weight
 FROM pattern_links AS l CROSS JOIN patterns AS p
-  ON p.id = l.src_id AND p.scope_id IN (SELECT value FROM json_each(:scopes))
+  ON p.id = l.src_id AND p.scope_id IN (SELECT id FROM asked)
 WHERE l.src_id IN (SELECT value FROM json_each(:ids))
 UNION
 SELECT l.src_id, l.dst_id, l.relation, l.weight
 FROM pattern_links AS l CROSS JOIN patterns AS p
-  ON p.id = l.dst_id AND p.scope_id IN (SELECT value FROM json_each(:scopes))
+  ON p.id = l.dst_id AND p.scope_id IN (SELECT id FROM asked)
 WHERE l.dst_id IN (SELECT value FROM json_each(:ids));
 
 -- name: clear_events_of

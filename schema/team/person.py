@@ -20,11 +20,6 @@ def rank(role: Role) -> int:
     return ROLES.index(role)
 
 
-def greatest(*roles: str) -> Role:
-    """Return the role that may do most. Raises `ValueError` for what is none."""
-    return ROLES[max(map(ROLES.index, roles))]
-
-
 class Person(Model):
     """Somebody who may use a bank over HTTP."""
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.errors import NotAllowed
-from swarm_memory.schema.team.person import Person, Role, greatest, rank
+from swarm_memory.schema.team.person import Person, Role, rank
 
 SCOPE_KEY = "swarm_memory.caller"
 """Under which a request over HTTP that was let in carries its caller."""
@@ -72,7 +72,7 @@ def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
     """Return the least role for a call of a tool; of an action that there is none of, the greatest."""
     needed = TOOLS[tool]
     of_tool = needed.get(str(arguments.get("action")), "admin") if isinstance(needed, dict) else needed
-    return greatest(of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None))
+    return max([of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None)], key=rank)
 
 
 def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:

@@ -59,13 +59,9 @@ class MiniLMEmbedder:
 
     def __init__(self, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""
-        self._path = model
+        self._path, self.name = model, model.stem
         self.light = StaticEmbedder()
         """Its vectors are kept beside: a hook that no server answers has no time to load this model."""
-
-    @property
-    def name(self) -> str:
-        return self._path.stem
 
     async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text.

@@ -120,6 +120,7 @@ class StaticEmbedder:
     raises `InputError`; any other, in whatever script, gets a finite vector of unit length.
     """
 
+    name = SHIPPED_TABLE.stem
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.45
     duplicate_cosine = 0.80
@@ -130,10 +131,8 @@ class StaticEmbedder:
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""
         self._path = table
-
-    @property
-    def name(self) -> str:
-        return self._path.stem
+        if table != SHIPPED_TABLE:
+            self.name = table.stem
 
     @property
     def dimensions(self) -> int:

@@ -42,7 +42,6 @@ class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     def hold_stores(self) -> None:
         """Make the stores that stand beside; the engine must be there."""
         self.recorder = Recorder(self.write_records)
-        self.unwritable = []
         self._closed = False
         self._add_parts()
 
@@ -128,7 +127,8 @@ class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
             return 0
         if await self.read(memories.handles_due):
             await self._make_handles()
-        return await self.vectors.refresh() + await self.sources.vectors.refresh()
+        lacking = [index for index in (self.index, self.sources.index) if await self.read(index.lacks)]
+        return sum([await self.write(index.refresh) for index in lacking])
 
     async def _make_handles(self) -> None:
         after: int | None = 0
@@ -138,11 +138,11 @@ class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes again from the plain tables."""
         await self._make_handles()
-        await self.vectors.rebuild()
-        await self.sources.vectors.rebuild()
+        for index in (self.index, self.sources.index):
+            await self.write(index.rebuild)
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
-        dropped = await self.vectors.drop_others(embedder, dimensions)
-        others = await self.sources.vectors.drop_others(embedder, dimensions)
-        return list(dict.fromkeys([*dropped, *others]))
+        kept = {(embedder, dimensions), *([(self.light.name, self.light.dimensions)] if self.light else [])}
+        drops = [partial(index.drop_spaces_but, kept=kept) for index in (self.index, self.sources.index)]
+        return list(dict.fromkeys([model for drop in drops for model in await self.write(drop)]))

@@ -25,11 +25,11 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_n
     async with opened(database, sqlite=driver_name) as store:
         items = await fill(store, memories)
         vectors = await embedder.embed_documents([item.embedding_text for item in items])
-        kept = {item.id: decode(encode(each, "int8"), "int8") for item, each in zip(items, vectors, strict=True)}
+        kept = {item.id: decode(each, "int8") for item, each in zip(items, encode(vectors, "int8"), strict=True)}
         same = 0
         for _ in range(queries):
             query = (await embedder.embed_queries([sentence(chance)]))[0]
-            asked = decode(encode(query, "int8"), "int8")
+            asked = decode(encode([query], "int8")[0], "int8")
             near = {each: sum(map(mul, own, asked)) / math.hypot(*own) for each, own in kept.items()}
             by_force = sorted(near, key=lambda each: -near[each])[:k]
             found = await store.nearest([HERE], embedder.name, query, k)

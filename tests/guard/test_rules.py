@@ -15,9 +15,9 @@ from secret_lines import context_lines, rare_lines, vendor_lines
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.redact import find_personal_data
-from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, VALUES, Rule, any_in, compiled, table
+from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, VALUES, Rule, compiled, table
 from swarm_memory.tools.guard.screen import readings
-from swarm_memory.tools.guard.secrets import find_secrets
+from swarm_memory.tools.guard.secrets import any_in, find_secrets
 
 PARSE: Any = importlib.import_module("re._parser").parse
 """The tree of a pattern, which the standard library does not show otherwise."""

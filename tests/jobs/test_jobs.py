@@ -434,9 +434,7 @@ class Slow(StaticEmbedder):
     light = StaticEmbedder()
     longest = 0
 
-    @property
-    def name(self) -> str:
-        return "slow-256"
+    name = "slow-256"
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         self.longest = max(self.longest, len(texts))

@@ -219,9 +219,7 @@ class Slow(StaticEmbedder):
         self.light = StaticEmbedder()
         self.asked = 0
 
-    @property
-    def name(self) -> str:
-        return "slow"
+    name = "slow"
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         self.asked += len(texts)

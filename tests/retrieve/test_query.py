@@ -88,9 +88,7 @@ class Accompanied(StaticEmbedder):
 
     light = StaticEmbedder()
 
-    @property
-    def name(self) -> str:
-        return "heavy"
+    name = "heavy"
 
 
 async def test_the_light_embedder_has_its_share_in_the_order_and_none_in_what_fits(toolbox: Toolbox, add: Add) -> None:

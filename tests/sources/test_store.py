@@ -96,9 +96,7 @@ async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox
 class Other(StaticEmbedder):
     """The same vectors under another name."""
 
-    @property
-    def name(self) -> str:
-        return "other-256"
+    name = "other-256"
 
 
 async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox, made: Made) -> None:

@@ -234,7 +234,7 @@ async def test_writers_of_one_scope_at_once_lose_no_word_and_no_count(bank_on: A
         assert found.document_frequency == expected
         assert {each.id for each in found.candidates} == {each.id for each in left}
         before = await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("word2",), 100))
-        await store.vectors.rebuild()
+        await store.write(store.index.rebuild)
         assert_same(before, await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("word2",), 100)))
 
 

@@ -43,7 +43,7 @@ def exact(memories: list[StoredMemory], query: Any) -> dict[str, float]:
 
 def kept(vector: Any) -> list[float]:
     """Return a vector as 8 bits keep it, of unit length."""
-    numbers = decode(encode(vector, "int8"), "int8")
+    numbers = decode(encode([vector], "int8")[0], "int8")
     return [number / math.hypot(*numbers) for number in numbers]
 
 
@@ -227,7 +227,7 @@ def test_eight_bits_keep_the_direction() -> None:
     length = sum(a * a for a in values) ** 0.5
     unit = array("f", [a / length for a in values])
     assert sum(map(mul, unit, kept(unit))) > 0.999
-    assert decode(encode(unit, "float32"), "float32") == unit
+    assert decode(encode([unit], "float32")[0], "float32") == unit
 
 
 def bm25(documents: int, frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:

@@ -4,7 +4,7 @@ Screening keeps out what looks like an attack. This is for what does not: it lim
 """
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from swarm_memory.schema.base import is_teams
@@ -40,8 +40,8 @@ _QUOTED = lazy(r'"[^"\n]*"')
 
 _ENDS = lazy(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
 
-Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
-"""Gives the best k that fit, by their scores alone, without those whose ids are known."""
+Fetch = Callable[[int], Sequence[ScoredMemory]]
+"""Gives the best k that fit, by their scores alone."""
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
@@ -146,8 +146,7 @@ async def prefer_verified(
     if sum(not rests_on_evidence(each.item) for each in found) <= MAX_UNVERIFIED:
         return found
     known = {each.item.id for each in found}
-    others = fetch(wanted * _WIDER, known)
-    ranked = (*found, *others)
+    ranked = (*found, *(each for each in fetch(wanted * _WIDER) if each.item.id not in known))
     doubtful = await unverified(toolbox, [each.item for each in ranked], looked)  # one look at the histories of all
     if len(doubtful & known) <= MAX_UNVERIFIED:
         return found

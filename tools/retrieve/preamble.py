@@ -191,7 +191,7 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     """
     found = {candidate.id: candidate for candidate in result.candidates}
     shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)]
-    links = await toolbox.store.memory_links(toolbox.team, shared) if toolbox.team and shared else []
+    links = await toolbox.store.memory_links(toolbox.team, shared) if shared else []
     gone = {
         link.dst_id if found[link.src_id].priority > 0 else link.src_id
         for link in links

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.memories import SearchResult, View
-from swarm_memory.tools.ports.models import Accompanied, Vector
+from swarm_memory.tools.ports.memories import Candidate, SearchResult, View
+from swarm_memory.tools.ports.models import Accompanied, Embedder, Vector
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -46,21 +46,18 @@ class Vectors:
         """
         if not self.views:
             return result, [each.cosine for each in result.candidates]
-        both = [self._likeness(each.cosine, each.views) for each in result.candidates]
-        nearest = (
-            each if own == each.cosine else each._replace(cosine=own)
-            for each, (own, _) in zip(result.candidates, both, strict=True)
-        )
-        return result._replace(candidates=tuple(nearest)), [weighed for _, weighed in both]
-
-    def _likeness(self, own: float | None, views: Sequence[float | None]) -> tuple[float | None, float | None]:
-        if own is None or not views:
-            return own, own
-        halved = _halved(own, views[: self.parts])
-        light = views[self.parts] if len(views) > self.parts else None
-        if light is None:
-            return max(own, halved), halved
-        return max(own, halved), (1 - LIGHT) * halved + LIGHT * _halved(light, views[self.parts + 1 :])
+        nearest, order = list[Candidate](), list[float | None]()
+        for each in result.candidates:
+            fits = weighed = each.cosine
+            if fits is not None and each.views:
+                weighed = _halved(fits, each.views[: self.parts])
+                fits = max(fits, weighed)
+                light, *parts = each.views[self.parts :] or (None,)
+                if light is not None:
+                    weighed = (1 - LIGHT) * weighed + LIGHT * _halved(light, parts)
+            nearest.append(each if fits == each.cosine else each._replace(cosine=fits))
+            order.append(weighed)
+        return result._replace(candidates=tuple(nearest)), order
 
 
 async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors:
@@ -74,7 +71,7 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
     if isinstance(embedder, Accompanied):
         light = embedder.light
         try:
-            views += [View(light.name, light.embed(each)) for each in (text, *parts)]
+            views += [View(light.name, each) for each in await embed_queries(toolbox, [text, *parts], notices, light)]
         except InputError:  # its words say nothing to it
             views = views[: len(parts)]
     return Vectors(found[0], tuple(views), len(parts))
@@ -95,9 +92,11 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
     return (whole + max(known)) / 2 if known else whole
 
 
-async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
+async def embed_queries(
+    toolbox: Toolbox, texts: Sequence[str], notices: list[str], embedder: Embedder | None = None
+) -> list[Vector]:
     """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
-    embedder, remembered = toolbox.embedder, toolbox.embedded
+    embedder, remembered = embedder or toolbox.embedder, toolbox.embedded
     known = {text: remembered.pop((embedder.name, text), None) for text in texts}
     missing = [text for text, vector in known.items() if vector is None]
     try:
@@ -109,16 +108,11 @@ async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[st
         return []
     vectors = [vector for text in texts if (vector := known[text]) is not None]
     for text, vector in zip(texts, vectors, strict=True):
-        _remember(toolbox, embedder.name, text, vector)
+        if len(text) <= REMEMBERED_CHARS:
+            remembered[embedder.name, text] = vector  # behind those that were asked for longer ago
+            if len(remembered) > REMEMBERED_QUERIES:
+                del remembered[next(iter(remembered))]
     return vectors
-
-
-def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
-    """Put a query behind those that were asked for longer ago."""
-    if len(text) <= REMEMBERED_CHARS:
-        toolbox.embedded[embedder, text] = vector
-        if len(toolbox.embedded) > REMEMBERED_QUERIES:
-            del toolbox.embedded[next(iter(toolbox.embedded))]
 
 
 @dataclass(frozen=True, slots=True)

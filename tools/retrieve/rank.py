@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
-from swarm_memory.schema.memory import MemoryItem, ScoredMemory, ScoreParts
+from swarm_memory.schema.memory import ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
 from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
@@ -221,11 +221,8 @@ class Fit:
         """The greatest share of the query's words that one has."""
         self.found = self.strength(nearest, self.covered)
         """What the best have; the nearest and the one of most words may be two."""
-
-    @property
-    def needed_beside(self) -> float:
+        self.needed_beside = max(0.0, FOLLOWS * self.needed, NEAR * self.found)
         """What the others need, beside the best."""
-        return max(0.0, FOLLOWS * self.needed, NEAR * self.found)
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
@@ -298,8 +295,8 @@ class Scored(NamedTuple):
         """Return it with a further part of its score."""
         return self._replace(terms={**self.terms, name: value}, score=self.score + value)
 
-    def memory(self, item: MemoryItem) -> ScoredMemory:
-        """Return its item, scored."""
+    def memory(self) -> ScoredMemory:
+        """Return its item, which is read now, scored. Raises `StoreDamaged`."""
         parts = ScoreParts(
             relevance=self.relevance,
             recency=self.recency,
@@ -308,6 +305,7 @@ class Scored(NamedTuple):
             cosine=self.candidate.cosine,
             keyword=self.candidate.keyword,
         )
+        item = self.candidate.read_item()
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 

@@ -196,7 +196,9 @@ async def stages_of(
     """
     started = time.perf_counter()
     question = await _read(toolbox, query, k, only, unasked)
-    result = await without_repeats(toolbox, await toolbox.store.search(question.search))
+    result = await toolbox.store.search(question.search)
+    if toolbox.team:
+        result = await without_repeats(toolbox, result)
     result, cosines = question.vectors.compared(result)
     fit = Fit(toolbox, result, question.search.tokens, question.text if unasked else "")
     choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines, fit))
@@ -269,19 +271,23 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     depth = wanted if unasked else max(wanted, SETTLED)
     known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, stale = await _applying(toolbox, [*await _reranked(toolbox, question, new, fit)], fit, depth)
-    best = _memories(picked)
+    if toolbox.settings.retrieve.rerank != "off":
+        new = await _reranked(toolbox, question, new, fit)
+    scored, picked, stale = await _applying(toolbox, [*new], fit, depth)
+    best = tuple(each.memory() for each in picked)
     offered, histories = await with_fix_counts(toolbox, best), Histories()
     fitting = await prefer_verified(
-        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), depth, histories
+        toolbox, offered, lambda most: [each.memory() for each in best_of(scored, fit, most, 0.0)], depth, histories
     )
     agreeing = await without_contradictions(toolbox, fitting)
     if unasked is None and len(agreeing) < wanted:
         taken = {each.item.id for each in fitting}
         others = [each for each in sorted(scored, key=lambda each: -each.score) if each.candidate.id not in taken]
-        rest = [each.model_copy(update={"fits": "unlikely"}) for each in _memories(others[: wanted - len(agreeing)])]
+        rest = [each.memory().model_copy(update={"fits": "unlikely"}) for each in others[: wanted - len(agreeing)]]
         agreeing = await without_contradictions(toolbox, [*fitting, *rest])  # somebody asked: nothing is hidden
-    counts = await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"])
+    counts = (
+        await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"]) if toolbox.team else {}
+    )
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
     changed = {each.item.id: "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))) for each in agreeing}
     memories = [
@@ -310,13 +316,11 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
-    """Return the candidates. Where a reranker is set, the best take each other's scores in its order.
+    """Return the candidates, of which the best take each other's scores in the order of a reranker.
 
     Those that it does not judge stay behind; where nobody asked, the best of those that fit are meant.
     """
     way = toolbox.settings.retrieve.rerank
-    if way == "off":
-        return scored
     top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
     items = [each.candidate.read_item() for each in top]
     shown = [(item.title, "", item.embedding_text) for item in items]
@@ -354,11 +358,6 @@ async def _applying(
                 scored[place] = lowered._replace(applies=gone.share_gone < 1.0 or each.candidate.priority > 0)
 
 
-def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
-    """Read those that are not known yet."""
-    return tuple(each.memory(each.candidate.read_item()) for each in chosen if each.candidate.id not in known)
-
-
 async def _called_first(
     toolbox: Toolbox, question: Question, fit: Fit, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
@@ -374,7 +373,7 @@ async def _called_first(
     new = [item for item in called if not (item.id in near or unasked.leaves_out(item.id))]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
-        scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
+        scored[item.id].memory() if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
         for item in await still_applying(toolbox, new)
     ]
     named = {item.id for item in called}
@@ -483,7 +482,7 @@ async def explain(
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
     places = {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
     scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
-    memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
+    memories = {name: each.memory() for name, each in scored.items()}
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
     memories |= {each.item.id: each for each in choice.memories}
     too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"

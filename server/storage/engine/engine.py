@@ -50,12 +50,15 @@ class Engine(ABC):
 
     person_id: str | None = None
     """For whom it writes; None: the bank's own user."""
+    recorder: "Recorder"
 
     def __init__(self, embedder: Embedder, index: Index) -> None:
         self.index = index
         """The indexes of the memories."""
         self._embedder = embedder
         self.light = embedder.light if isinstance(embedder, Accompanied) else None
+        self.unwritable: list[ChatRecord] = []
+        """Calls to chat models where this user may only read: they are known to this process alone."""
 
     def quantization_of(self, embedder: str) -> Quantization:
         """Return how the vectors of an embedder's space are kept when the space is new."""
@@ -73,21 +76,24 @@ class Engine(ABC):
     async def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
 
+    @abstractmethod
     async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction, whose new rows name the person for whom this bank is open.
+        """Run a function in one transaction, which sees what every earlier one in its scope wrote.
 
-        Raises `StoreBusy`, `StoreReadOnly`.
+        New rows name the person for whom this bank is open. Raises `StoreBusy`, `StoreReadOnly`.
         """
 
-        def authored(connection: Connection) -> T:
-            with writing_as(self.person_id):
-                return function(connection)
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        """Queue the record, which is written behind, at the latest when the bank closes."""
+        if not self.read_only:
+            self.recorder.add(record._replace(person_id=self.person_id))
 
-        return await self.transact(authored)
-
-    @abstractmethod
-    async def transact(self, function: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction, which sees what every earlier one in its scope wrote."""
+    def record_chat(self, record: ChatRecord) -> None:
+        """Queue the record, as a retrieval's."""
+        if self.read_only:
+            self.unwritable.append(record)
+        else:
+            self.recorder.add(record)
 
     @abstractmethod
     async def truncate_log(self) -> bool:
@@ -119,10 +125,8 @@ def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: Connection) -> T:
-                return method(self, connection, *args, **kwargs)
-
-            return await getattr(self, name)(call)
+            run_in: Callable[[Callable[[Connection], T]], Awaitable[T]] = getattr(self, name)
+            return await run_in(lambda connection: method(self, connection, *args, **kwargs))
 
         return run
 

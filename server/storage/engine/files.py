@@ -1,4 +1,4 @@
-"""The files of a bank as the system sees them: on the disk for good, still the ones opened, under the writer lock.
+"""The files of a bank as the system sees them: on the disk for good, under the writer lock.
 
 No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
 
@@ -11,17 +11,14 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreReplaced
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
-
-_FILES = ("", "-wal", "-shm")
 
 
 def flush(path: Path) -> None:
@@ -74,51 +71,12 @@ def size_of(path: str) -> int:
         return 0
 
 
-Found: TypeAlias = Literal["same", "log lost", "moved"]
-
-
-class OpenedFile:
-    """The files of a connection: the database as it was before, its log since: an earlier one may be that of others."""
-
-    def __init__(self, database: Path) -> None:
-        self._database = str(database)
-        self._files: dict[str, tuple[int, int]] = {}
-        self.note([""])
-
-    def note(self, suffixes: Iterable[str] = _FILES) -> None:
-        """Remember files that were not there before; to be called while the connection is known to be right."""
-        for suffix in suffixes:
-            if suffix not in self._files and (found := _identity(self._database + suffix)):
-                self._files[suffix] = found
-
-    def look(self) -> Found:
-        """Return `moved` when the database is another file or none, `log lost` when only its log is."""
-        others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
-        if "" in others or "" not in self._files:
-            return "moved"
-        return "log lost" if others else "same"
-
-    def check(self, found: Found | None = None) -> None:
-        """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
-        if (found or self.look()) != "same":
-            raise StoreReplaced(
-                f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
-                "or see `swarm-memory bank restore --list`"
-            )
-
-
 def inode_of(path: str) -> int | None:
     """Return the number of a file on its disk; None without one."""
-    found = _identity(path)
-    return None if found is None else found[1]
-
-
-def _identity(path: str) -> tuple[int, int] | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 - asked before each write
+        return os.stat(path).st_ino  # noqa: PTH116
     except OSError:
         return None
-    return status.st_dev, status.st_ino
 
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02
@@ -165,22 +123,19 @@ def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
         raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
+    deadline, wait_s = time.monotonic() + timeout_s, FIRST_WAIT_S
     try:
-        _acquire(descriptor, database, timeout_s)
+        while not _try_lock(descriptor):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise StoreBusy(
+                    f"another process has been writing to {database} for more than {timeout_s:g} s; try again"
+                )
+            time.sleep(min(wait_s, left))
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
         try:
             yield
         finally:
             _unlock(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    wait_s = FIRST_WAIT_S
-    while not _try_lock(descriptor):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise StoreBusy(f"another process has been writing to {database} for more than {timeout_s:g} s; try again")
-        time.sleep(min(wait_s, left))
-        wait_s = min(wait_s * 2, LONGEST_WAIT_S)

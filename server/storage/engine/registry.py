@@ -65,12 +65,6 @@ def find(database: Path) -> Record | None:
     return record if record.path == _place(database) else None
 
 
-def is_complete(database: Path) -> bool:
-    """Return whether a bank was completed at this path: an empty or unreadable file there is then no new one."""
-    record = find(database)
-    return record is not None and bool(record.banks)
-
-
 def knows(database: Path) -> bool:
     """Return whether the file at a path can be the one of its record; of a bound bank its rows say the rest."""
     record, inode = find(database), inode_of(str(database))
@@ -124,7 +118,7 @@ def note(database: Path, number: int | None = None, seen: tuple[str, str] | None
     mark = _mark_of(database)
     if number is None and not size_of(mark):
         return
-    _own_notes[mark] = seen = seen or look(database)
+    _own_notes[str(database)] = seen = seen or look(database)
     line = " ".join((str(noted_number(database) if number is None else number), *seen))
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):
@@ -136,14 +130,14 @@ def note(database: Path, number: int | None = None, seen: tuple[str, str] | None
 
 
 def _drop_note(database: Path) -> None:
-    _own_notes.pop(_mark_of(database), None)
+    _own_notes.pop(str(database), None)
     Path(_mark_of(database)).unlink(missing_ok=True)
 
 
 def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
     """Whether the files are as they were last noted; so too where nothing was."""
     parts, seen = 2 if with_log else 1, look(database)
-    if seen[:parts] == _own_notes.get(_mark_of(database), ())[:parts]:
+    if seen[:parts] == _own_notes.get(str(database), ())[:parts]:
         return True
     noted = _noted(database)
     return not noted or noted[1:][:parts] == [*seen[:parts]]
@@ -298,17 +292,12 @@ def _place(database: Path) -> str:
 
 def _file(database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
-    return _filed(own_state(), _place(database))
+    return Path(own_state(), FOLDER, record_of(Path(_place(database))))
 
 
 def folder_of(database: Path) -> Path:
     """Return the folder beside the record of a bank for its daily copies."""
     return _file(database).with_suffix(".days")
-
-
-@lru_cache(maxsize=8)
-def _filed(state: str, place: str) -> Path:
-    return Path(state, FOLDER, record_of(Path(place)))
 
 
 def record_of(place: PurePath) -> PurePath:

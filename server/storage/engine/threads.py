@@ -14,16 +14,17 @@ from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly, S
 from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
+    OpenedFile,
     close,
     connect,
-    is_left,
+    is_being_written,
     storage_errors,
     truncate_wal,
     write_transaction,
     writing,
 )
-from swarm_memory.server.storage.engine.engine import FORKED, Engine
-from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
+from swarm_memory.server.storage.engine.engine import FORKED, Engine, writing_as
+from swarm_memory.server.storage.engine.files import inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
@@ -50,6 +51,7 @@ class ConnectionThread(aiosqlite.Connection):
         self._process = os.getpid()
         self._database, self._driver, self._timeout_s, self._writes = database, driver, timeout_s, writes
         self._reached: SqliteConnection | None = None
+        self._log = f"{database}-wal"
         self.opened = OpenedFile(database)
         """What the connection opened, for a look under the writer lock."""
 
@@ -66,12 +68,7 @@ class ConnectionThread(aiosqlite.Connection):
 
     async def run(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the thread, to its end. Raises `StorageError`, also after a fork and after `close`."""
-
-        def guarded() -> T:
-            with storage_errors(self._driver.module, self._database):
-                return function(self._checked())
-
-        return await self._do(guarded)
+        return await self._do(partial(self._guarded, function))
 
     async def reconnect(self) -> None:
         """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
@@ -79,7 +76,7 @@ class ConnectionThread(aiosqlite.Connection):
 
     async def disconnect(self) -> None:
         """Close the connection; until `reconnect` nothing runs."""
-        if self._reached is not None and not self._is_forked:
+        if self._reached is not None and os.getpid() == self._process:
             await self._do(self._leave)
 
     async def close(self) -> None:
@@ -87,7 +84,7 @@ class ConnectionThread(aiosqlite.Connection):
         try:
             await self.disconnect()
         finally:
-            if not self._is_forked:
+            if os.getpid() == self._process:
                 await asyncio.shield(super().close())
 
     @property
@@ -95,13 +92,8 @@ class ConnectionThread(aiosqlite.Connection):
         """Whether the connection is open on what lies at its path."""
         return self._reached is not None and self.opened.look() == "same" and registry.is_as_noted(self._database)
 
-    @property
-    def _is_forked(self) -> bool:
-        """Whether this is a child of the process whose thread it is."""
-        return os.getpid() != self._process
-
     async def _do(self, function: Callable[[], T]) -> T:
-        if self._is_forked:
+        if os.getpid() != self._process:
             raise StorageError(FORKED)
         try:
             return await asyncio.shield(self._execute(function))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -121,18 +113,20 @@ class ConnectionThread(aiosqlite.Connection):
         self._reached, self.opened = connection, opened
         return connection
 
-    def _checked(self) -> SqliteConnection:
-        """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
-        if self._reached is None:
-            raise StoreReplaced(f"{self._database} is not open")
-        self.opened.note()
-        found = self.opened.look()
-        # To a reader the deleted log is still there; the writer will see to it.
-        if found != "log lost" or self._writes or inode_of(f"{self._database}-wal") is not None:
-            self.opened.check(found)
-        if not (self._writes or is_left(self._database)):  # a write looks under the lock
-            raise StoreReplaced(f"{self._database} was changed while it was open")
-        return self._reached
+    def _guarded(self, function: Callable[[SqliteConnection], T]) -> T:
+        """Run a function with the connection. Raises `StoreReplaced` when that is gone, or what it opened is."""
+        with storage_errors(self._driver.module, self._database):
+            if self._reached is None:
+                raise StoreReplaced(f"{self._database} is not open")
+            self.opened.note()
+            found = self.opened.look()
+            # To a reader the deleted log is still there; the writer will see to it.
+            if found == "moved" or (found == "log lost" and (self._writes or inode_of(self._log) is not None)):
+                self.opened.check(found)
+            is_left = self._writes or registry.is_as_noted(self._database, with_log=False)  # a write looks by itself
+            if not (is_left or is_being_written(self._database)):
+                raise StoreReplaced(f"{self._database} was changed while it was open")
+            return function(self._reached)
 
     def _leave(self) -> None:
         connection, self._reached = self._reached, None
@@ -145,7 +139,7 @@ class ConnectionThread(aiosqlite.Connection):
                 return
             if self._writes and found == "log lost":
                 with writer_lock(self._database, SAVE_WAIT_S):
-                    if size_of(f"{self._database}-wal"):
+                    if size_of(self._log):
                         log.error(
                             "the log of %s was deleted while it was open, and another process has begun a new one: "
                             "what was written last may be lost unless that process saved it",
@@ -199,12 +193,13 @@ class BankThreads(Engine):
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._reader, function)
 
-    async def transact(self, function: Callable[[SqliteConnection], T]) -> T:
+    async def write(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
         def transaction(connection: SqliteConnection) -> T:
             opened = None if self._writer is None else self._writer.opened
-            with write_transaction(connection, self._path, self._busy_timeout_s, opened):
+            locked = write_transaction(connection, self._path, self._busy_timeout_s, opened)
+            with locked, writing_as(self.person_id):
                 return function(connection)
 
         return await self.on_writer(transaction)

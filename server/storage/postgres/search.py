@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.schema.source import SourceKind
@@ -12,8 +12,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.postgres.connection import PostgresConnection
 from swarm_memory.server.storage.postgres.index import PostgresIndex, text_of
 from swarm_memory.server.storage.search.vectors import (
-    Keywords,
-    Near,
+    Found,
     QueryVector,
     Search,
     check_vector,
@@ -34,22 +33,10 @@ from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 _PARTS = queries("search")
 
 
-class Found(NamedTuple):
-    """What one search gave."""
-
-    near: Near
-    keywords: Keywords
-    rows: list[tuple[Any, ...]]
-    """What was found, from its position on: the nearest first, then the others, the best words first."""
-    cosines: list[float | None]
-    """Of each row, where it has a vector in the query's space."""
-
-
 def search_memories(connection: Connection, index: PostgresIndex, query: SearchQuery) -> SearchResult:
     """Search the memories. Raises `StorageError` for an unsound vector."""
     parts = ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found")
-    found = _search(connection, index, query, parts, 2, {})
-    return answer_of(connection, Search(index, query, {}), found.near, found.keywords, found.rows, found.cosines)
+    return answer_of(connection, Search(index, query, {}), *_search(connection, index, query, parts, 2, {}))
 
 
 def search_passages(
@@ -62,11 +49,9 @@ def search_passages(
     """Search the passages of sources. Raises `StorageError` for an unsound vector."""
     where = {"kinds": list(kinds), "near_kinds": list(neighbours), "distances": list(neighbours.values())}
     parts = ("passage_partitions", "keywords", "vectors", "found", "passages_found")
-    found = _search(connection, index, query, parts, 8, where)
-    candidates = tuple(
-        PassageCandidate(*row[:8], cosine=cosine) for row, cosine in zip(found.rows, found.cosines, strict=True)
-    )
-    return Search(index, query, {}).answer(found.near, found.keywords, candidates, "passages")
+    found, rows, alike = _search(connection, index, query, parts, 8, where)
+    candidates = tuple(PassageCandidate(*row[:8], cosine=each) for row, each in zip(rows, alike, strict=True))
+    return Search(index, query, {}).answer(found, candidates, "passages")
 
 
 def _search(
@@ -76,8 +61,10 @@ def _search(
     parts: tuple[str, ...],
     vector_at: int,
     where: Mapping[str, Any],
-) -> Found:
-    """Return what both legs found; `vector_at` says where in a row, from its position on, its vector stands."""
+) -> tuple[Found, list[tuple[Any, ...]], list[float | None]]:
+    """Return what both legs found; its rows, from the position on, the nearest first, then the best words; their
+    cosines. `vector_at` says where in a row, from its position on, its vector stands.
+    """
     vector = None
     if query.vector is not None:
         check_vector(query.vector, len(query.vector), query.embedder)
@@ -95,12 +82,9 @@ def _search(
     ordered = _ordered(rows, kept_cosines(vector, [row[2 + vector_at] for row in rows]), query.pool)
     near = {row[2]: cosine for row, cosine in ordered if row[0] is not None and cosine is not None}
     unreachable = sum(items.values()) - sum(embedded for _, _, embedded in partitions) if query.vector else 0
-    return Found(
-        Near(sum(items.values()), unreachable, vector, near),
-        Keywords({row[2]: 0.0 for row, _ in ordered if row[1] is not None}, frequency),
-        [row[2:] for row, _ in ordered],
-        [cosine for _, cosine in ordered],
-    )
+    matching = {row[2]: 0.0 for row, _ in ordered if row[1] is not None}
+    found = Found(sum(items.values()), unreachable, vector, near, matching, frequency)
+    return found, [row[2:] for row, _ in ordered], [cosine for _, cosine in ordered]
 
 
 def _values(index: PostgresIndex, query: SearchQuery, vector: QueryVector | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import FORKED, reads
+from swarm_memory.server.storage.engine.engine import FORKED, reads, writing_as
 from swarm_memory.server.storage.postgres.connection import (
     COLLISIONS,
     LostInCommit,
@@ -164,7 +164,7 @@ class PostgresStore(Bank):
         """Run a function that only reads; each statement sees the bank of its own moment."""
         return await self._run(lambda raw: function(PostgresConnection(raw)))
 
-    async def transact(self, function: Callable[[Connection], T]) -> T:
+    async def write(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
         return await self._run(partial(self._commit, function))
 
@@ -210,7 +210,7 @@ class PostgresStore(Bank):
     def _commit(self, function: Callable[[Connection], T], raw: RawConnection) -> T:
         done = False
         try:
-            with raw.transaction():
+            with raw.transaction(), writing_as(self.person_id):
                 result = function(PostgresConnection(raw, in_write=True))
                 done = True
         except psycopg.Error as error:

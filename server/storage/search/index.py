@@ -13,7 +13,7 @@ from typing import Self
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.search.vectors import Quantization, Space, all_spaces, encode_all, find_space
+from swarm_memory.server.storage.search.vectors import Quantization, Space, all_spaces, check_vector, encode, find_space
 from swarm_memory.tools.ports.models import Vector
 
 _MEMORIES = queries("memories")
@@ -53,7 +53,10 @@ class Index:
 
         Raises `StorageError` for a vector that cannot be right.
         """
-        written = list(zip(vectors, encode_all([*vectors.values()], space), strict=True))
+        for vector in vectors.values():
+            check_vector(vector, space.dims, space.model)
+        blobs = encode([*vectors.values()], space.quantization) if vectors else []
+        written = list(zip(vectors, blobs, strict=True))
         connection.executemany(
             self.statements["put_vector"], [{**_place(seq, space), "vector": blob, "now": now} for seq, blob in written]
         )

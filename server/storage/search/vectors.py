@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy
 
@@ -17,10 +17,10 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.words import (
     Narrowed,
     Partition,
+    in_scope,
     match_any,
     matches,
     rarest,
-    term_counts,
     usable,
 )
 from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Quantization = Literal["int8", "float32"]
 
-T = TypeVar("T")
 C = TypeVar("C")
 
 _LENGTH_TOLERANCE = 0.01
@@ -83,22 +82,11 @@ def check_vector(vector: Vector, dims: int, model: str) -> None:
         raise StorageError(f"a vector of {model} has length {length:.4g}, not 1: it was refused")
 
 
-def encode(vector: Vector, quantization: Quantization) -> bytes:
-    """Return the bytes of a unit vector: float32, or 8-bit with the greatest number at ±127.
+def encode(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]:
+    """Return the bytes of unit vectors: float32, or 8-bit with the greatest number at ±127.
 
     The scale of an 8-bit vector is not kept: a cosine does not depend on it.
     """
-    return _encoded([vector], quantization)[0]
-
-
-def encode_all(vectors: Sequence[Vector], space: Space) -> list[bytes]:
-    """Return the bytes of vectors as `encode` gives them, many at once. Raises `StorageError` as `check_vector`."""
-    for vector in vectors:
-        check_vector(vector, space.dims, space.model)
-    return _encoded(vectors, space.quantization) if vectors else []
-
-
-def _encoded(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]:
     if quantization == "float32":
         return [row.tobytes() for row in numpy.array(vectors, dtype="f4")]
     rows = numpy.array(vectors, dtype="f8")
@@ -111,14 +99,7 @@ def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
     return array("b" if quantization == "int8" else "f", blob)
 
 
-def cosines(query: bytes, blobs: Sequence[bytes], quantization: Quantization) -> list[float]:
-    """Return the cosine of one encoded vector to each of many."""
-    return [own for (own,) in cosines_to_each([query], blobs, quantization)]
-
-
-def cosines_to_each(
-    queries: Sequence[bytes], blobs: Sequence[bytes], quantization: Quantization
-) -> list[tuple[float, ...]]:
+def cosines(queries: Sequence[bytes], blobs: Sequence[bytes], quantization: Quantization) -> list[tuple[float, ...]]:
     """Return for each of many encoded vectors its cosines to some."""
     if not blobs:
         return []
@@ -142,8 +123,8 @@ def view_cosines(
         if space is not None:
             asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
             kept = dict(connection.execute(index.statements["vectors_of_items"], asked).fetchall())
-            encoded = _encoded(vectors, space.quantization)
-            known = dict(zip(kept, cosines_to_each(encoded, [*kept.values()], space.quantization), strict=True))
+            encoded = encode(vectors, space.quantization)
+            known = dict(zip(kept, cosines(encoded, [*kept.values()], space.quantization), strict=True))
         nothing = (None,) * len(vectors)
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
@@ -173,20 +154,16 @@ class QueryVector(NamedTuple):
     @classmethod
     def of(cls, vector: Vector, space: Space, index: "Index") -> "QueryVector":
         """Return a vector that belongs to a space."""
-        return cls(space, encode(vector, space.quantization), index.searchable and not space.stale)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """The parameters of a statement that name its space."""
-        return {"model": self.space.model, "dims": self.space.dims}
+        (encoded,) = encode([vector], space.quantization)
+        return cls(space, encoded, index.searchable and not space.stale)
 
 
 def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> list[float | None]:
     """Return the cosine of each kept vector to the query's; None where there is none."""
     if vector is None:
         return [None] * len(blobs)
-    found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
-    return [None if blob is None else next(found) for blob in blobs]
+    found = iter(cosines([vector.encoded], [blob for blob in blobs if blob is not None], vector.space.quantization))
+    return [None if blob is None else next(found)[0] for blob in blobs]
 
 
 def nearest_in(
@@ -198,60 +175,42 @@ def nearest_in(
     pool: int,
 ) -> dict[int, float]:
     """Return the cosines of the nearest items of each partition by their positions."""
-    found: dict[int, float] = {}
-    if not vector.by_index:
-        for partition in partitions:
-            found |= _scanned(connection, index, vector, partition, narrowed, pool)
+    most, space, found = min(pool, MAX_NEAREST), vector.space, dict[int, float]()
+    values: dict[str, Any] = {"model": space.model, "dims": space.dims}
+    if not vector.by_index:  # every vector is compared
+        statement = index.statements["scan_vectors" if narrowed is None else "scan_vectors_among"]
+        for partition in partitions if narrowed is None else [each for each in partitions if each in narrowed]:
+            among = {} if narrowed is None else {"among": narrowed[partition]}
+            rows = connection.execute(statement, {**values, **among, "partition": partition}).fetchall()
+            compared = kept_cosines(vector, [blob for _, blob in rows])
+            near = sorted((-(cosine or 0.0), seq) for cosine, (seq, _) in zip(compared, rows, strict=True))
+            found |= {seq: -distance for distance, seq in near[:most]}
         return found
-    values = {**vector.place, "vector": vector.encoded, "k": min(pool, MAX_NEAREST)}
-    near: list[tuple[int, float]] = []
+    values |= {"vector": vector.encoded, "k": most}
     if narrowed is None:
-        values["partitions"] = json.dumps(partitions)
-        near += connection.execute(vector.space.sql(index.statements["nearest_vectors"]), values).fetchall()
-    for passing in (narrowed or {}).values():
-        values["among"] = passing
-        near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
-    return {seq: 1.0 - distance for seq, distance in near}
+        asked = [("nearest_vectors", {"partitions": json.dumps(partitions)})]
+    else:
+        asked = [("nearest_among", {"among": passing}) for passing in narrowed.values()]
+    for name, where in asked:
+        rows = connection.execute(space.sql(index.statements[name]), values | where).fetchall()
+        found |= {seq: 1.0 - distance for seq, distance in rows}
+    return found
 
 
-def _scanned(
-    connection: Connection, index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
-) -> dict[int, float]:
-    """Return the same by comparing every vector, where the index cannot be asked."""
-    values: dict[str, Any] = {**vector.place, "partition": partition}
-    statement = "scan_vectors"
-    if narrowed is not None:
-        if partition not in narrowed:
-            return {}
-        values["among"], statement = narrowed[partition], "scan_vectors_among"
-    rows = connection.execute(index.statements[statement], values).fetchall()
-    compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
-    best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
-    return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}
-
-
-class Near(NamedTuple):
-    """What was found by vectors."""
+class Found(NamedTuple):
+    """What both legs of a search found, by position."""
 
     items: int
     """In all partitions."""
     unreachable: int
     """Items without a vector in the query's space."""
     vector: QueryVector | None
-    found: dict[int, float]
-    """Cosines by position."""
-
-
-class Keywords(NamedTuple):
-    """What was found by keywords."""
-
-    found: dict[int, float]
-    """BM25 by position."""
-    frequency: dict[str, int]
+    near: Mapping[int, float]
+    """The cosines of the nearest."""
+    matching: Mapping[int, float]
+    """The BM25 of those that hold the rarest of the query's words."""
+    frequency: Mapping[str, int]
     """Of each token that was looked up, in how many items it stands."""
-
-
-_Join: TypeAlias = "Callable[[Connection, Search, Near, Keywords], T]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,65 +223,62 @@ class Search:
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: None
 
-    def run(self, connection: Connection, join: "_Join[T]") -> T:
-        """Return what `join` makes of both pools."""
+    def run(self, connection: Connection) -> Found:
+        """Return the pools of both legs. Raises `StorageError` for an unsound vector."""
+        query = self.query
         space, partitions = self._look(connection)
         narrowed = self.narrowed(connection, partitions)
-        try:
-            near = self._near(connection, space, partitions, narrowed)
-        except connection.OperationalError:
-            if self._look(connection)[0] == space:
-                raise
-            return self.run(connection, join)  # another process dropped the space meanwhile
-        return join(connection, self, near, self._keywords(connection, partitions, narrowed))
-
-    def _near(
-        self, connection: Connection, space: Space | None, partitions: Sequence[Partition], narrowed: Narrowed
-    ) -> Near:
-        """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
-        query = self.query
+        items, unreachable = sum(partition.items for partition in partitions), 0
+        vector, near = None, dict[int, float]()
         if query.vector is not None:
             check_vector(query.vector, len(query.vector), query.embedder)
-        items = sum(partition.items for partition in partitions)
-        unreachable = 0 if query.vector is None else items - sum(partition.embedded for partition in partitions)
-        if query.vector is None or space is None:
-            return Near(items, unreachable, None, {})
-        vector = QueryVector.of(query.vector, space, self.index)
-        ids = [partition.id for partition in partitions]
-        return Near(items, unreachable, vector, nearest_in(connection, self.index, vector, ids, narrowed, query.pool))
+            unreachable = items - sum(partition.embedded for partition in partitions)
+        if query.vector is not None and space is not None:
+            vector = QueryVector.of(query.vector, space, self.index)
+            ids = [partition.id for partition in partitions]
+            try:
+                near = nearest_in(connection, self.index, vector, ids, narrowed, query.pool)
+            except connection.OperationalError:
+                if self._look(connection)[0] == space:
+                    raise
+                return self.run(connection)  # another process dropped the space meanwhile
+        return Found(items, unreachable, vector, near, *self._matching(connection, partitions, narrowed))
 
-    def _keywords(self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed) -> Keywords:
-        """Return the pool of the best keyword matches of every partition."""
+    def _matching(
+        self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed
+    ) -> tuple[dict[int, float], dict[str, int]]:
+        """Return the best keyword matches of every partition, and in how many items each word stands."""
         tokens = usable(self.query.tokens)
         frequency = dict.fromkeys(tokens, 0)
         expressions: dict[int, str] = {}
         statements = self.index.statements
         for partition in partitions if tokens else ():
-            counts = term_counts(connection, statements, partition.id, tokens)
+            terms = json.dumps([in_scope(partition.id, token) for token in tokens], ensure_ascii=False)
+            counts = connection.execute(statements["term_counts"], (terms,)).fetchall()
             for place, items in counts:
                 frequency[tokens[place]] += min(items, partition.items)
             words = rarest(tokens, counts)
             if words and (narrowed is None or partition.id in narrowed):
                 expressions[partition.id] = match_any(partition.id, words)
-        return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
+        return matches(connection, statements, expressions, narrowed, self.query.pool), frequency
 
-    def answer(self, near: Near, keywords: Keywords, candidates: tuple[C, ...], what: str) -> Pools[C]:
+    def answer(self, found: Found, candidates: tuple[C, ...], what: str) -> Pools[C]:
         """Return what was found, which legs answered, and what that of the vectors could not do."""
         index, legs, notices = self.index, list[Leg](), list[str]()
         if self.query.vector is not None:
-            by_index = index.searchable if near.vector is None else near.vector.by_index
+            by_index = index.searchable if found.vector is None else found.vector.by_index
             legs.append("vector" if by_index else "exact_scan")
-        if keywords.frequency:
+        if found.frequency:
             legs.append("keyword")
-        if near.vector is not None and not near.vector.by_index:
+        if found.vector is not None and not found.vector.by_index:
             why = "its index is not up to date" if index.searchable else f"sqlite-vec is not loaded ({index.reason})"
             notices.append(f"every vector was compared one by one: {why}")
-        if near.unreachable > 0:
+        if found.unreachable > 0:
             notices.append(
-                f"{near.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
+                f"{found.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
                 "only: run `swarm-memory bank reembed`"
             )
-        return Pools(candidates, tuple(legs), near.items, keywords.frequency, tuple(notices))
+        return Pools(candidates, tuple(legs), found.items, found.frequency, tuple(notices))
 
     def _look(self, connection: Connection) -> tuple[Space | None, list[Partition]]:
         """Return the space of the query's vector and the partitions that hold items."""

@@ -123,14 +123,6 @@ class Partition(NamedTuple):
     """Items with a vector in the query's space."""
 
 
-def term_counts(
-    connection: Connection, statements: Mapping[str, str], partition: int, tokens: Sequence[str]
-) -> list[tuple[int, int]]:
-    """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
-    terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
-    return connection.execute(statements["term_counts"], (terms,)).fetchall()
-
-
 def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str]:
     """Return the tokens to search, the rarest first, by (place among the tokens, items that hold it)."""
     ordered = sorted(counts, key=itemgetter(1))[:MAX_QUERY_TOKENS]

@@ -11,7 +11,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Engine, Part, Record, Recorder, reads, writes, writing_as
+from swarm_memory.server.storage.engine.engine import Engine, Part, Record, reads, writes, writing_as
 from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
@@ -24,10 +24,6 @@ _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 
 class Journal(Engine):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
-
-    recorder: Recorder
-    unwritable: list[ChatRecord]
-    """Calls to chat models where this user may only read: they are known to this process alone."""
 
     @reads
     def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
@@ -67,17 +63,6 @@ class Journal(Engine):
     ) -> list[Event]:
         """Return the newest lines of the audit trail of one kind, newest first, or those `since` then."""
         return events(_SQL.rows(connection, "events_of_kind", scope, kind, since or "", limit))
-
-    async def record_retrieval(self, record: RetrievalRecord) -> None:
-        if not self.read_only:
-            self.recorder.add(record._replace(person_id=self.person_id))
-
-    def record_chat(self, record: ChatRecord) -> None:
-        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
-        if self.read_only:
-            self.unwritable.append(record)
-        else:
-            self.recorder.add(record)
 
     async def chat_spending(self, since: datetime) -> ChatDay:
         """Return what was spent since then, as of one day, by every process and in every scope of the database."""

@@ -18,8 +18,7 @@ from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search import words
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
-    Keywords,
-    Near,
+    Found,
     Quantization,
     Search,
     decode,
@@ -33,7 +32,6 @@ from swarm_memory.server.storage.stores.rows import (
     event_row,
     events,
     find_scope,
-    find_scopes,
     item_of,
     log_event,
     make_scope,
@@ -71,9 +69,15 @@ CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 class Memories(Engine):
     """The memories of one bank."""
 
-    async def search(self, query: SearchQuery) -> SearchResult:
+    @reads
+    def search(self, connection: Connection, query: SearchQuery) -> SearchResult:
+        """Return the union of both legs' pools; what is no longer active by now is left out."""
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
-        return await self.read(partial(search.run, join=joined))
+        found = search.run(connection)
+        model, dims = (found.vector.space.model, found.vector.space.dims) if found.vector else ("", 0)
+        seqs = list(dict.fromkeys([*found.near, *found.matching]))
+        rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
+        return answer_of(connection, search, found, rows, kept_cosines(found.vector, [row[2] for row in rows]))
 
     async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
@@ -117,7 +121,7 @@ class Memories(Engine):
     @reads
     def memory_links(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryLink]:
         """Return every link from or to one of these memories of the scopes."""
-        return _SQL.models(connection, MemoryLink, "links_of", scopes=find_scopes(connection, scopes), ids=ids)
+        return _SQL.models(connection, MemoryLink, "links_of", scopes=scopes, ids=ids)
 
     @reads
     def called_for(
@@ -409,19 +413,10 @@ def added_on(connection: Connection, scope: Scope | int, at: datetime) -> int:
     return int(count) if day == to_text(at)[:10] else 0
 
 
-def joined(connection: Connection, search: Search, near: Near, keywords: Keywords) -> SearchResult:
-    """Return the union of both pools; what is no longer active by now is left out."""
-    seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
-    model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
-    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
-    return answer_of(connection, search, near, keywords, rows, kept_cosines(near.vector, [row[2] for row in rows]))
-
-
 def answer_of(
     connection: Connection,
     search: Search,
-    near: Near,
-    keywords: Keywords,
+    found: Found,
     rows: Sequence[Sequence[Any]],
     alike: Sequence[float | None],
 ) -> SearchResult:
@@ -430,8 +425,8 @@ def answer_of(
     A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
     """
     views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows])
-    scored = words.keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
-    quantization: Quantization = near.vector.space.quantization if near.vector else "float32"
+    scored = words.keyword_scores(found.items, found.frequency, [row[1] for row in rows])
+    quantization: Quantization = found.vector.space.quantization if found.vector else "float32"
 
     @cache  # each stage of a retrieval asks for some
     def item_at(place: int) -> MemoryItem:
@@ -455,9 +450,9 @@ def answer_of(
             views=views[seq],
         )
 
-    if near.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
-        near = near._replace(unreachable=0)  # what was just stored has its vector in a moment
-    return search.answer(near, keywords, tuple(map(candidate, range(len(rows)))), "memories")
+    if found.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
+        found = found._replace(unreachable=0)  # what was just stored has its vector in a moment
+    return search.answer(found, tuple(map(candidate, range(len(rows)))), "memories")
 
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[words.Partition]) -> words.Narrowed:

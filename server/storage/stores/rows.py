@@ -41,9 +41,8 @@ def to_text(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def to_moment(text: str) -> datetime:
-    """Return the moment of a text that `to_text` made."""
-    return datetime.fromisoformat(text)
+to_moment = datetime.fromisoformat
+"""Returns the moment of a text that `to_text` made."""
 
 
 def to_column(value: Any) -> Any:
@@ -65,8 +64,11 @@ class Sql(dict[str, Query]):
 
     def run(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Cursor:
         """Run a query."""
-        by_name = {name: _bound(connection, value) for name, value in values.items()}
-        return connection.execute(self[query], by_name or [_bound(connection, value) for value in places])
+        bound = [
+            find_scope(connection, value) if isinstance(value, Scope) else to_column(value)
+            for value in (*places, *values.values())
+        ]
+        return connection.execute(self[query], dict(zip(values, bound, strict=True)) if values else bound)
 
     def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
         """Return the rows that a query gives."""
@@ -89,10 +91,6 @@ class Sql(dict[str, Query]):
     def models(self, connection: Connection, kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
         """Return the rows as models, whose fields are named as the columns are."""
         return [made(kind, row) for row in self.named(connection, query, *places, **values)]
-
-
-def _bound(connection: Connection, value: Any) -> Any:
-    return find_scope(connection, value) if isinstance(value, Scope) else to_column(value)
 
 
 def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from swarm_memory.schema.base import Scope
@@ -11,7 +10,7 @@ from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, Search, kept_cosines
+from swarm_memory.server.storage.search.vectors import Search, kept_cosines
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import Sql, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
@@ -87,15 +86,28 @@ class Sources(Part):
         self.index.tidy(connection)
         return removed
 
-    async def search(
-        self, query: SearchQuery, kinds: Sequence[SourceKind], neighbours: Mapping[SourceKind, int]
+    @reads
+    def search(
+        self,
+        connection: Connection,
+        query: SearchQuery,
+        kinds: Sequence[SourceKind],
+        neighbours: Mapping[SourceKind, int],
     ) -> SourceResult:
         """Search both indexes for passages of some kinds. Raises `StorageError` for an unsound query vector.
 
         So many `neighbours` on each side of a candidate of a kind are candidates too; none of a kind that is not named.
+        What is gone by now is left out.
         """
         search = Search(self.index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
-        return await self.read(partial(search.run, join=partial(_joined, beside=neighbours)))
+        found = search.run(connection)
+        seqs = list(dict.fromkeys([*found.near, *found.matching]))
+        seqs += _SQL.column(connection, "neighbours", seqs=seqs, distances=neighbours)
+        model, dims = (found.vector.space.model, found.vector.space.dims) if found.vector else ("", 0)
+        rows = _SQL.rows(connection, "candidates", seqs=list(dict.fromkeys(seqs)), model=model, dims=dims)
+        alike = kept_cosines(found.vector, [row[-1] for row in rows])
+        candidates = tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True))
+        return search.answer(found, candidates, "passages")
 
     @reads
     def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
@@ -137,17 +149,3 @@ def _remove_group(connection: Connection, index: Index, partition: int, source_i
         index.leave(connection, seq, partition)
     _SQL.run(connection, "delete_group", *row)
     return True
-
-
-def _joined(
-    connection: Connection, search: Search, near: Near, keywords: Keywords, *, beside: Mapping[SourceKind, int]
-) -> SourceResult:
-    """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
-    seqs = list(dict.fromkeys([*near.found, *keywords.found]))
-    around = _SQL.column(connection, "neighbours", seqs=seqs, distances=beside)
-    model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
-    seqs = list(dict.fromkeys([*seqs, *around]))
-    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
-    alike = kept_cosines(near.vector, [row[-1] for row in rows])
-    found = tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True))
-    return search.answer(near, keywords, found, "passages")

@@ -169,7 +169,7 @@ class Upkeep(Engine):
 
 
 class Vectors(Part):
-    """The vectors of all that stands in one index, of every scope, and the index itself."""
+    """The vectors of all that stands in one index, of every scope."""
 
     def __init__(self, bank: Engine, index: Index) -> None:
         super().__init__(bank)
@@ -187,21 +187,6 @@ class Vectors(Part):
     def put_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index; return how many of the items were there."""
         return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
-
-    @writes
-    def drop_others(self, connection: Connection, embedder: str, dimensions: int) -> list[str]:
-        """Delete the vectors of every other embedder; return their names."""
-        light = self.bank.light
-        kept = {(embedder, dimensions), *(() if light is None else [(light.name, light.dimensions)])}
-        return self._index.drop_spaces_but(connection, kept)
-
-    async def refresh(self) -> int:
-        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        return await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
-
-    async def rebuild(self) -> None:
-        """Make the keyword index and the vector indexes again from the plain tables."""
-        await self.write(self._index.rebuild)
 
 
 class Retention(Part):

@@ -208,7 +208,7 @@ class SharedMemories(Part):
     @reads
     def sharing(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
         """Return what is known of those that are shared, by id."""
-        return {each.memory_id: each for each in _sharings(connection, memory_ids)}
+        return _sharings(connection, memory_ids)
 
 
 def forget_shared(connection: Connection, memory_id: str) -> None:
@@ -292,16 +292,16 @@ def _one(connection: Connection, tenant_id: str, proposal_id: str) -> Proposal:
     return next(each for each in _with_same(connection, tenant_id, proposal_id) if each.id == proposal_id)
 
 
-def _sharings(connection: Connection, memory_ids: Sequence[str]) -> list[Sharing]:
-    return [
-        made(Sharing, row, evidence=made(Evidence, row), proposed_by=json.loads(row["proposed_by"]))
+def _sharings(connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
+    return {
+        row["memory_id"]: made(Sharing, row, evidence=made(Evidence, row), proposed_by=json.loads(row["proposed_by"]))
         for row in _SQL.named(connection, "sharing", ids=memory_ids)
-    ]
+    }
 
 
 def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedMemory:
     """Return a shared memory as the server gives it to a person."""
-    (known,) = _sharings(connection, [item.id])
+    known = _sharings(connection, [item.id])[item.id]
     proposals = _SQL.rows(connection, "accepted_for", memory_id=item.id)
     return SharedMemory(
         **known.model_dump(exclude={"memory_id", "evidence"}),
