@@ -1,7 +1,6 @@
 """Banks that were harmed, and disks that are full or fail: noticed, never silently empty, mended where that can be."""
 
 import asyncio
-import contextlib
 import logging
 import math
 import os
@@ -432,7 +431,7 @@ async def test_what_opens_a_bank_on_a_full_disk_reads_it_and_once_there_is_room_
     items = await filled(database, 5)
     for companion in ("-wal", "-shm"):
         database.with_name(database.name + companion).unlink(missing_ok=True)
-    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
     (memory,) = await with_vectors([made_item("There is room again")])
