@@ -513,7 +513,7 @@ async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Pa
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
 async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(database: Path, tmp_path: Path) -> None:
     shim = built(WORKER.with_name("refusing_fsync.c"), tmp_path / "refusing.so", "-ldl")
-    rounds, refused = (30 if FULL else 3), 0
+    rounds, refused = (30 if FULL else 2), 0
     for number in range(rounds):
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
         variables = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))

@@ -16,7 +16,7 @@ from tests.http.http_server import INITIALIZE, HttpServer
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
-CALLS = 1260 if FULL else 6
+CALLS = 1260 if FULL else 12
 
 
 async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(serve: Callable[..., HttpServer]) -> None:

@@ -238,6 +238,10 @@ async def test_forgotten_words_stand_in_no_table_of_the_search(bank_on: Any) -> 
             await store.add_memories([stored(each, NUMBERS)], NUMBERS.name)
         await store.forget([HERE], [items[1].id, items[11].id])
         words = "SELECT token FROM item_words UNION SELECT token FROM word_counts"
-        rows = await store.read(lambda connection: connection.raw.execute(words).fetchall())
+
+        def read(connection: Any) -> list[tuple[Any, ...]]:
+            return connection.raw.execute(words).fetchall()
+
+        rows = await store.read(read)
         assert {f"secret{n}" for n in range(12) if n not in (1, 11)} | {"common"} <= {token for (token,) in rows}
         assert not {"secret1", "secret11"} & {token for (token,) in rows}
