@@ -19,7 +19,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
 from swarm_memory.tools.text.cleaning import clean, harmless
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.text.tokens import count_tokens, tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text
 
@@ -92,6 +92,7 @@ TARGETS: dict[str, tuple[Callable[[str], object], int]] = {
     "generalize": (generalize, MIB),
     "clean": (clean, MIB),
     "tokenize": (tokenize, MIB),
+    "count tokens": (count_tokens, MIB),
     "an answer of a model": (parse_object, MIB),
     "a page": (page, MIB),
     "notes": (harmless, MIB),

@@ -217,6 +217,5 @@ async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Loca
 
 
 def test_an_action_that_is_not_known_needs_the_highest_role() -> None:
-    assert all(
-        role_of_call(name, {"action": "unheard of"}) == "admin" for name in TOOLS if not isinstance(TOOLS[name], str)
-    )
+    by_action = [name for name, role in TOOLS.items() if not isinstance(role, str)]
+    assert {role_of_call(name, {"action": "unheard of"}) for name in by_action} == {"admin"}

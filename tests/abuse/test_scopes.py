@@ -6,7 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hooked import hooked
 from laid_bank import laid
 from made_items import made_item, put
 from patience import FULL
-from postgres_server import ENGINES, lent_database
+from postgres_server import BOTH_ENGINES, database_url, engine
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -23,12 +23,13 @@ from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.embed import with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from tests.abuse.banks import BENCHMARK, Abused, abused, settings_of, some, teach
+from tests.abuse.banks import BENCHMARK, CALLS, Abused, abused, settings_of, some, teach
 from tests.abuse.tool_arguments import TEXTS, sampled, string_fields, valid
+
+__all__ = ["database_url", "engine"]
 
 pytestmark = [pytest.mark.attack]
 
-CALLS = 10_000 if FULL else 100
 SEED = 20261121
 SECRET = "quetzalcoatl"
 """A word that only the other tenant's rows hold."""
@@ -72,16 +73,15 @@ async def fill_other(folder: Path) -> list[str]:
         return sorted({found for text in (*seen, listed) for found in _ID.findall(text)})
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The engine that servers stand on, both tenants in one bank; no role of the database holds them here."""
-    with ExitStack() as lent:
-        if request.param == "postgres":
-            monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", lent.enter_context(lent_database()))
-        yield
+@pytest.fixture
+def shared_bank(database_url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bank that both tenants' servers stand on; no role of the database holds them here."""
+    if database_url is not None:
+        monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", database_url)
 
 
-@pytest.mark.usefixtures("engine")
+@BOTH_ENGINES
+@pytest.mark.usefixtures("shared_bank")
 async def test_no_tool_or_id_shows_or_changes_a_row_of_another_tenant(shop: Path) -> None:
     ids = await fill_other(shop)
     assert len(ids) >= 4

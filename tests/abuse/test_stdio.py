@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import stdio_server
-from forked import CLI
+from forked import ISOLATED, Forked
+from made_work import lesson
 from mcp.types import JSONRPCRequest
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
@@ -222,24 +223,21 @@ def _lost(folder: Path, tasks: list[str]) -> int:
 
 def _learn(server: Server, task: str) -> str:
     """Store an item, wait for its acknowledgement, and send the next write without waiting for it."""
-    words = task.replace("-", " number ")
     for number, suffix in ((1, ""), (2, "-next")):
-        item = {"title": f"Migrate {words}{suffix}", "description": f"When {words} fails.", "content": f"Run {words}."}
-        steps = [{"role": "assistant", "content": f"I migrated {words}."}]
-        own = {"task_id": task + suffix, "task": f"Fix {words}{suffix}", "steps": steps, "items": [item]}
-        server.write(call(number, json.dumps(own | {"verdict": "Success"}), "distill_memories"))
+        own = lesson(task + suffix, f"{task} number {number}")
+        server.write(call(number, json.dumps(own), "distill_memories"))
         if number == 1:
             assert not server.read()["result"].get("isError")
     return task
 
 
+IGNORING = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); import swarm_memory.server.cli.__main__"
+"""A command that begins as the child of one that ignores the end of its terminal, as `nohup` does."""
+
+
 def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> None:
-    code = (
-        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *CLI, "serve"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    pipe = subprocess.PIPE
+    with Forked([*ISOLATED, "-c", IGNORING, "serve"], cwd=tmp_path, stdin=pipe, stdout=pipe) as process:
         try:
             server = Server(process)
             server.initialize()

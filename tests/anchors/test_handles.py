@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.project.folder import ProjectFolder
-from swarm_memory.tools.anchors.handles import at_call, at_failure, at_prompt, from_task, handles_of, named_handles
+from swarm_memory.tools.anchors.handles import at_call, at_failure, at_prompt, handles_of, named_handles
 from swarm_memory.tools.anchors.staleness import anchors_of
 from swarm_memory.tools.trajectory.calls import calls_of
 
@@ -38,35 +38,28 @@ def shell(command: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("content", "command"),
+    ("content", "command", "calls"),
     [
-        ("The message of `git commit -m` needs a ticket.", "cd app && git add . && git commit -qm 'x'"),
-        ("Before git commit the change log needs a line.", "git commit --amend"),
-        ("Use `parcelctl send --box N`.", "parcelctl --help"),
-        ("`make fast` runs the quick part.", "make fast 2>&1 | tail -3"),
-        ("Regenerate `gen/api.py` after that.", "cat > gen/api.py <<'END'\nx = 1\nEND"),
-        ("Nothing in `gen/` is edited by hand.", "sed -i s/a/b/ /home/kim/shop/gen/api.py"),
-        ("Run `python3 tools/seed.py --all` first.", "python3 tools/seed.py"),
-        ("Run `python3 -m pytest -x` with a database.", "pytest tests"),
-        ("`python3 -m oven.plan GLAZE` needs the table.", "python3 -m oven.plan tile 2>&1 | tail"),
+        ("The message of `git commit -m` needs a ticket.", "cd app && git add . && git commit -qm 'x'", True),
+        ("Before git commit the change log needs a line.", "git commit --amend", True),
+        ("Use `parcelctl send --box N`.", "parcelctl --help", True),
+        ("`make fast` runs the quick part.", "make fast 2>&1 | tail -3", True),
+        ("Regenerate `gen/api.py` after that.", "cat > gen/api.py <<'END'\nx = 1\nEND", True),
+        ("Nothing in `gen/` is edited by hand.", "sed -i s/a/b/ /home/kim/shop/gen/api.py", True),
+        ("Run `python3 tools/seed.py --all` first.", "python3 tools/seed.py", True),
+        ("Run `python3 -m pytest -x` with a database.", "pytest tests", True),
+        ("`python3 -m oven.plan GLAZE` needs the table.", "python3 -m oven.plan tile 2>&1 | tail", True),
+        ("The message of `git commit -m` needs a ticket.", "git status", False),
+        ("Read it with `cat notes/plan.md`.", "cat README.md", False),
+        ("It prints `done 1.4.0 LANE`.", "done 1.4.0", False),
+        ("`python3 tools/seed.py` fills it.", "python3 -c 'print(1)'", False),
+        ("Look at `ls -la`.", "ls -la", False),
     ],
 )
-def test_a_note_is_called_for_by_the_command_or_file_that_it_names(content: str, command: str) -> None:
-    assert shell(command) & set(handles_of(note(content)))
-
-
-@pytest.mark.parametrize(
-    ("content", "command"),
-    [
-        ("The message of `git commit -m` needs a ticket.", "git status"),
-        ("Read it with `cat notes/plan.md`.", "cat README.md"),
-        ("It prints `done 1.4.0 LANE`.", "done 1.4.0"),
-        ("`python3 tools/seed.py` fills it.", "python3 -c 'print(1)'"),
-        ("Look at `ls -la`.", "ls -la"),
-    ],
-)
-def test_what_everybody_runs_all_the_time_calls_for_nothing(content: str, command: str) -> None:
-    assert not shell(command) & set(handles_of(note(content)))
+def test_a_note_is_called_for_by_what_it_names_unless_everybody_runs_that_all_the_time(
+    content: str, command: str, *, calls: bool
+) -> None:
+    assert bool(shell(command) & set(handles_of(note(content)))) is calls
 
 
 def test_an_edit_calls_for_a_note_on_its_file_or_folder_whatever_the_path_begins_with() -> None:
@@ -83,16 +76,13 @@ def test_a_tool_of_a_server_is_known_by_its_whole_name_or_by_its_last_part() -> 
     assert not called & set(handles_of(note("`create_page` wants a space.")))
 
 
-def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_is_in_the_output() -> None:
+def test_an_error_is_known_again_whatever_is_quoted_in_it_wherever_it_is_and_as_pytest_shows_it() -> None:
     named = note(
         "Prepare it first.", when="Tests end in SetupError: region '...' is not prepared, or after a checkout."
     )
     failed = {"command": "for f in *; do cat $f; done; python3 -m unittest"}
     assert set(at_failure("Bash", failed, f"a\nb\n{ERROR}\n")) & set(handles_of(named))
     assert not set(at_failure("Bash", failed, "SetupError: no such region")) & set(handles_of(named))
-
-
-def test_an_exception_is_known_again_as_pytest_shows_it() -> None:
     quoted = handles_of(note("`SetupError: conf/x.toml not found` goes by `make conf`."))
     shown = at_failure("Bash", {"command": "pytest"}, "E   shop.conf.SetupError: conf/x.toml not found\n1 failed in 1s")
     assert set(quoted) & set(shown)
@@ -118,19 +108,6 @@ def test_a_prompt_calls_for_what_it_names_and_words_of_prose_do_not() -> None:
     for prompt in ("Add a row to the ledger.", "look at acct/book.db", "is PARCEL_BOX set?", "open it with parcelctl"):
         assert set(at_prompt(prompt)) & named, prompt
     assert not set(at_prompt("Open the box and set the table for the team")) & named
-
-
-def test_a_note_gets_the_commands_and_errors_of_its_task_that_it_speaks_of() -> None:
-    steps = (
-        Step(id="1", kind="tool_call", role="assistant", tool_name="Bash", call_id="a", text="",
-             tool_input={"command": "parcelctl send 7; git log; git commit -m x"}),
-        Step(id="2", kind="observation", role="tool", call_id="a", text=ERROR, is_error=True),
-    )  # fmt: skip
-    calls = calls_of(Trajectory(task_id="t", task="send it", steps=steps))
-    found = from_task("What a commit needs", "The region is not prepared", "Ask parcelctl send twice.", calls)
-    assert {"command:git commit", "word:parcelctl", "command:parcelctl send"} <= set(found)
-    assert "command:git log" not in found
-    assert set(at_failure("Bash", {}, ERROR)) & set(found)
 
 
 def test_what_the_author_names_calls_for_it_and_a_fix_is_called_for_by_its_error_alone() -> None:

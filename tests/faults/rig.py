@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from forked import ISOLATED, Forked
 from made_items import HERE, made_item
@@ -24,8 +23,7 @@ from swarm_memory.server.storage.engine.files import size_of, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
-from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.retrieve.embed import with_indexes
 
 EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
 WORKER = Path(__file__).with_name("worker.py")
@@ -41,17 +39,10 @@ def sentence(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, k=6))
 
 
-def prepared(item: MemoryItem, vector: Vector | None) -> StoredMemory:
-    """Return an item with what its indexes hold."""
-    fields = (item.title, item.description, item.content)
-    title, description, content = (tokenize(text) for text in fields)
-    return StoredMemory(item, vector, title, description, content)
-
-
 async def with_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
     """Return items with what their indexes hold, embedded by the embedder that ships."""
     vectors = await StaticEmbedder().embed_documents([item.embedding_text for item in items])
-    return [prepared(item, vector) for item, vector in zip(items, vectors, strict=True)]
+    return [with_indexes(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
 
 async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem]:
@@ -160,7 +151,7 @@ class Crowd:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self._count = 0
-        self._pids: dict[str, int] = {}
+        self.pids: dict[str, int] = {}
         self.lines: list[str] = []
         self.running: dict[str, tuple[str, ...]] = {}
         """What lives, by name: role and arguments."""
@@ -182,8 +173,8 @@ class Crowd:
 
     def kill(self, name: str) -> tuple[str, ...]:
         """Kill a process as soon as it is born and wait for its end; return its role and arguments."""
-        self.wait(lambda: name in self._pids)
-        os.kill(self._pids[name], signal.SIGKILL)
+        self.wait(lambda: name in self.pids)
+        os.kill(self.pids[name], signal.SIGKILL)
         self.killed += 1
         what = self.running[name]
         self.wait_for_end({name})
@@ -247,23 +238,8 @@ class Crowd:
                 self.lines.append(line.rstrip("\n"))
                 if line.startswith("born "):
                     _, name, pid = line.split()
-                    self._pids[name] = int(pid)
+                    self.pids[name] = int(pid)
                 elif line.startswith("gone "):
                     self.gone.add(line.split()[1])
                 self._news.notify_all()
         self._nursery.stdout.close()
-
-
-def kill(process: "subprocess.Popen[Any]") -> None:
-    """End a process as a power cut would, as far as a process can feel it."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGKILL)
-
-
-def wait_for(path: Path, timeout_s: float = HANG_S) -> None:
-    """Wait until a process of the rig made a file that says where it is."""
-    deadline = time.monotonic() + timeout_s
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise TimeoutError(path)
-        time.sleep(0.005)

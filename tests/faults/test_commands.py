@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from anyio import fail_after
 from forked import CLI, STARTS, Forked, run
-from patience import FULL, HANG_S
+from hook_project import wait_until
+from made_work import made_job
+from patience import FULL
 from stdio_server import CLIENT, Server
 
-from swarm_memory.schema.base import new_id
-from swarm_memory.schema.job import Job
 from swarm_memory.server.embedding.static import StaticEmbedder
 from tests.faults.rig import (
     HERE,
@@ -92,9 +91,7 @@ async def test_a_server_that_is_killed_between_an_answer_and_its_vector_loses_no
         async with opened(database) as store:
             missing.append((await store.pending_upkeep(HERE, StaticEmbedder().name, 0)).not_embedded)
     server = started(tmp_path)
-    with fail_after(HANG_S):
-        while (await asyncio.to_thread(server.call, "memory_status"))["structuredContent"]["not_embedded"]:
-            await asyncio.sleep(0.01)
+    await asyncio.to_thread(wait_until, lambda: server.call("memory_status")["structuredContent"]["not_embedded"] == 0)
     server.process.kill()
     await asyncio.to_thread(server.process.communicate)
     there, found = await present(database, answered), await inspected(database)
@@ -167,9 +164,7 @@ async def test_jobs_of_killed_workers_are_taken_over_and_each_ends_once(database
     count, lease_s, chance, now = (120 if FULL else 24), 1.0, random.Random(8), datetime.now(UTC)
     async with opened(database) as store:
         for number in range(count):
-            await store.enqueue(
-                Job(id=new_id("job"), scope=HERE, kind="fault", key=str(number), run_after=now, created_at=now)
-            )
+            await store.enqueue(made_job(str(number), now, kind="fault"))
     crowd = Crowd()
     for number in range(4):
         crowd.add("claim", database, f"worker{number}", 0.05, lease_s)

@@ -5,7 +5,6 @@ import math
 import os
 import stat
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import pytest
 from clock import SetClock
 from forked import ISOLATED, run
 from made_items import rewrite
+from made_work import made_job
 from patience import FULL
 
-from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Job, JobEnd
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.repair import restore
@@ -42,13 +41,11 @@ async def test_backups_made_while_others_write_are_whole_and_hold_what_was_ackno
     for number in range(4 if FULL else 2):
         crowd.add("write", database, "auto", number, 0)
     crowd.wait(lambda: len(crowd.said("ack")) >= 4)
-    rounds, consistent, seconds = (20 if FULL else 3), 0, list[float]()
+    rounds, consistent = (20 if FULL else 3), 0
     async with opened(database) as store:
         for number in range(rounds):
             before = {line[0] for line in crowd.said("ack")}
-            began = time.monotonic()
             copy = await store.back_up(tmp_path / f"copy{number}.db")
-            seconds.append(time.monotonic() - began)
             target = tmp_path / f"restored{number}" / "memory.db"
             await asyncio.to_thread(restore, target, copy, choose(), 5.0)
             async with opened(target) as other:
@@ -187,8 +184,7 @@ async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_bac
     jumps = (timedelta(hours=-2), timedelta(days=-3650), timedelta(hours=2))
     async with opened(database) as store:
         for number, jump in enumerate(jumps):
-            job = Job(id=new_id("job"), scope=HERE, kind="fault", key=str(number), run_after=now, created_at=now)
-            await store.enqueue(job)
+            await store.enqueue(made_job(str(number), now, kind="fault"))
             first = await store.claim("dead", now, 60.0, ("fault",))
             assert first is not None
             assert await store.claim("other", now + timedelta(seconds=59), 60.0, ("fault",)) is None

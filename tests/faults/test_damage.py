@@ -1,7 +1,6 @@
 """Banks that were harmed, and disks that are full or fail: noticed, never silently empty, mended where that can be."""
 
 import asyncio
-import contextlib
 import logging
 import math
 import os
@@ -432,7 +431,7 @@ async def test_what_opens_a_bank_on_a_full_disk_reads_it_and_once_there_is_room_
     items = await filled(database, 5)
     for companion in ("-wal", "-shm"):
         database.with_name(database.name + companion).unlink(missing_ok=True)
-    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
     (memory,) = await with_vectors([made_item("There is room again")])
@@ -514,7 +513,7 @@ async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Pa
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
 async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(database: Path, tmp_path: Path) -> None:
     shim = built(WORKER.with_name("refusing_fsync.c"), tmp_path / "refusing.so", "-ldl")
-    rounds, refused = (30 if FULL else 3), 0
+    rounds, refused = (30 if FULL else 2), 0
     for number in range(rounds):
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
         variables = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))

@@ -15,8 +15,6 @@ from tests.faults.rig import HERE, fill, opened, sentence
 
 pytestmark = pytest.mark.fault
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.mark.parametrize("driver_name", POSSIBLE)
 async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_name: str) -> None:

@@ -16,11 +16,10 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from made_work import made_job
 from patience import FULL, HANG_S
 from postgres_server import of_database, start
 
-from swarm_memory.schema.base import new_id
-from swarm_memory.schema.job import Job
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import make_ready, open_postgres
@@ -222,11 +221,7 @@ async def test_a_network_that_is_cut_or_stands_still_loses_nothing(url: str, cro
 async def test_eight_servers_that_learn_at_once_and_are_killed_learn_nothing_twice(url: str, crowd: Crowd) -> None:
     store, now = await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder()), datetime.now(UTC)
     for number in range(TASKS):
-        payload: Any = {"task_id": f"task {number}"}
-        job = Job(
-            id=new_id("job"), scope=HERE, kind="learn", key=str(number), payload=payload, run_after=now, created_at=now
-        )
-        await store.enqueue(job)
+        await store.enqueue(made_job(str(number), now, payload={"task_id": f"task {number}"}))
     begin(crowd, 8, "learn", url)
     chance, give_up = random.Random(3), time.monotonic() + 10 * HANG_S
     while (jobs := (await store.statistics(HERE, StaticEmbedder().name)).jobs).get("completed", 0) < TASKS:

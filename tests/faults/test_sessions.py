@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hook_project import HookProject, wait_for_processes
+from made_work import lesson
 from patience import FULL
 from stdio_server import Server
 
@@ -92,10 +93,7 @@ def asked(number: int) -> tuple[str, dict[str, Any]]:
 
 
 def learn_and_forget(server: Server, number: int) -> None:
-    item = {"title": f"Lesson {number}", "description": f"When part {number} fails.", "content": f"Do {number} again."}
-    steps = [{"role": "assistant", "content": f"I did {number}."}]
-    own: dict[str, Any] = {"task_id": f"soak-{number}", "task": f"Mend {number}", "steps": steps, "items": [item]}
-    learned = server.call("distill_memories", **own, verdict="Success")["structuredContent"]
+    learned = server.call("distill_memories", **lesson(f"soak-{number}", f"part {number}"))["structuredContent"]
     assert not server.call("manage_memories", action="forget", ids=learned["stored"]).get("isError"), learned
 
 

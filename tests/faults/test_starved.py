@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_work import lesson
 from patience import FULL, HANG_S
 from stdio_server import Server
 
@@ -68,13 +69,6 @@ def capped_server(folder: Path, megabytes: int) -> Generator[Server]:
             yield server
         finally:
             process.kill()
-
-
-def lesson(name: str, about: str, text: str) -> dict[str, Any]:
-    """Return the arguments of `distill_memories` with which an agent stores what it learned."""
-    item = {"title": f"Look at {about}", "description": f"When {about} fails.", "content": f"Run {about} again."}
-    steps = [{"role": "assistant", "content": text}]
-    return {"task_id": name, "task": f"Mend {name}", "steps": steps, "items": [item], "verdict": "Success"}
 
 
 async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(tmp_path: Path) -> None:

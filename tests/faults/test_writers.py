@@ -21,12 +21,9 @@ from tests.faults.rig import (
     Crowd,
     fill,
     filled,
-    kill,
     made_item,
     nothing_is_lost,
     opened,
-    start,
-    wait_for,
     with_vectors,
 )
 
@@ -72,14 +69,15 @@ async def test_a_storm_of_writers_gets_no_busy_error(database: Path) -> None:
 
 
 async def test_a_stopped_holder_of_the_lock_delays_writers_to_their_deadline_and_readers_not_at_all(
-    database: Path, tmp_path: Path
+    database: Path,
 ) -> None:
     deadline_s = 10.0 if FULL else 1.0
     async with opened(database, busy_timeout_s=deadline_s) as store:
         await fill(store, 3)
-        holder = start("hold", database, tmp_path / "held")
-        await asyncio.to_thread(wait_for, tmp_path / "held")
-        holder.send_signal(signal.SIGSTOP)
+        crowd = Crowd()
+        holder = crowd.add("hold", database)
+        crowd.wait(lambda: bool(crowd.said("held")))
+        os.kill(crowd.pids[holder], signal.SIGSTOP)
         (memory,) = await with_vectors([made_item("Wait for the lock")])
         began = time.monotonic()
         with pytest.raises(StoreBusy):
@@ -91,10 +89,10 @@ async def test_a_stopped_holder_of_the_lock_delays_writers_to_their_deadline_and
         writing = asyncio.ensure_future(store.add_memories([memory], StaticEmbedder().name))
         await asyncio.sleep(0.05)
         began = time.monotonic()
-        kill(holder)
+        await asyncio.to_thread(crowd.kill, holder)
         await writing
         recovered = time.monotonic() - began
-        await asyncio.to_thread(holder.communicate)
+        await asyncio.to_thread(crowd.finish)
     assert deadline_s <= waited
     assert is_in_time(waited, deadline_s + 1)
     assert is_in_time(read, 1)

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.base import new_id
+from made_work import made_record
+
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
@@ -98,10 +99,10 @@ async def read(database: str, driver_name: str, name: str, limit: str) -> None:
             await asyncio.sleep(PAUSE_S)
 
 
-async def hold(database: str, held: str) -> None:
-    """Take the writer lock, make the file `held`, and keep the lock until killed."""
+async def hold(database: str) -> None:
+    """Take the writer lock, say `held`, and keep it until killed."""
     with writer_lock(Path(database), 10):
-        Path(held).touch()
+        say("held")
         while True:
             await asyncio.sleep(60)
 
@@ -149,20 +150,9 @@ async def learn(bank: str, name: str) -> None:
 
 async def _learned(task_id: str, now: datetime) -> LearnRecord:
     """Return what one memory of a task is stored by."""
-    run_id = new_id("run")
-    item = made_item(f"What {task_id} taught", provenance=Provenance(task_id=task_id, run_id=run_id))
-    return LearnRecord(
-        scope=HERE,
-        run_id=run_id,
-        trajectory_id=new_id("tr"),
-        trajectory=Trajectory(task_id=task_id, task=task_id),
-        verdict=Verdict(label="Success", confidence=0.9, judge="evidence", reasons=()),
-        embedder=StaticEmbedder().name,
-        memories=tuple(await with_vectors([item])),
-        reinforced=(),
-        reinforcement=0.0,
-        at=now,
-    )
+    memories = await with_vectors([made_item(f"What {task_id} taught", provenance=Provenance(task_id=task_id))])
+    done = Trajectory(task_id=task_id, task=task_id)
+    return made_record(done, *memories, embedder=StaticEmbedder().name, at=now)
 
 
 async def again(database: str, what: str) -> None:

@@ -83,8 +83,7 @@ SESSIONS = 20 if FULL else 3
 
 def held(server: HttpServer) -> tuple[int, int]:
     """Return how many files and threads a server has."""
-    place = Path(f"/proc/{server.process.pid}")
-    return len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
+    return server.open_files(), len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
 
 
 @pytest.mark.fault

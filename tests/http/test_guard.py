@@ -49,10 +49,8 @@ def test_a_wrong_token_is_refused(server: HttpServer) -> None:
 
 
 def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> None:
-    assert (
-        server.request("POST", f"/mcp?token={server.token}&access_token={server.token}", INITIALIZE, token=False).status
-        == 401
-    )
+    path = f"/mcp?token={server.token}&access_token={server.token}"
+    assert server.request("POST", path, INITIALIZE, token=False).status == 401
     connection = http.client.HTTPConnection(server.host, server.port, timeout=HANG_S)
     connection.putrequest("POST", "/mcp")
     for value in (f"Bearer {server.token}", "Bearer other"):
@@ -63,29 +61,13 @@ def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> No
 
 
 EVIL_HOSTS = (
-    "evil.example",
-    "evil.example:{port}",
-    "127.0.0.1.evil.example",
-    "localhost.evil.example:{port}",
-    "127.0.0.1@evil.example",
-    "[::1].evil.example",
-    "0.0.0.0:{port}",
-    "127.1",
-    "2130706433",
-    "",
+    *("evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "localhost.evil.example:{port}"),
+    *("127.0.0.1@evil.example", "[::1].evil.example", "0.0.0.0:{port}", "127.1", "2130706433", ""),
 )
 EVIL_ORIGINS = (
-    "http://evil.example",
-    "https://evil.example:{port}",
-    "http://127.0.0.1.evil.example:{port}",
-    "http://127.0.0.1:{other}",
-    "http://localhost",
-    "file://",
-    "null",
-    "http://127.0.0.1:{port}@evil.example",
-    "http://127.0.0.1:{port}/path",
-    "chrome-extension://abcdef",
-    "http://[::1",
+    *("http://evil.example", "https://evil.example:{port}", "http://127.0.0.1.evil.example:{port}"),
+    *("http://127.0.0.1:{other}", "http://127.0.0.1:{port}@evil.example", "http://127.0.0.1:{port}/path"),
+    *("http://localhost", "file://", "null", "chrome-extension://abcdef", "http://[::1"),
 )
 
 
@@ -119,18 +101,15 @@ def test_on_every_address_of_the_machine_only_the_given_name_is_answered(serve: 
     server = serve("--host", "0.0.0.0", "--allow-host", "memory.example.org")
     server.url = server.url.replace("0.0.0.0", "127.0.0.1")
     assert server.request(body=INITIALIZE, host="memory.example.org").status == 200
-    assert (
-        server.request(body=INITIALIZE, host="memory.example.org:443", origin="https://memory.example.org:443").status
-        == 200
-    )
+    by_port = "memory.example.org:443"
+    assert server.request(body=INITIALIZE, host=by_port, origin=f"https://{by_port}").status == 200
     assert server.request(body=INITIALIZE, host=f"127.0.0.1:{server.port}").status == 421
     assert server.request(body=INITIALIZE, host="memory.example.org", token=False).status == 401
     assert server.request(body=INITIALIZE, host="memory.example.org", origin="http://evil.example").status == 403
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "memory.example.org"])
-def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path, host: str) -> None:
-    done = run([*CLI, "serve", "--http", "--port", "0", "--host", host], cwd=tmp_path, text=True)
+def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path) -> None:
+    done = run([*CLI, "serve", "--http", "--port", "0", "--host", "0.0.0.0"], cwd=tmp_path, text=True)
     assert done.returncode == 3
     assert "--allow-host" in done.stderr
     assert not list(tmp_path.rglob("*.token"))

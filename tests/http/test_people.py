@@ -5,8 +5,9 @@ import json
 from typing import Any
 
 import pytest
+from made_work import lesson
 from served import place, settings
-from team_server import OWN_TOKEN, serving_team, structure
+from team_server import OWN_TOKEN, serving_team
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Role, rank
@@ -16,31 +17,10 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.viewer.viewer import PAGES as VIEWED
 from swarm_memory.tools.memories.transfer import export_memories
-from swarm_memory.tools.team.people import change_role, renew_token, revoke
+from swarm_memory.tools.team.people import change_role, renew_token
 from tests.viewer.browsed import browsing
 
 __all__ = ["place", "settings"]
-
-ITEM = {"title": "Freeze the clock in date tests", "content": "1. Freeze the clock\n2. Run the test twice"}
-WORK = {
-    "task_id": "t1",
-    "task": "make the flaky date test pass",
-    "steps": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}],
-    "verdict": "Success",
-    "items": [ITEM],
-}
-
-
-async def test_a_person_comes_in_by_their_token_until_they_are_revoked(place: Location, settings: Settings) -> None:
-    async with serving_team(place, settings) as team:
-        token = await team.add("ada", "read")
-        assert not (await team.call(token, "memory_status"))[0]
-        await revoke(team.toolbox, "ada")
-        assert (await team.post(token, {})).status_code == 401
-        renewed = (await renew_token(team.toolbox, "ada")).token
-        async with team.client(renewed) as client:
-            structure(await client.call_tool("memory_status", {}))
-        assert (await team.post(token, {})).status_code == 401
 
 
 async def test_whom_an_issuer_signed_in_before_comes_in_by_a_token_of_ours(place: Location, settings: Settings) -> None:
@@ -121,16 +101,13 @@ async def test_what_a_person_brings_names_them_and_what_the_server_brings_nobody
 ) -> None:
     async with serving_team(place, settings) as team:
         token = await team.add("ada", "write")
-        assert not (await team.call(token, "distill_memories", **WORK))[0]
-        ours = {**WORK, "task_id": "t2", "items": [{**ITEM, "title": "Close the file", "content": "1. Use with"}]}
-        assert not (await team.call(OWN_TOKEN, "distill_memories", **ours))[0]
+        assert not (await team.call(token, "distill_memories", **lesson("t1", "the clock")))[0]
+        assert not (await team.call(OWN_TOKEN, "distill_memories", **lesson("t2", "the file")))[0]
         found = await team.toolbox.store.surest_memories(team.toolbox.scope, 9)
         authors = await team.toolbox.store.people.authors([team.toolbox.scope], [each.id for each in found])
-        assert {each.title: authors.get(each.id) for each in found} == {ITEM["title"]: "ada", "Close the file": None}
+        assert {each.title: authors.get(each.id) for each in found} == {"Mend the clock": "ada", "Mend the file": None}
         exported = [json.loads(line) async for line in export_memories(team.toolbox)]
-        assert {each["title"]: each["provenance"]["person"] for each in exported} == {
-            ITEM["title"]: "ada",
-            "Close the file": None,
-        }
+        persons = {each["title"]: each["provenance"]["person"] for each in exported}
+        assert persons == {"Mend the clock": "ada", "Mend the file": None}
         ids = [each.id for each in found]
         assert '"person":"ada"' in (await team.call(token, "manage_memories", action="get", ids=ids))[1]

@@ -1,6 +1,6 @@
 """What is remembered beside a worker: durable and found by its words at once, and soon all that it is without one."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -113,9 +113,7 @@ async def test_many_wait_for_one_job_which_leaves_nothing(beside: Toolbox, tmp_p
     jobs = await beside.store.list_jobs(beside.scope, ("queued",), 99)
     assert [job.kind for job in jobs] == [EMBED]
     await work(beside, tmp_path)
-    ended = await beside.store.find_job(beside.scope, EMBED, BACKLOG)
-    assert ended is not None
-    assert ended.result == {"embedded": 30, "left": 0, "seen": 30, "refused": []}
+    assert (await _job(beside)).result == {"embedded": 30, "left": 0, "seen": 30, "refused": []}
 
 
 async def test_a_text_that_is_refused_is_not_asked_for_again(
@@ -167,9 +165,8 @@ async def test_what_is_stored_while_the_job_runs_has_a_job_of_its_own(beside: To
     await remember(beside, FIRST, attribution=PROMPT)
     running = await beside.store.claim("w", beside.clock.now(), 60, (EMBED,))
     await remember(beside, SAID[2], attribution=PROMPT)
-    waiting = await beside.store.find_job(beside.scope, EMBED, BACKLOG)
+    waiting = await _job(beside)
     assert running is not None
-    assert waiting is not None
     assert (waiting.id != running.id, waiting.status) == (True, "queued")
 
 
@@ -177,8 +174,7 @@ async def test_a_job_that_waits_for_its_next_try_is_not_hurried(beside: Toolbox)
     later = beside.clock.now() + timedelta(hours=1)
     queued = await beside.store.enqueue(beside.job(EMBED, BACKLOG, after=timedelta(hours=1)))
     await remember(beside, FIRST, attribution=PROMPT)
-    waiting = await beside.store.find_job(beside.scope, EMBED, BACKLOG)
-    assert waiting is not None
+    waiting = await _job(beside)
     assert waiting.id == queued
     assert abs(waiting.run_after - later) < timedelta(minutes=1)
 
@@ -254,15 +250,3 @@ async def _job(toolbox: Toolbox) -> Job:
     job = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG)
     assert job is not None
     return job
-
-
-async def test_over_mcp_the_vector_follows_by_itself(connected: Callable[[], Any], toolbox: Toolbox) -> None:
-    async with connected() as caller:
-        stored = await caller.call("remember", text=FIRST)
-        with anyio.fail_after(HANG_S):
-            while (await caller.call("memory_status"))["not_embedded"]:
-                await anyio.lowlevel.checkpoint()
-    ((memory_id, cosine),) = await toolbox.store.nearest(
-        (toolbox.scope,), toolbox.embedder.name, (await toolbox.embedder.embed_queries([FIRST]))[0], 1
-    )
-    assert (memory_id, cosine > 0.9) == (stored["id"], True)

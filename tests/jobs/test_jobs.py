@@ -13,8 +13,10 @@ from typing import Any
 import anyio
 import pytest
 from clock import SetClock
+from counting import SlowEmbedder
 from hooked import hooked
 from made_items import made_item, put
+from made_work import made_job
 from patience import HANG_S
 from pydantic import JsonValue
 
@@ -22,7 +24,6 @@ from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
@@ -32,7 +33,6 @@ from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -40,11 +40,8 @@ ALL = ("queued", "running", "completed", "failed", "cancelled")
 
 
 def job_of(toolbox: Toolbox, key: str = "k", delay_s: float = 0, **payload: JsonValue) -> Job:
-    now = datetime.now(UTC)
-    run_after = now + timedelta(seconds=delay_s)
-    return Job(
-        id=new_id(JOB), scope=toolbox.scope, kind="learn", key=key, payload=payload, run_after=run_after, created_at=now
-    )
+    run_after = datetime.now(UTC) + timedelta(seconds=delay_s)
+    return made_job(key, run_after, scope=toolbox.scope, payload=payload)
 
 
 async def only_job(toolbox: Toolbox) -> Job:
@@ -86,29 +83,6 @@ async def running(worker: Worker) -> AsyncGenerator[None]:
 
 async def nothing(_: Job) -> Result:
     return {}
-
-
-async def test_a_due_job_is_done_once_and_its_result_kept(toolbox: Toolbox) -> None:
-    done: list[str] = []
-
-    async def note(job: Job) -> Result:
-        done.append(job.key)
-        return {"stored": 2}
-
-    await toolbox.store.enqueue(job_of(toolbox))
-    worker = Worker(toolbox, doing(note))
-    assert await worker.work_off_due() == 1
-    assert await worker.work_off_due() == 0
-    assert done == ["k"]
-    job = await only_job(toolbox)
-    assert (job.status, job.result, job.attempts) == ("completed", {"stored": 2}, 1)
-
-
-async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Toolbox) -> None:
-    await toolbox.store.enqueue(job_of(toolbox, delay_s=60))
-    worker = Worker(toolbox, doing(nothing))
-    assert await worker.work_off_due() == 0
-    assert await worker.work_off_all() == 1
 
 
 @pytest.mark.parametrize("by", ["a call", "a look now and then", "time"])
@@ -428,30 +402,17 @@ async def test_consolidation_does_nothing_while_it_gives_way(toolbox: Toolbox) -
     assert asked > 1
 
 
-class Slow(StaticEmbedder):
-    """One that takes long for a text, beside one that does not."""
-
-    light = StaticEmbedder()
-    longest = 0
-
-    name = "slow-256"
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        self.longest = max(self.longest, len(texts))
-        return await super().embed_documents(texts)
-
-
 async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -> None:
     for number in range(20):
         await remember(toolbox, f"Case {number}: ask before the upload replaces a file.")
-    asked, slow = 0, Slow()
+    asked, slow = 0, SlowEmbedder()
 
     async def give_way() -> None:
         nonlocal asked
         asked += 1
 
     done = await reembed(replace(toolbox, embedder=slow, give_way=give_way))
-    assert (done.embedded, slow.longest, asked) == (20, 8, 3)
+    assert (done.embedded, max(slow.batches), asked) == (20, 8, 3)
 
 
 async def test_a_caller_who_waits_for_the_work_itself_does_not_hold_it_up(

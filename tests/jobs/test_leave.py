@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from claude_lines import SESSION, Line, call, prompt, result, says, text, write
+from made_work import made_job
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import ChatSettings, Settings
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.server.location import Location
@@ -87,11 +87,8 @@ def with_leave(**chat: Any) -> Settings:
 
 async def queue(toolbox: Toolbox, transcript: Path) -> None:
     payload: dict[str, JsonValue] = {"transcript_path": str(transcript), "session_id": SESSION}
-    now = datetime.now(UTC)
-    key = f"{SESSION}:all"
-    await toolbox.store.enqueue(
-        Job(id=new_id(JOB), scope=toolbox.scope, kind="learn", key=key, payload=payload, run_after=now, created_at=now)
-    )
+    job = made_job(f"{SESSION}:all", datetime.now(UTC), scope=toolbox.scope, payload=payload)
+    await toolbox.store.enqueue(job)
 
 
 async def worked_off(toolbox: Toolbox, place: Location, transcript: Path, leave: Settings) -> int:
@@ -165,15 +162,6 @@ async def test_leave_that_is_taken_back_or_cannot_be_read_counts_at_once(
     write(transcript, [*EVENTFUL, prompt("no, that is wrong: it still fails"), says(text("I see."))])
     await queue(toolbox, transcript)
     await worker.work_off_due()
-    assert claude.calls() == []
-    assert len(await verdicts(toolbox)) == 2
-
-
-async def test_nothing_is_sent_beyond_the_days_budget_and_rules_learn_from_the_rest(
-    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
-) -> None:
-    assert ChatSettings().daily_token_budget == 500_000
-    await worked_off(toolbox, place, transcript, with_leave(learn_with="claude", daily_token_budget=100))
     assert claude.calls() == []
     assert len(await verdicts(toolbox)) == 2
 

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, run
+from clock import SetClock
+from forked import CLI, STARTS, run
 from patience import HANG_S, STATIC
 from scripted_server import ScriptedServer, Turn, completion, error
 
@@ -97,7 +96,7 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
             await ask(first, "judge")
             meter = ChatMeter(first.store, first.scope, first.clock)
             assert await meter.used_today() == TOKENS
-            yesterday = ChatMeter(first.store, first.scope, _Yesterday())
+            yesterday = ChatMeter(first.store, first.scope, SetClock(datetime.now(UTC) - timedelta(days=1)))
             usage = ChatUsage(input_tokens=1000, output_tokens=0, cost_usd=0.5)
             yesterday.record("judge", "openai:m", "answered", usage, 1.0)
         async with bank(place, settings, [provider(server)], daily_token_budget=TOKENS + 49) as second:
@@ -107,11 +106,6 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
             with pytest.raises(ModelUnavailable, match="18 of 67 are used"):
                 await ask(second, "judge")
     assert len(server.requests) == 1
-
-
-class _Yesterday:
-    def now(self) -> datetime:
-        return datetime.now(UTC) - timedelta(days=1)
 
 
 async def test_the_status_shows_what_models_cost(place: Location, settings: Settings) -> None:
@@ -170,8 +164,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     assert chat.startswith(f"openai:m; today {3 * TOKENS:,} tokens of 500,000 in 3 calls")
 
 
-@pytest.mark.parametrize("options", [(), ("--dry-run",)])
-@pytest.mark.parametrize("budget", ["10", "500000"])
+@pytest.mark.parametrize(("options", "budget"), [((), "10"), (("--dry-run",), "10"), ((), "500000")])
 async def test_a_spent_budget_or_a_model_that_is_down_leaves_it_to_evidence_and_the_answer_says_so(
     shell: Shell, options: tuple[str, ...], budget: str
 ) -> None:
@@ -212,14 +205,9 @@ async def test_a_hook_command_of_an_agent_that_we_started_ourselves_does_not_eve
         pass
     logged: list[bool] = []
     for child, verb in (("1", "prompt"), ("1", "session-end"), ("", "prompt")):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", "swarm_memory.server.hooks", verb),
-            cwd=place.root,
-            env={**STATIC, "PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        out, _ = await process.communicate(b"no event")
-        assert (process.returncode, out) == (0, b"")
+        command = [*STARTS, "swarm_memory.server.hooks", verb]
+        environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child}
+        done = await asyncio.to_thread(run, command, cwd=place.root, env=environment, input=b"no event")
+        assert (done.returncode, done.stdout) == (0, b"")
         logged.append((place.folder / "log").exists())
     assert logged == [False, False, True]

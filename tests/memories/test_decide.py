@@ -91,16 +91,6 @@ async def test_what_screening_held_back_is_as_suspect_as_before_when_its_restori
     assert await unverified(toolbox, await get_memories(toolbox, [held])) == {held}
 
 
-async def test_who_keeps_a_memory_vouches_for_it_until_that_is_taken_back(toolbox: Toolbox, add: Add) -> None:
-    shown = await add(*LOGIN, provenance=Provenance(distiller="model"))
-    items = await get_memories(toolbox, [shown])
-    assert await unverified(toolbox, items) == {shown}
-    decided = await keep(toolbox, shown, "unverified")
-    assert await unverified(toolbox, items) == set()
-    await undo(toolbox, decided.id)
-    assert await unverified(toolbox, items) == {shown}
-
-
 async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_kept(toolbox: Toolbox, add: Add) -> None:
     one, other = await add(*LOGIN, status="quarantined"), await add(*AGAIN)
     await merge(toolbox, one, other)

@@ -1,45 +1,27 @@
 """What can be done to single memories on a real bank, and all of them as lines: what goes out comes in again."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from counting import DownEmbedder
+from counting import DownEmbedder, SlowEmbedder
 from laid_bank import opened_bank
 from still_bank import Add
 
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, memory_history
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, embed_backlog
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
 ABSENT = "rm_01JXYZ00000000000000000000"
-
-
-async def titles(toolbox: Toolbox, **which: Any) -> list[str]:
-    return [item.title for item in await list_memories(toolbox, MemoryFilter(**which))]
-
-
-async def test_a_list_is_narrowed_and_paged(toolbox: Toolbox, add: Add) -> None:
-    for at in range(5):
-        await add(f"Strategy {at}", domain="web" if at % 2 else None, tags=("odd",) if at % 2 else ())
-    assert sorted(await titles(toolbox, domain="web")) == ["Strategy 1", "Strategy 3"]
-    assert sorted(await titles(toolbox, tags=("odd",))) == ["Strategy 1", "Strategy 3"]
-    assert await titles(toolbox, text="strategy 4") == ["Strategy 4"]
-    assert await titles(toolbox, text="100%_") == []
-    pages = [await titles(toolbox, limit=2, offset=offset) for offset in (0, 2, 4)]
-    assert sorted(title for page in pages for title in page) == [f"Strategy {at}" for at in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +56,8 @@ async def test_ids_that_cannot_be_are_refused(toolbox: Toolbox, ids: list[str]) 
 
 async def test_an_edit_is_found_by_its_new_words_and_keeps_the_former_text(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
-    (edited,) = (
-        await edit(toolbox, memory_id, MemoryChange(title="Rotate kubernetes certificates"), "was wrong")
-    ).items
+    change = MemoryChange(title="Rotate kubernetes certificates")
+    (edited,) = (await edit(toolbox, memory_id, change, "was wrong")).items
     assert (edited.title, edited.content) == ("Rotate kubernetes certificates", LOGIN[1])
     assert [each.item for each in (await retrieve(toolbox, "kubernetes certificates")).memories] == [edited]
     (event, *_) = [each for each in await memory_history(toolbox, memory_id) if LOGIN[0] in str(each.data)]
@@ -131,13 +112,6 @@ async def test_one_absent_id_leaves_all_others_untouched(toolbox: Toolbox, add: 
     assert (await get_memories(toolbox, [memory_id]))[0].status == "active"
 
 
-EMBEDDER = StaticEmbedder()
-
-
-async def lines_of(toolbox: Toolbox) -> list[str]:
-    return [line async for line in export_memories(toolbox)]
-
-
 def memory_line(**fields: Any) -> str:
     values = {
         "id": new_id(MEMORY),
@@ -185,24 +159,6 @@ async def test_a_text_that_is_known_is_not_added_again(toolbox: Toolbox, add: Ad
     assert (result.added, result.known) == (1, 2)
 
 
-async def test_secrets_and_invisible_characters_are_taken_out(toolbox: Toolbox) -> None:
-    secret = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
-    await import_memories(toolbox, [memory_line(content=f"1. Use {secret}.\u202e\x1b[31m", tags=[secret])])
-    (line,) = await lines_of(toolbox)
-    assert secret not in line
-    assert "\\u001b" not in line
-    assert "\u202e" not in line
-
-
-async def test_a_foreign_file_can_be_kept_out_of_sight_until_approved(toolbox: Toolbox) -> None:
-    line = memory_line()
-    result = await import_memories(toolbox, [line], source="team.jsonl", quarantine=True)
-    assert result.added == 1
-    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
-    (item,) = await get_memories(toolbox, [json.loads(line)["id"]])
-    assert (item.status, item.provenance.imported_from) == ("quarantined", "team.jsonl")
-
-
 async def test_without_embedder_an_import_is_kept_for_keywords_and_says_so(toolbox: Toolbox) -> None:
     result = await import_memories(replace(toolbox, embedder=DownEmbedder()), [memory_line()])
     assert result.added == 1
@@ -211,36 +167,21 @@ async def test_without_embedder_an_import_is_kept_for_keywords_and_says_so(toolb
     assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
 
 
-class Slow(StaticEmbedder):
-    """As MiniLM: beside its vectors those of a light embedder are kept."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.light = StaticEmbedder()
-        self.asked = 0
-
-    name = "slow"
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        self.asked += len(texts)
-        return await super().embed_documents(texts)
-
-
 async def test_a_large_import_is_written_first_and_embedded_by_a_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.tools.memories.transfer._WRITTEN_AT_ONCE", 2)
     monkeypatch.setattr("swarm_memory.tools.memories.transfer._EMBEDDED_AT_ONCE", 4)
-    slow = Slow()
+    slow = SlowEmbedder()
     async with opened_bank(tmp_path / "b" / "memory.db", embedder=slow) as toolbox:
         result = await import_memories(toolbox, [memory_line(title=f"Case {number}") for number in range(11)])
-        assert (result.added, result.later, slow.asked) == (11, 7, 4)
-        assert "7 memories get their vectors of slow in the background" in result.notices[-1]
+        assert (result.added, result.later, sum(slow.batches)) == (11, 7, 4)
+        assert "7 memories get their vectors of slow-256 in the background" in result.notices[-1]
         assert (await toolbox.store.pending_upkeep(toolbox.scope, slow.name, 0)).not_embedded == 7
         assert await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) is not None
         assert sum([len(vectors) async for vectors in embed_backlog(toolbox)]) == 7
         assert [vectors async for vectors in embed_backlog(toolbox)] == []
-        assert slow.asked == 11
+        assert sum(slow.batches) == 11
 
 
 @pytest.mark.parametrize("with_global", [True, False])

@@ -25,7 +25,7 @@ def session(*steps: Step, task: str = "Add the export") -> Session:
 def result(text: str, *, failed: bool = False) -> tuple[Step, Step]:
     call = Step(
         id="c", kind="tool_call", role="assistant", tool_name="Bash", call_id="1", text="",
-        tool_input={"command": "parcelctl send; git commit -m x"},
+        tool_input={"command": "parcelctl send; git log; git commit -m x"},
     )  # fmt: skip
     return call, Step(id="r", kind="observation", role="tool", call_id="1", text=text, is_error=failed)
 
@@ -102,11 +102,14 @@ async def test_what_a_tools_result_says_waits_in_quarantine(toolbox: Toolbox) ->
 async def test_a_note_carries_the_commands_and_errors_of_its_task(toolbox: Toolbox) -> None:
     failing = session(*result("error: the lane is not leased for relay", failed=True))
     note = Note(
-        title="Lease the lane first", when="A commit, or sending.", note="Else the lane is not leased for relay."
+        title="Lease the lane first",
+        when="A commit, or `parcelctl send`.",
+        note="Else the lane is not leased for relay.",
     )
     (done,) = await remember_notes(toolbox, [note], failing)
     handles = done.item.provenance.handles
-    assert "command:git commit" in handles
+    assert {"command:git commit", "command:parcelctl send"} <= set(handles)
+    assert "command:git log" not in handles
     assert any(each.startswith("error:") for each in handles)
 
 
@@ -138,10 +141,9 @@ async def test_notes_of_one_session_do_not_contradict_each_other(toolbox: Toolbo
 
 async def test_more_than_three_notes_none_and_empty_ones_are_refused_with_what_to_change(toolbox: Toolbox) -> None:
     note = Note(title="One", note="Some words of use.")
-    with pytest.raises(InputError, match="give one to 3"):
-        await remember_notes(toolbox, [note] * 4)
-    with pytest.raises(InputError, match="give one to 3"):
-        await remember_notes(toolbox, [])
+    for notes in ([note] * 4, []):
+        with pytest.raises(InputError, match="give one to 3"):
+            await remember_notes(toolbox, notes)
     with pytest.raises(ValidationError):
         Note(title="One", note="")
 

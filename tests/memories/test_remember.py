@@ -194,6 +194,10 @@ async def test_an_agent_cannot_put_an_attack_into_the_users_mouth_by_an_edit(too
     said = (await remember(toolbox, PNPM, by_hand=True)).item
     (edited,) = (await edit(toolbox, said.id, MemoryChange(content=ATTACK), by_hand=False)).items
     assert edited.status == "quarantined"
+    change = MemoryChange(content="1. Install packages with npm.")
+    own = (await remember(toolbox, "Packages come from npm", by_hand=True)).item
+    source = (await edit(toolbox, own.id, change, by_hand=False)).items[0].provenance
+    assert (source.is_users_word, source.priority) == (False, 0), "it is the agent's note"
     other = (await remember(toolbox, "The build needs Java 21", by_hand=True)).item
     assert (await edit(toolbox, other.id, MemoryChange(content=ODD), by_hand=False)).items[0].provenance.priority == -1
     third = (await remember(toolbox, "The tests need Docker", by_hand=True)).item
@@ -326,14 +330,6 @@ async def test_what_a_tools_result_says_waits_for_the_user_with_the_tool_named(t
         await set_memory_status(toolbox, [done.item.id], "active", by_hand=False)
     said = await remember(toolbox, done.item.content, by_hand=True)
     assert (said.item.id, said.item.status, said.item.provenance.priority) == (done.item.id, "active", 1)
-
-
-async def test_what_an_agent_makes_of_the_users_word_by_an_edit_is_its_note(toolbox: Toolbox) -> None:
-    said = (await remember(toolbox, PNPM, by_hand=True)).item
-    (edited,) = (
-        await edit(toolbox, said.id, MemoryChange(content="1. Install packages with npm."), by_hand=False)
-    ).items
-    assert (edited.provenance.is_users_word, edited.provenance.priority) == (False, 0)
 
 
 async def test_only_what_an_agent_noted_can_become_the_users_word_by_his_own(toolbox: Toolbox, add: Add) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from patience import grows_by
 from pydantic import JsonValue
 
-from swarm_memory.tools.model.parse import Unparsed, parse_json, parse_object
+from swarm_memory.tools.model.parse import Unparsed, parse_object
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",
@@ -55,7 +55,7 @@ def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
         ("", "empty"),
         ("<think>I only thought</think>", "empty"),
         (f"<think>I never ended, and {JSON} was a draft", "empty"),
-        ('{"label": "Successful", "confidence": 1}', "`label`"),
+        ('{"label": "Success or SECRET", "confidence": 1}', "`label`"),
         ('{"label": "Success", "confidence": "85%"}', "`confidence`"),
         ('{"label": "Success", "confidence": "NaN"}', "`confidence`"),
         ('{"label": "Success",, "confidence": 1}', "not JSON"),
@@ -63,6 +63,9 @@ def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
         ("[1, 2]", "no JSON object"),
         (JSON[:-3], "not JSON"),
         ('{"a":' + "[" * 70 + JSON + "]" * 70 + "}", "levels"),
+        pytest.param('[{"a":' * 30_000, "levels", id="a depth bomb that stays open"),
+        pytest.param('{"label": ' + "[" * 5000 + "]" * 5000 + "}", "levels", id="a depth bomb"),
+        pytest.param(" " * 200_001, "200,000", id="too long"),
         (JSON[:12], "not JSON"),
         ('{"label": "Success", "confidence": NaN}', "not finite"),
         ('{"label": "Success", "confidence": -Infinity}', "not finite"),
@@ -81,6 +84,7 @@ def test_what_is_not_one_valid_object_is_refused_with_the_reason(text: str, reas
     answer = parse_object(text, SCHEMA)
     assert isinstance(answer, Unparsed)
     assert reason in answer.reason
+    assert "SECRET" not in answer.reason, "a refusal quotes nothing"
 
 
 def test_slips_of_form_are_read_as_what_they_mean_and_strings_are_left_alone() -> None:
@@ -105,16 +109,6 @@ def test_slips_of_form_are_read_as_what_they_mean_and_strings_are_left_alone() -
     assert isinstance(wrong, Unparsed)
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
-def test_a_depth_bomb_is_refused(opening: str) -> None:
-    for depth in (100, 1_500, 30_000):
-        answer = parse_json(opening * depth)
-        assert isinstance(answer, Unparsed)
-    wrapped = parse_object('{"label": ' + "[" * 5000 + "]" * 5000 + "}")
-    assert isinstance(wrapped, Unparsed)
-    assert "deep" in wrapped.reason
-
-
 @pytest.mark.parametrize(
     "unit", ["{", '{"', "{}", '{"a":[', "```json\n{", "\\", '"{', "<think>", "} {", "</think>", ", ", '"\\"', ",]"]
 )
@@ -123,19 +117,8 @@ def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     assert grows_by(lambda text: parse_object(text, SCHEMA), small, large, at_most=25) <= 25
 
 
-def test_a_text_over_the_limit_is_not_looked_at() -> None:
-    assert isinstance(parse_object(" " * 200_001), Unparsed)
-    assert isinstance(parse_json(" " * 200_001), Unparsed)
-
-
 def test_what_no_database_can_store_is_replaced() -> None:
-    assert parse_json(r'{"a\u0000": ["\ud800x", "\ud83d\ude00"]}') == {"a\ufffd": ["\ufffdx", "😀"]}
-
-
-def test_a_refusal_quotes_nothing_of_the_answer() -> None:
-    answer = parse_object('{"label": "SECRET-TEXT", "confidence": 1}', SCHEMA)
-    assert isinstance(answer, Unparsed)
-    assert "SECRET" not in answer.reason
+    assert parse_object(r'{"a\u0000": ["\ud800x", "\ud83d\ude00"]}') == {"a\ufffd": ["\ufffdx", "😀"]}
 
 
 _VALUES = st.recursive(
@@ -156,4 +139,3 @@ def test_every_object_comes_back_as_it_was(value: dict[str, JsonValue]) -> None:
 @given(st.text(max_size=200) | st.text('{}[]",:\\`tfn01e-. \n', max_size=200))
 def test_no_text_raises(text: str) -> None:
     parse_object(text, SCHEMA)
-    parse_json(text)

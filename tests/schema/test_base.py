@@ -1,31 +1,16 @@
-"""How numbers of things are said, the ids of rows, keys that stay, and which errors say that memory is short."""
+"""The ids of rows, keys that stay, and which errors say that memory is short."""
 
 import re
 import time
 
 import pytest
 
-from swarm_memory.schema.base import counted, new_id
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import is_want_of_memory
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.team.sharing import Evidence
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-@pytest.mark.parametrize(
-    ("number", "noun", "told"),
-    [
-        (0, "memory", "0 memories"),
-        (1, "memory", "1 memory"),
-        (2, "new memory", "2 new memories"),
-        (1, "tool call", "1 tool call"),
-        (5, "day", "5 days"),
-        (12_345, "passage", "12,345 passages"),
-    ],
-)
-def test_one_thing_is_told_in_the_singular_and_others_in_the_plural(number: int, noun: str, told: str) -> None:
-    assert counted(number, noun) == told
 
 
 def test_an_id_is_a_ulid_of_its_kind_that_sorts_by_time() -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 
 import anyio
 import pytest
+from hook_project import wait_until
 from patience import HANG_S
 
 from swarm_memory.server.child_process import Finished, run
@@ -33,20 +33,9 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_for_the_end_of(pids: list[int]) -> None:
-    """Wait until the system is done with processes that were killed."""
-    until = time.monotonic() + HANG_S
-    while any(map(is_alive, pids)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def written(path: Path) -> str:
     """Wait until the program has written the file."""
-    until = time.monotonic() + HANG_S
-    while not path.exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(path.exists)
     return path.read_text()
 
 
@@ -88,7 +77,7 @@ async def test_a_cancelled_program_that_ignores_sigterm_is_gone_with_its_childre
     running.cancel()
     with anyio.fail_after(HANG_S), pytest.raises(asyncio.CancelledError):
         await running
-    await asyncio.to_thread(wait_for_the_end_of, pids)
+    await asyncio.to_thread(wait_until, lambda: not any(map(is_alive, pids)))
 
 
 async def test_a_child_that_holds_the_pipe_does_not_hold_the_answer(tmp_path: Path) -> None:

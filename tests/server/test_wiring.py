@@ -119,7 +119,6 @@ def test_a_project_is_named_by_its_root_folder_or_by_its_setting(tmp_path: Path)
     (tmp_path / "shop" / ".git").mkdir(parents=True)
     (tmp_path / "shop" / "src").mkdir()
     place = place_of(tmp_path / "shop" / "src", Settings())
-    assert place.database == tmp_path / "shop" / ".swarm" / "memory.db"
     assert scope_of(place, Settings()).project == "shop"
     assert scope_of(place, Settings(storage=StorageSettings(project="other"))).project == "other"
 

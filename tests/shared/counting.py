@@ -1,4 +1,4 @@
-"""Embedders that note what they are asked to embed and can refuse some of it, or that do not answer."""
+"""Embedders that note what they are asked to embed and can refuse some of it, take long, or do not answer."""
 
 from collections.abc import Sequence
 
@@ -37,3 +37,19 @@ class DownEmbedder(StaticEmbedder):
 
     async def embed_query(self, text: str) -> Vector:
         return (await self.embed_documents([text]))[0]
+
+
+class SlowEmbedder(StaticEmbedder):
+    """Stands for one that takes long for a text, as MiniLM: beside its vectors those of a light one are kept."""
+
+    name = "slow-256"
+    light = StaticEmbedder()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        """How many texts were given at a time."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        self.batches.append(len(texts))
+        return await super().embed_documents(texts)

@@ -1,25 +1,10 @@
 """Messages that a client may send and the JSON-RPC of MCP may not know, with what answers them."""
 
 IDS: tuple[tuple[bytes, int | str | None], ...] = (
-    (b"0", 0),
-    (b"-7", -7),
-    (b'""', ""),
-    (b'"1e2"', "1e2"),
+    *((b"0", 0), (b"-7", -7), (b"%d" % 2**70, 2**70), (b'""', ""), (b'"1e2"', "1e2")),
     (b'"%b"' % (b"x" * 100_000), "x" * 100_000),
-    (b"%d" % 2**70, 2**70),
-    (b"null", None),
-    (b"1e2", None),
-    (b"1.0", None),
-    (b"1e300", None),
-    (b"1e999", None),
-    (b"NaN", None),
-    (b"true", None),
-    (b"false", None),
-    (b"[]", None),
-    (b"[1]", None),
-    (b"{}", None),
-    (b'{"a":1}', None),
-    (b"9" * 5000, None),
+    *((refused, None) for refused in (b"null", b"1e2", b"1.0", b"1e300", b"1e999", b"NaN", b"true", b"false")),
+    *((refused, None) for refused in (b"[]", b"[1]", b"{}", b'{"a":1}', b"9" * 5000)),
 )
 """How an id is written, and the id of the answer: None where the request is refused."""
 

@@ -1,15 +1,13 @@
 """A server over HTTP in this process, with people who call it: all that stands behind the socket is the real one."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 from laid_bank import laid
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
@@ -46,14 +44,6 @@ class TeamServer:
         """Return a client that sends a token."""
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(self.guard), base_url=URL, headers=headers)
-
-    @asynccontextmanager
-    async def client(self, token: str) -> AsyncGenerator[Client]:
-        """Connect the SDK's client."""
-        async with self.http(token) as called:
-            transport = streamable_http_client(f"{URL}/mcp", http_client=called)
-            async with Client(transport) as client:
-                yield client
 
     async def call(self, token: str, tool: str, /, **arguments: Any) -> tuple[bool, str]:
         """Call a tool in one request of the newest protocol; return whether it failed, and what was said."""
@@ -92,9 +82,3 @@ async def serving_team(place: Location, settings: Settings, **limits: Any) -> As
     guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():
         yield TeamServer(guard, identity, await bank.toolbox())
-
-
-def structure(result: Any) -> Mapping[str, Any]:
-    """Return what a tool answered that was to succeed."""
-    assert not result.is_error, result.content
-    return result.structured_content

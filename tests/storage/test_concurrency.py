@@ -15,7 +15,6 @@ import pytest
 from made_items import HERE
 from patience import HANG_S
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StorageError, StoreBusy
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import engine, files
@@ -24,15 +23,13 @@ from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recor
 from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 
-AT = datetime(2026, 5, 1, tzinfo=UTC)
-
 
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
     open_bank: Any, database: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "CLOSE_LIMIT_S", 0.2)
     async with open_bank(busy_timeout_s=0.05) as store:
-        await store.record_retrieval(RetrievalRecord("rt_1", HERE, "q", {}, 1.0, AT))
+        await store.record_retrieval(record(1))
         with writer_lock(database, 1):
             with anyio.fail_after(HANG_S):
                 await store.close()
@@ -45,7 +42,7 @@ async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
     monkeypatch.setattr(engine, "MAX_WAITING", 3)
     async with open_bank() as store:
         for number in range(5):
-            await store.record_retrieval(RetrievalRecord(f"rt_{number}", HERE, "q", {}, 1.0, AT))
+            await store.record_retrieval(record(number))
         assert any("2 retrievals were not recorded" in notice for notice in (await store.health()).notices)
     async with open_bank() as store:
         assert [len(await store.memory_history([HERE], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
@@ -55,17 +52,6 @@ async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(store: Any) ->
     await store.close()
     with pytest.raises(StorageError, match="closed"):
         await store.list_memories([HERE], MemoryFilter())
-
-
-def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, driver_name: str) -> None:
-    connection = connect(database, driver=choose(driver_name))
-    module = choose(driver_name).module
-    with pytest.raises(module.IntegrityError), write_transaction(connection, database, 1):
-        connection.executemany("INSERT INTO meta VALUES (?, '1')", [("a",), ("a",)])
-    with write_transaction(connection, database, 1):
-        connection.execute("INSERT INTO meta VALUES ('b', '1')")
-    assert connection.execute("SELECT key FROM meta WHERE key < 'ba'").fetchall() == [("b",)]
-    close(connection, database)
 
 
 def test_a_log_that_grew_large_is_emptied_after_a_write(
@@ -113,7 +99,7 @@ def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
 
 
 def record(number: int) -> RetrievalRecord:
-    return RetrievalRecord(f"rt_{number}", Scope(), "query", {}, 1.0, datetime(2026, 3, 1, tzinfo=UTC))
+    return RetrievalRecord(f"rt_{number}", HERE, "query", {}, 1.0, datetime(2026, 5, 1, tzinfo=UTC))
 
 
 class Slow:

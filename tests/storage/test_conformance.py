@@ -2,19 +2,20 @@
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncGenerator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from driver_names import AVAILABLE
 from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item
+from made_work import AT, WON, made_job, made_record
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached, StorageError
-from swarm_memory.schema.job import Job, JobEnd
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary
@@ -39,7 +40,6 @@ from swarm_memory.tools.ports.records import (
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 ENGINES = (*AVAILABLE, "postgres")
-T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 
 
 @pytest.fixture(params=ENGINES)
@@ -157,34 +157,25 @@ KINDS = ("learn",)
 
 
 def at(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
+    return AT + timedelta(seconds=seconds)
 
 
-@pytest.fixture
-def job() -> Any:
-    def made(key: str = "k", run_after: datetime = T0, **fields: Any) -> Job:
-        given: dict[str, Any] = {"id": new_id("job"), "scope": HERE, "kind": "learn"} | fields
-        return Job(key=key, run_after=run_after, created_at=T0, **given)
-
-    return made
-
-
-async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(store: Any, job: Any) -> None:
-    first, later = job(payload={"n": 1}), job(run_after=at(9), payload={"n": 2})
+async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(store: Any) -> None:
+    first, later = made_job(payload={"n": 1}), made_job(run_after=at(9), payload={"n": 2})
     assert await store.enqueue(first) == first.id
     assert await store.enqueue(later) == first.id
-    assert await store.enqueue(job(scope=Scope(project="there"))) != first.id
-    assert await store.enqueue(job(kind="consolidate")) != first.id
+    assert await store.enqueue(made_job(scope=Scope(project="there"))) != first.id
+    assert await store.enqueue(made_job(kind="consolidate")) != first.id
     (queued,) = [each for each in await store.list_jobs(HERE, ["queued"], 9) if each.kind == "learn"]
-    assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), T0)
-    assert await store.next_due(KINDS, 60) == T0
+    assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), AT)
+    assert await store.next_due(KINDS, 60) == AT
     assert await store.next_due(("other",), 60) is None
 
 
-async def test_a_job_is_queued_with_new_items_unless_one_of_its_key_is(store: Any, job: Any) -> None:
-    for number, each in enumerate((job(payload={"n": 1}), job(payload={"n": 2}))):
+async def test_a_job_is_queued_with_new_items_unless_one_of_its_key_is(store: Any) -> None:
+    for number, each in enumerate((made_job(payload={"n": 1}), made_job(payload={"n": 2}))):
         assert len(await store.add_memories([stored(made_item(f"Case {number}"))], NUMBERS.name, None, each)) == 1
-    assert await store.add_memories([], NUMBERS.name, None, job("none")) == []
+    assert await store.add_memories([], NUMBERS.name, None, made_job("none")) == []
     (queued,) = await store.list_jobs(HERE, ["queued"], 9)
     assert (queued.key, queued.payload) == ("k", {"n": 1})
 
@@ -195,28 +186,27 @@ TELOS = (
 )
 
 
-@pytest.mark.parametrize("status", ["active", "quarantined"])
-@pytest.mark.parametrize(
-    ("content", "others"),
-    [
-        ("Use fooBar before the tests of Z\u00fcrich", ()),
-        ("It is what it is", ()),
-        ("\u6d4b\u8bd5\u5148\u884c", ()),
-        (TELOS[0], TELOS[1:]),
-        ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c2", ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c3",)),
-        ("Pr\u00fcfe die Stra\u00dfe vor dem Tor", ("PR\u00dcFE DIE STRASSE VOR DEM TOR",)),
-        ("Use the \ufb01le before the tests", ("use the FILE before the tests",)),
-    ],
+SAID = (
+    ("Use fooBar before the tests of Z\u00fcrich", ()),
+    ("It is what it is", ()),
+    ("\u6d4b\u8bd5\u5148\u884c", ()),
+    (TELOS[0], TELOS[1:]),
+    ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c2", ("\u03b4\u03c1\u03cc\u03bc\u03bf\u03c3",)),
+    ("Pr\u00fcfe die Stra\u00dfe vor dem Tor", ("PR\u00dcFE DIE STRASSE VOR DEM TOR",)),
+    ("Use the \ufb01le before the tests", ("use the FILE before the tests",)),
 )
-async def test_the_same_words_are_found_in_any_case_and_form(
-    store: Any, content: str, others: tuple[str, ...], status: Any
-) -> None:
-    said = made_item("Said", content=content, status=status, provenance=Provenance(heard_in="unseen"))
-    longer = made_item("Said", content=f"{content}.", provenance=Provenance(heard_in="unseen"))
-    await store.add_memories([stored(said), stored(longer), stored(made_item("Other"))], NUMBERS.name)
-    for words in (content, content.upper(), content.lower(), *others):
-        assert [item.id for item in await store.said(HERE, words)] == [said.id]
-    assert await store.said(HERE, content[1:]) == []
+
+
+@pytest.mark.parametrize("status", ["active", "quarantined"])
+async def test_the_same_words_are_found_in_any_case_and_form(store: Any, status: Any) -> None:
+    heard = Provenance(heard_in="unseen")
+    for content, others in SAID:
+        said = made_item("Said", content=content, status=status, provenance=heard)
+        longer = made_item("Said", content=f"{content}.", provenance=heard)
+        await store.add_memories([stored(said), stored(longer), stored(made_item("Other"))], NUMBERS.name)
+        for words in (content, content.upper(), content.lower(), *others):
+            assert [item.id for item in await store.said(HERE, words)] == [said.id], words
+        assert await store.said(HERE, content[1:]) == [], content
 
 
 async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(store: Any) -> None:
@@ -247,11 +237,11 @@ async def test_a_handle_calls_for_nothing_where_it_calls_for_fewer_than_it_must(
     assert await called(["word:ledger"]) == every
 
 
-async def test_the_oldest_due_job_is_taken_and_none_before_its_time(store: Any, job: Any) -> None:
-    late, early = job("late", at(5)), job("early", at(1))
+async def test_the_oldest_due_job_is_taken_and_none_before_its_time(store: Any) -> None:
+    late, early = made_job("late", at(5)), made_job("early", at(1))
     await store.enqueue(late)
     await store.enqueue(early)
-    await store.enqueue(job("other", at(0), kind="consolidate"))
+    await store.enqueue(made_job("other", at(0), kind="consolidate"))
     assert await store.claim("w", at(0.5), 60, KINDS) is None
     taken = await store.claim("w", at(6), 60, KINDS)
     assert taken is not None
@@ -261,17 +251,17 @@ async def test_the_oldest_due_job_is_taken_and_none_before_its_time(store: Any, 
     assert await store.claim("w", at(6), 60, KINDS) is None
 
 
-async def test_many_workers_take_each_job_once(open_store: Any, job: Any) -> None:
+async def test_many_workers_take_each_job_once(open_store: Any) -> None:
     async with open_store() as one, open_store() as two:
-        ids = {await one.enqueue(job(f"k{number}")) for number in range(12)}
+        ids = {await one.enqueue(made_job(f"k{number}")) for number in range(12)}
         taken = await asyncio.gather(
             *(store.claim(f"w{number}", at(1), 60, KINDS) for number in range(10) for store in (one, two))
         )
     assert sorted(each.id for each in taken if each) == sorted(ids)
 
 
-async def test_a_job_whose_worker_fell_silent_is_taken_over(store: Any, job: Any) -> None:
-    await store.enqueue(job())
+async def test_a_job_whose_worker_fell_silent_is_taken_over(store: Any) -> None:
+    await store.enqueue(made_job())
     taken = await store.claim("dead", at(0), 10, KINDS)
     assert await store.heartbeat(taken.id, "dead", at(8))
     assert await store.claim("new", at(17), 10, KINDS) is None
@@ -281,18 +271,18 @@ async def test_a_job_whose_worker_fell_silent_is_taken_over(store: Any, job: Any
     assert not await store.finish(taken.id, "dead", JobEnd("completed", {"n": 1}))
     assert await store.finish(taken.id, "new", JobEnd("completed", {"n": 2}))
     assert not await store.finish(taken.id, "new", JobEnd("failed", error="twice"))
-    (ended,) = await store.list_jobs(job().scope, ["completed"], 9)
+    (ended,) = await store.list_jobs(made_job().scope, ["completed"], 9)
     assert (ended.result, ended.error, ended.worker) == ({"n": 2}, None, "new")
     assert ended.ended_at is not None
 
 
-async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_for_it(store: Any, job: Any) -> None:
-    await store.enqueue(job())
+async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_for_it(store: Any) -> None:
+    await store.enqueue(made_job())
     taken = await store.claim("w", at(1), 60, KINDS)
     assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
     again = await store.claim("w", at(1), 60, KINDS)
     assert (again.id, again.attempts, again.error) == (taken.id, 2, "try later")
-    newer = job()
+    newer = made_job()
     await store.enqueue(newer)
     assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
     assert [each.id for each in await store.list_jobs(HERE, ["queued"], 9)] == [newer.id]
@@ -300,9 +290,9 @@ async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_f
     assert (await store.statistics(HERE, "numbers")).jobs == {"queued": 1, "cancelled": 1}
 
 
-async def test_queued_jobs_are_brought_forward_by_the_start_of_their_key(store: Any, job: Any) -> None:
+async def test_queued_jobs_are_brought_forward_by_the_start_of_their_key(store: Any) -> None:
     for key, seconds in (("s1:1", 90), ("s1:2", 1), ("s10:1", 90), ("s%:1", 90)):
-        await store.enqueue(job(key, at(seconds)))
+        await store.enqueue(made_job(key, at(seconds)))
     assert await store.release(HERE, "s1:", at(5)) == 1
     assert await store.release(HERE, "s%", at(5)) == 1
     assert await store.release(Scope(project="there"), "", at(0)) == 0
@@ -360,9 +350,6 @@ async def test_events_come_back_in_order_within_their_scope(store: Any) -> None:
     assert await store.memory_history([Scope(project="nowhere")], "x") == []
 
 
-WON = Verdict(label="Success", confidence=0.9, reasons=("tests passed",), evidence=("s1",), judge="evidence")
-
-
 def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
     steps = tuple(
         Step(id=f"s{number}", kind="message", role="assistant", text=text, at=AT)
@@ -371,33 +358,15 @@ def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
     return Trajectory(task_id=task_id, task=f"Fix the lock {task_id}", steps=steps, started_at=AT)
 
 
-@pytest.fixture
-def record() -> Callable[..., LearnRecord]:
-    """Callable[..., MemoryItem] the record of a run that gives items of these titles."""
-
-    def made(
-        done: Trajectory, *titles: str, reinforced: tuple[str, ...] = (), reinforcement: float = 0.0
-    ) -> LearnRecord:
-        run_id = new_id("run")
-        source = Provenance(task_id=done.task_id, run_id=run_id)
-        items = [made_item(title, provenance=source) for title in titles]
-        return LearnRecord(
-            scope=HERE,
-            run_id=run_id,
-            trajectory_id=new_id("tr"),
-            trajectory=done,
-            verdict=WON,
-            embedder=NUMBERS.name,
-            memories=tuple(stored(each, NUMBERS) for each in items),
-            reinforced=reinforced,
-            reinforcement=reinforcement,
-            at=AT,
-        )
-
-    return made
+def record(done: Trajectory, *titles: str, **fields: Any) -> LearnRecord:
+    """Return the record of a run that gives items of these titles."""
+    run_id = new_id("run")
+    source = Provenance(task_id=done.task_id, run_id=run_id)
+    memories = [stored(made_item(title, provenance=source), NUMBERS) for title in titles]
+    return made_record(done, *memories, run_id=run_id, **fields)
 
 
-async def test_a_run_is_written_whole_and_known_again(open_store: Any, record: Any) -> None:
+async def test_a_run_is_written_whole_and_once_and_known_again(open_store: Any) -> None:
     done = trajectory("one", "two")
     run = record(done, "Retry once", "Log it")
     async with open_store() as store:
@@ -412,19 +381,14 @@ async def test_a_run_is_written_whole_and_known_again(open_store: Any, record: A
         assert await store.get_trajectory(HERE, "t1") == (done, WON)
         assert await store.get_trajectory(Scope(project="there"), "t1") is None
         assert await store.learned_before(Scope(project="there"), done) is None
+        assert await store.save_learning(record(done, "Something else")) == ()
+        titles = {each.title for each in await store.list_memories([HERE], MemoryFilter())}
+        assert (titles, (await store.statistics(HERE, "numbers")).trajectories) == ({"Retry once", "Log it"}, 1)
         (event,) = await store.memory_history([HERE], run.run_id)
         assert (event.kind, event.at, event.data["label"]) == ("learned", AT, "Success")
 
 
-async def test_learning_twice_from_the_same_changes_nothing(store: Any, record: Any) -> None:
-    done = trajectory("one")
-    await store.save_learning(record(done, "Retry once"))
-    assert await store.save_learning(record(done, "Something else")) == ()
-    assert [each.title for each in await store.list_memories([HERE], MemoryFilter())] == ["Retry once"]
-    assert (await store.statistics(HERE, "numbers")).trajectories == 1
-
-
-async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(store: Any, record: Any) -> None:
+async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(store: Any) -> None:
     first = record(trajectory("one"), "Retry once", "Log it")
     kept, gone = (each.item.id for each in first.memories)
     elsewhere = record(trajectory("one", task_id="t2"), "Of another task")
@@ -440,7 +404,7 @@ async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(s
     assert (await store.get_trajectory(HERE, "t1"))[0] == second.trajectory
 
 
-async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_sure(store: Any, record: Any) -> None:
+async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_sure(store: Any) -> None:
     first = record(trajectory("one"), "Retry once")
     (known,) = (each.item.id for each in first.memories)
     await store.save_learning(first)
@@ -451,7 +415,7 @@ async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_s
         assert found.confidence == pytest.approx(expected)
 
 
-async def test_a_run_with_one_bad_vector_writes_nothing(store: Any, record: Any) -> None:
+async def test_a_run_with_one_bad_vector_writes_nothing(store: Any) -> None:
     done = trajectory("one")
     run = record(done, "Retry once", "Log it")
     broken = run.memories[1]._replace(vector=array("f", [float("nan")] * 16))
@@ -462,7 +426,7 @@ async def test_a_run_with_one_bad_vector_writes_nothing(store: Any, record: Any)
     await store.save_learning(run)
 
 
-async def test_a_verdict_alone_is_kept_and_is_no_learning(store: Any, record: Any) -> None:
+async def test_a_verdict_alone_is_kept_and_is_no_learning(store: Any) -> None:
     done = trajectory("one")
     lost = WON.model_copy(update={"label": "Failure"})
     await store.save_verdict(HERE, "tr_1", done, WON)
@@ -583,16 +547,16 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(st
 
 async def test_tasks_are_counted_by_day_filtered_and_sorted(store: Any) -> None:
     verdict = Verdict(label="Failure", confidence=0.9, judge="evidence")
-    for days, minutes in ((0, 5), (1, 9), (4, 1)):  # T0 is a Friday: the last is of the week's Monday
+    for days, minutes in ((0, 5), (1, 9), (4, 1)):  # AT is a Friday: the last is of the week's Monday
         step = Step(id="s1", kind="message", role="user", text="go")
-        ended = T0 - timedelta(days=days)
+        ended = AT - timedelta(days=days)
         task = Trajectory(task_id=f"t{days}", task="go", steps=(step,), ended_at=ended)
         task = task.model_copy(update={"started_at": ended - timedelta(minutes=minutes)})
         await store.save_verdict(HERE, f"tr_{days}", task, verdict)
-    item = made_item("Learned", provenance=Provenance(task_id="t4"), created_at=T0 - timedelta(days=5))
+    item = made_item("Learned", provenance=Provenance(task_id="t4"), created_at=AT - timedelta(days=5))
     await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
-    monday = (T0 - timedelta(days=4)).date()
-    days = [(T0.date() - timedelta(days=each), "Failure", 1) for each in (4, 1, 0)]
+    monday = (AT - timedelta(days=4)).date()
+    days = [(AT.date() - timedelta(days=each), "Failure", 1) for each in (4, 1, 0)]
     assert sorted(await store.tasks_by_day(HERE)) == days
 
     async def found(**which: Any) -> list[str]:

@@ -1,31 +1,24 @@
 """What is known of an error that came again: what still holds, the project's own and what worked more often first."""
 
 import re
-from collections.abc import AsyncGenerator, Callable
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item
+from made_work import AT, made_record
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.tools.ports.records import LearnRecord, TriedFix, UpkeepBatch, UpkeepChange
+from swarm_memory.tools.ports.records import TriedFix, UpkeepBatch, UpkeepChange
 
-NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 SIGNATURE, OTHER = "a" * 32, "b" * 32
 SESSION = "6b9f1f0e-1111-4222-8333-444455556666"
-
-
-@pytest.fixture
-async def store(open_bank: Any) -> AsyncGenerator[SqliteStore]:
-    async with open_bank() as store:
-        yield store
 
 
 @pytest.fixture
@@ -36,33 +29,18 @@ def learn(store: SqliteStore) -> Callable[..., Any]:
         title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedFix, ...] = (), **fields: Any
     ) -> MemoryItem:
         made: MemoryItem = made_item(title, **fields)
-        record = LearnRecord(
-            scope=made.scope,
-            run_id=new_id(RUN),
-            trajectory_id=new_id(TRAJECTORY),
-            trajectory=Trajectory(task_id=task_id or new_id(MEMORY), task=f"mend {title}"),
-            verdict=Verdict(label="Success", confidence=0.9, judge="evidence"),
-            embedder=NUMBERS.name,
-            memories=(stored(made, NUMBERS),),
-            reinforced=(),
-            reinforcement=0.0,
-            at=NOW,
-            tried_fixes=(TriedFix(signature, made.id), *more),
-        )
+        done = Trajectory(task_id=task_id or new_id(MEMORY), task=f"mend {title}")
+        fixes = (TriedFix(signature, made.id), *more)
+        record = made_record(done, stored(made, NUMBERS), scope=made.scope, tried_fixes=fixes)
         await store.save_learning(record)
         return made
 
     return learned
 
 
-@pytest.fixture
-def known(store: SqliteStore) -> Callable[..., Any]:
+async def known(store: SqliteStore, signature: str = SIGNATURE, scope: Scope = HERE) -> list[str]:
     """Return the ids of what is known of an error, the surest first."""
-
-    async def known(signature: str = SIGNATURE, scope: Scope = HERE) -> list[str]:
-        return [way.memory_id for way in await store.known_fixes(scope, [signature])]
-
-    return known
+    return [way.memory_id for way in await store.known_fixes(scope, [signature])]
 
 
 async def test_what_worked_more_often_is_shown_first_and_a_task_counts_once(store: SqliteStore, learn: Any) -> None:
@@ -88,44 +66,42 @@ async def test_that_tasks_keep_to_a_fix_is_noted_and_counts_for_no_error(store: 
     assert len((await store.memory_histories([HERE], [item.id], [events.TRIED]))[item.id]) == 9
 
 
-async def test_only_what_holds_is_known(store: SqliteStore, learn: Any, known: Any) -> None:
+async def test_only_what_holds_is_known(store: SqliteStore, learn: Any) -> None:
     item = await learn("Install it")
     await store.set_status([HERE], [item.id], "quarantined", "suspect")
-    assert await known() == []
+    assert await known(store) == []
     await store.set_status([HERE], [item.id], "active", "looked at")
-    assert await known() == [item.id]
+    assert await known(store) == [item.id]
     await store.forget([HERE], [item.id])
-    assert await known() == []
+    assert await known(store) == []
     rows = await store.read(lambda connection: connection.execute("SELECT count(*) FROM handles").fetchone())
     assert rows == (0,)
 
 
 async def test_nothing_is_known_in_other_projects_and_tenants_and_global_memories_come_last(
-    learn: Any, known: Any
+    store: SqliteStore, learn: Any
 ) -> None:
     shared = await learn("Everywhere", scope=Scope(project=GLOBAL_PROJECT), confidence=0.9)
     mine = await learn("Here", confidence=0.1)
     await learn("Theirs", scope=Scope(tenant_id="t", project="here"))
-    assert await known() == [mine.id, shared.id]
-    assert await known(scope=Scope(project="there")) == [shared.id]
+    assert await known(store) == [mine.id, shared.id]
+    assert await known(store, scope=Scope(project="there")) == [shared.id]
 
 
-async def test_what_only_repeats_what_was_read_comes_after_the_others(learn: Any, known: Any) -> None:
+async def test_what_only_repeats_what_was_read_comes_after_the_others(store: SqliteStore, learn: Any) -> None:
     repeated = await learn("As the output said", confidence=0.9, provenance=Provenance(repeats_shown=True))
     found = await learn("As was found out", confidence=0.3)
-    assert await known() == [found.id, repeated.id]
+    assert await known(store) == [found.id, repeated.id]
 
 
-async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
-    store: SqliteStore, learn: Any, known: Any
-) -> None:
+async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(store: SqliteStore, learn: Any) -> None:
     one, two, kept = await learn("Install it"), await learn("Install them"), await learn("Install all", OTHER)
     for gone, stays in ((one, two), (two, kept)):
         (seen,) = await store.upkeep_items_of(HERE, NUMBERS, [gone.id])
         change = UpkeepChange(seen, seen.confidence, "archived", f"duplicate of {stays.id}")
         link = MemoryLink(src_id=gone.id, dst_id=stays.id, relation="duplicate_of", weight=0.9)
-        await store.write_upkeep(HERE, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))
-    assert await known() == [kept.id]
+        await store.write_upkeep(HERE, UpkeepBatch(new_id(RUN), AT, (change,), (link,)))
+    assert await known(store) == [kept.id]
 
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore) -> None:

@@ -54,13 +54,6 @@ def assert_same(one: SearchResult, other: SearchResult) -> None:
         assert (each.cosine, *each.views) == pytest.approx((twin.cosine, *twin.views), abs=1e-5)
 
 
-async def rows_of(store: Any, text: str) -> list[tuple[Any, ...]]:
-    def read(connection: Any) -> list[tuple[Any, ...]]:
-        return connection.raw.execute(text).fetchall()
-
-    return await store.read(read)
-
-
 def sampled_items(count: int) -> list[Any]:
     rng = random.Random(3)
     items: list[Any] = []
@@ -244,6 +237,11 @@ async def test_forgotten_words_stand_in_no_table_of_the_search(bank_on: Any) -> 
         for each in items:
             await store.add_memories([stored(each, NUMBERS)], NUMBERS.name)
         await store.forget([HERE], [items[1].id, items[11].id])
-        rows = await rows_of(store, "SELECT token FROM item_words UNION SELECT token FROM word_counts")
+        words = "SELECT token FROM item_words UNION SELECT token FROM word_counts"
+
+        def read(connection: Any) -> list[tuple[Any, ...]]:
+            return connection.raw.execute(words).fetchall()
+
+        rows = await store.read(read)
         assert {f"secret{n}" for n in range(12) if n not in (1, 11)} | {"common"} <= {token for (token,) in rows}
         assert not {"secret1", "secret11"} & {token for (token,) in rows}

@@ -1,25 +1,21 @@
 """People of a tenant in the bank: found by what they are known by, and named on each row that they wrote."""
 
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item
+from made_work import AT, WON, made_job
 
 from swarm_memory.schema.base import PERSON, Scope, new_id
-from swarm_memory.schema.job import Job
 from swarm_memory.schema.sqlite.statements import Query
 from swarm_memory.schema.team.person import Person
 from swarm_memory.schema.tool_memory import ToolCall
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.storage.stores.team.people import ADDED, REVOKED, ROLE_CHANGED, TOKEN_MADE
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import Event
-
-AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
-WON = Verdict(label="Success", confidence=0.9, judge="evidence")
 
 
 @pytest.fixture(params=["auto", "postgres"])
@@ -91,7 +87,6 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
     ada = person()
     theirs, ours = made_item("Retry the upload"), made_item("Close the file")
     call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id="c")
-    job = Job(id=new_id("job"), scope=HERE, kind="k", key="k", run_after=AT, created_at=AT)
     async with open_store() as store:
         await store.people.add(ada, "hash")
         for bank, which, mark in ((store, ours, "o"), (store.by(ada.id), theirs, "t")):
@@ -100,7 +95,7 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
             await bank.tool_memory.add_calls([call.model_copy(update={"call_id": mark})], 100)
             await bank.add_event(HERE, Event("noted", AT, mark))
             await bank.record_retrieval(RetrievalRecord(f"rt_{mark}", HERE, "q", {which.id: 1.0}, 1.0, AT))
-            await bank.enqueue(job.model_copy(update={"id": f"job_{mark}", "key": mark}))
+            await bank.enqueue(made_job(mark, id=f"job_{mark}"))
         assert await store.people.authors([HERE], [theirs.id, ours.id]) == {theirs.id: "ada"}
         assert await store.people.authors([Scope(project="there")], [theirs.id]) == {}
         assert (await store.get_job(HERE, "job_t")).person_id == ada.id

@@ -1,8 +1,7 @@
 """Roles of the database: one that is admitted to a tenant sees and changes nothing of another, by SQL itself."""
 
 import os
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -70,15 +69,13 @@ AGED = UpkeepBatch("run_1", NOW, aging=(None, Aging(at=NOW)))
 """Writes a row of `meta`."""
 
 
-@asynccontextmanager
-async def opened(place: Place) -> AsyncGenerator[PostgresStore]:
-    async with await open_postgres(place, pool_size=2, embedder=NUMBERS) as store:
-        yield store
+async def opened(place: Place) -> PostgresStore:
+    return await open_postgres(place, pool_size=2, embedder=NUMBERS)
 
 
 async def fill(place: Place, scope: Scope) -> str:
     item = made_item(f"Retry the upload of {scope.tenant_id}", scope=scope, tags=("net",))
-    async with opened(place) as store:
+    async with await opened(place) as store:
         await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
         await store.write_upkeep(scope, AGED)
     return item.id
@@ -118,7 +115,7 @@ async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(owner: 
         ):
             with pytest.raises(psycopg.Error):
                 held.execute(forbidden.encode())
-    async with opened(place) as store:
+    async with await opened(place) as store:
         assert await store.get_memories([THEIRS], [theirs]) == []
         with pytest.raises(StoreReadOnly, match="row-level security"):
             await store.write_upkeep(THEIRS, AGED)
@@ -134,7 +131,7 @@ async def test_every_table_is_held_for_its_owner_too(owner: Place, place: Place)
 async def test_a_role_works_in_its_own_tenant_as_an_owner_does(owner: Place, place: Place) -> None:
     await fill(owner, THEIRS)
     mine = await fill(place, OURS)
-    async with opened(place) as store:
+    async with await opened(place) as store:
         (found,) = await store.get_memories([OURS, THEIRS], [mine])
         assert found.title == "Retry the upload of ours"
         assert [each for each, _ in await store.nearest([OURS, THEIRS], NUMBERS.name, NUMBERS.vector("x"), 5)] == [mine]
@@ -142,7 +139,7 @@ async def test_a_role_works_in_its_own_tenant_as_an_owner_does(owner: Place, pla
         assert (await store.forget([OURS], [mine])).ids == (mine,)
         health = await store.health()
         assert health.notices == ()
-    async with opened(owner) as store:
+    async with await opened(owner) as store:
         assert "row-level security" in (await store.health()).notices[0]
 
 
@@ -161,7 +158,7 @@ async def test_a_role_searches_what_is_of_its_tenant_alone(owner: Place, place: 
     query = SearchQuery((OURS, THEIRS), NUMBERS.name, NUMBERS.vector("upload"), ("upload", "79"), 100)
     passages = [Passage(kind="document", group="a", position=n, title="T", content="c") for n in range(2)]
     group = StoredGroup("a", "h", ("a",), tuple(StoredPassage(each, None, ("a",), (), ("b",)) for each in passages))
-    async with opened(place) as store:
+    async with await opened(place) as store:
         await store.add_memories([stored(each, NUMBERS) for each in items[:66]], NUMBERS.name)
         for each in items[66:]:
             await store.add_memories([stored(each, NUMBERS)], NUMBERS.name)

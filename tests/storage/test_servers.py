@@ -3,8 +3,6 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,7 @@ from indexed_items import NUMBERS, stored
 from made_items import HERE, made_item
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StorageError, StoreBusy
-from swarm_memory.schema.job import Job
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 
@@ -27,35 +23,28 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 """
 
 
-@pytest.fixture
-def opened(place: Place) -> Callable[..., Any]:
-    @asynccontextmanager
-    async def one() -> AsyncGenerator[PostgresStore]:
-        async with await open_postgres(place, pool_size=2, embedder=NUMBERS) as store:
-            yield store
-
-    return one
+async def opened(place: Place) -> PostgresStore:
+    return await open_postgres(place, pool_size=2, embedder=NUMBERS)
 
 
-def job() -> Job:
-    return Job(id=new_id("job"), scope=HERE, kind="learn", key="k", payload={}, run_after=AT, created_at=AT)
+def drop_every_connection(place: Place) -> None:
+    with psycopg.connect(place.url, autocommit=True) as raw:
+        raw.execute(NOBODY.encode())
 
 
-async def test_work_goes_on_after_the_database_dropped_every_connection(opened: Any, place: Place) -> None:
+async def test_work_goes_on_after_the_database_dropped_every_connection(place: Place) -> None:
     item = made_item("Retry the upload")
-    async with opened() as store:
+    async with await opened(place) as store:
         await store.add_memories([stored(item, NUMBERS)], NUMBERS.name)
-        with psycopg.connect(place.url, autocommit=True) as raw:
-            raw.execute(NOBODY.encode())
+        drop_every_connection(place)
         assert await store.get_memories([HERE], [item.id]) == [item]
-        with psycopg.connect(place.url, autocommit=True) as raw:
-            raw.execute(NOBODY.encode())
+        drop_every_connection(place)
         assert await store.set_status([HERE], [item.id], "archived", "old") == 1
 
 
-async def test_two_that_change_the_same_memories_in_different_order_both_succeed(opened: Any, place: Place) -> None:
+async def test_two_that_change_the_same_memories_in_different_order_both_succeed(place: Place) -> None:
     items = [made_item(f"Retry the upload {number}") for number in range(6)]
-    async with opened() as one, opened() as other:
+    async with await opened(place) as one, await opened(place) as other:
         await one.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
         ids = [each.id for each in items]
         done = await asyncio.gather(
@@ -72,15 +61,15 @@ async def test_two_that_change_the_same_memories_in_different_order_both_succeed
         assert raw.execute("SELECT active FROM swarm_memory.scopes").fetchone() == (found.memories["active"],)
 
 
-async def test_a_caller_that_leaves_breaks_no_transaction(opened: Any) -> None:
+async def test_a_caller_that_leaves_breaks_no_transaction(place: Place) -> None:
     item = made_item("Retry the upload")
-    async with opened() as store:
+    async with await opened(place) as store:
         writing = asyncio.create_task(store.add_memories([stored(item, NUMBERS)], NUMBERS.name))
         await asyncio.sleep(0)
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         await store.add_memories([], NUMBERS.name)
-    async with opened() as store:  # closing let what ran end: all of it is there, or nothing
+    async with await opened(place) as store:  # closing let what ran end: all of it is there, or nothing
         found = await store.get_memories([HERE], [item.id])
         assert found in ([], [item])
         assert (await store.statistics(HERE, NUMBERS.name)).memories["active"] == len(found)
@@ -132,8 +121,7 @@ class Road:
 
     def cut(self, place: Place) -> None:
         self._road.unlink()
-        with psycopg.connect(place.url, autocommit=True) as raw:
-            raw.execute(NOBODY.encode())
+        drop_every_connection(place)
 
     def end(self) -> None:
         shutil.rmtree(self._road.parent)

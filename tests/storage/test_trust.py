@@ -160,18 +160,22 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
         care_of(bank, driver).take_over()
 
 
-def test_another_banks_content_in_the_same_file_is_noticed_and_can_be_taken_over(
-    tmp_path: Path, driver: Driver
+@pytest.mark.parametrize(("how", "said"), [("overwritten", "bank restore"), ("moved", "moved")])
+def test_a_bank_with_anothers_content_or_in_another_place_is_noticed_and_can_be_taken_over(
+    tmp_path: Path, driver: Driver, how: str, said: str
 ) -> None:
-    """An archive may be unpacked over the bank without making a new file."""
-    mine, other = (tmp_path / name / ".swarm" / "memory.db" for name in ("mine", "other"))
-    for each in (mine, other):
-        close(connect(each, driver=driver), each)
-    mine.write_bytes(other.read_bytes())
-    with pytest.raises(StoreUntrusted, match="bank restore"):
-        connect(mine, driver=driver)
-    care_of(mine, driver).take_over()
-    close(connect(mine, driver=driver), mine)
+    """An archive may be unpacked over the bank without making a new file; a user may move a project."""
+    bank, other = (tmp_path / name / ".swarm" / "memory.db" for name in ("mine", "other"))
+    close(connect(other, driver=driver), other)
+    if how == "moved":
+        (tmp_path / "other").rename(tmp_path / "mine")
+    else:
+        close(connect(bank, driver=driver), bank)
+        bank.write_bytes(other.read_bytes())
+    with pytest.raises(StoreUntrusted, match=said):
+        connect(bank, driver=driver)
+    care_of(bank, driver).take_over()
+    close(connect(bank, driver=driver), bank)
 
 
 @pytest.mark.parametrize("where", ["bank", "backup", "restored"])
@@ -269,16 +273,6 @@ async def test_backups_of_a_clone_are_not_offered_nor_restored(
         restore(database, stranger, driver, 2.0)
     assert restore(database, mine, driver, 2.0).source == mine
     close(connect(database, driver=driver), database)
-
-
-def test_a_bank_that_its_user_moved_needs_one_command(tmp_path: Path, driver: Driver) -> None:
-    first, second = (tmp_path / name / ".swarm" / "memory.db" for name in ("first", "second"))
-    close(connect(first, driver=driver), first)
-    (tmp_path / "first").rename(tmp_path / "second")
-    with pytest.raises(StoreUntrusted, match="moved"):
-        connect(second, driver=driver)
-    care_of(second, driver).take_over()
-    close(connect(second, driver=driver), second)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patience import grows_by
 
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.requests import asks_each_time, is_meant_once, own_words, without_quotations
@@ -72,14 +71,6 @@ def test_a_token_has_only_letters_and_digits_and_is_short(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "aB", "a\u0301\u0323", "中", "retry_the_request ", "'s", "_", "1", "\u3099\u0323", "[({"]
-)
-def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
-    small, large = unit * (20_000 // len(unit)), unit * (160_000 // len(unit))
-    assert grows_by(lambda text: (tokenize(text), count_tokens(text)), small, large, at_most=20) <= 20
-
-
-@pytest.mark.parametrize(
     ("text", "at_least", "at_most"),
     [
         ("Load the page and parse the token.", 8, 14),
@@ -143,15 +134,12 @@ def test_every_text_becomes_valid_and_cleaning_twice_changes_nothing(text: str) 
     assert clean(cleaned) == cleaned
 
 
-@pytest.mark.parametrize("max_chars", [1, 20, 50, 200])
-def test_a_text_is_never_longer_than_asked(max_chars: int) -> None:
+def test_a_shortened_text_is_no_longer_than_asked_says_how_much_is_gone_and_keeps_both_ends() -> None:
     text = "begin " + "x" * 500 + " end"
-    assert len(shorten(text, max_chars)) <= max_chars
-    assert shorten(text[:max_chars], max_chars) == text[:max_chars]
-
-
-def test_a_shortened_text_says_how_much_is_gone_and_keeps_both_ends() -> None:
-    short = clean("begin " + "x" * 500 + " end", 100)
+    for max_chars in (1, 20, 50, 200):
+        assert len(shorten(text, max_chars)) <= max_chars
+        assert shorten(text[:max_chars], max_chars) == text[:max_chars]
+    short = clean(text, 100)
     assert short.startswith("begin")
     assert short.endswith("end")
     assert "characters left out" in short
@@ -211,37 +199,28 @@ def test_what_is_quoted_is_named_and_not_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence",
+    ("sentence", "asks"),
     [
-        "Never saw this error before",
-        "Always fails on Mondays",
-        "Never worked for me",
-        "Immer noch derselbe Fehler",
-        "Immer wieder rot",
-        "测试总是失败",
-        "总是报错",
-        "升级以后测试失败",
-        "It always crashes",
+        ("Never saw this error before", False),
+        ("Always fails on Mondays", False),
+        ("Never worked for me", False),
+        ("Immer noch derselbe Fehler", False),
+        ("Immer wieder rot", False),
+        ("测试总是失败", False),
+        ("总是报错", False),
+        ("升级以后测试失败", False),
+        ("It always crashes", False),
+        ("Never push to main", True),
+        ("Always pass `-q`", True),
+        ("please always process files in order", True),
+        ("Tests: always run them twice", True),
+        ("Immer alles prüfen", True),
+        ("请总是使用 pnpm", True),
+        ("好的\uff0c以后用中文", True),
     ],
 )
-def test_how_things_are_is_no_request_though_it_says_always(sentence: str) -> None:
-    assert not asks_each_time(sentence)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "Never push to main",
-        "Always pass `-q`",
-        "please always process files in order",
-        "Tests: always run them twice",
-        "Immer alles prüfen",
-        "请总是使用 pnpm",
-        "好的\uff0c以后用中文",
-    ],
-)
-def test_an_imperative_about_each_time_is(asked: str) -> None:
-    assert asks_each_time(asked)
+def test_an_imperative_about_each_time_is_a_request_and_how_things_are_is_none(sentence: str, *, asks: bool) -> None:
+    assert asks_each_time(sentence) is asks
 
 
 @pytest.mark.parametrize(
