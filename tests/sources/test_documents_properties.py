@@ -51,28 +51,18 @@ def cut(text: str) -> list[Chunk]:
 
 
 @given(MARKDOWN)
-def test_every_word_is_in_some_chunk_in_order(text: str) -> None:
-    at = 0
-    for chunk in cut(text):
+def test_every_word_is_in_some_chunk_in_order_and_no_chunk_is_longer_or_repeats_more_than_it_may(text: str) -> None:
+    found, at = cut(text), 0
+    for chunk in found:
         assert not text[at : chunk.start].strip()
         assert chunk.start < chunk.end
         assert chunk.end > at
+        assert word_count(text, chunk.start, chunk.end) <= MAX_WORDS
         at = chunk.end
     assert not text[at:].strip()
-
-
-@given(MARKDOWN)
-def test_no_chunk_has_more_words_than_it_may(text: str) -> None:
-    assert all(word_count(text, chunk.start, chunk.end) <= MAX_WORDS for chunk in cut(text))
-
-
-@given(MARKDOWN)
-def test_no_chunk_repeats_more_than_it_may(text: str) -> None:
-    found = cut(text)
     for first, second in pairwise(found):
-        if second.start < first.end:
-            assert word_count(text, second.start, first.end) <= OVERLAP_WORDS
-            assert second.start > first.start
+        assert second.start > first.start
+        assert second.start >= first.end or word_count(text, second.start, first.end) <= OVERLAP_WORDS
 
 
 @given(st.binary(max_size=400))

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,25 +24,12 @@ from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
 from swarm_memory.tools.ports.sources import SourceKey
-from swarm_memory.tools.sources.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
+from tests.sources.made_source import MadeSource
+from tests.sources.tiny_server import tiny_server
 
 __all__ = ["project", "swarm"]
-
-SERVER = """
-import sys
-from mcp.server import MCPServer
-
-server = MCPServer("tiny")
-
-def tool(name):
-    server.add_tool(lambda: name, name=name, description=f"Does {name}.")
-
-for name in open("tools.txt").read().split():
-    tool(name)
-open("started", "a").write("x")
-server.run()
-"""
 
 
 @pytest.fixture
@@ -157,11 +142,9 @@ async def test_a_link_that_was_put_in_place_of_an_indexed_file_is_not_followed_w
 
 
 async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    (place.root / "server.py").write_text(SERVER)
-    (place.root / "tools.txt").write_text("add_numbers")
-    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
-    (place.root / "docs" / "x.json").write_text(json.dumps(entry))
-    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry["mcpServers"]["tiny"]}}))
+    entry = tiny_server(place.root, "add_numbers")
+    (place.root / "docs" / "x.json").write_text(json.dumps({"mcpServers": {"tiny": entry}}))
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry}}))
     await indexed(place, "tool", ".mcp.json")
     (place.root / "started").unlink()
     (place.root / ".mcp.json").unlink()
@@ -174,10 +157,8 @@ async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, m
 async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_not_written_to_since(
     place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (place.root / "server.py").write_text(SERVER)
-    (place.root / "tools.txt").write_text("add_numbers")
-    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
-    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    servers = json.dumps({"mcpServers": {"tiny": tiny_server(place.root, "add_numbers")}})
+    (place.root / ".mcp.json").write_text(servers)
     await indexed(place, "tool", ".mcp.json")
     times = place.root / "started"
     (place.root / "tools.txt").write_text("add_numbers paint_walls")
@@ -187,7 +168,7 @@ async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_no
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
     assert (result["changed"], times.read_text()) == ({"tool .mcp.json": 2}, "xx")
     assert (await titles(place, "paint walls", "tool"))[0] == "paint_walls"
-    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    (place.root / ".mcp.json").write_text(servers)
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
     assert "was written to since it was indexed" in result["left"]["tool .mcp.json"]
     assert times.read_text() == "xx"
@@ -222,12 +203,11 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
 
 
 async def test_what_an_earlier_version_read_from_github_is_found_and_removed_and_not_read_again(
-    place: Location, made: Callable[[SourceKind], Any], monkeypatch: pytest.MonkeyPatch
+    place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    former = made("github")
-    former.groups["till.py"] = [("close_day", "Count the cash.", "def close_day(till): ...")]
+    former = MadeSource("github", {"till.py": [("close_day", "Count the cash.", "def close_day(till): ...")]})
     async with opened_toolbox(place, settings_of()) as toolbox:
-        await index_source(toolbox, "github", "github:acme/shop", former.read())
+        await former.index(toolbox, "github:acme/shop")
     await indexed(place, "document", "docs")
     result = await started(place, monkeypatch)
     assert (result["looked_at"], result["left"]) == (1, {})
