@@ -43,17 +43,17 @@ def test_a_long_text_becomes_chunks_of_about_500_words_that_repeat_about_50(tmp_
         assert 40 <= shared <= OVERLAP_WORDS
 
 
-def test_sections_are_chunks_titled_by_the_document_and_the_headings_above(tmp_path: Path) -> None:
+def test_sections_are_chunks_titled_by_the_document_and_the_headings_above_with_the_lines_of_the_file(
+    tmp_path: Path,
+) -> None:
     body = sentences(20)
-    text = f"# Guide\n\nIntro.\n\n## Install\n\n{body}\n\n### Linux\n\n{body}\n\n## Use\n\n{body}\n"
+    text = f"# Guide\n\nIntro.\n\n## Install\n\n{body}\n\n### Linux\n\n{body}\n\n\n## Use\n\n{body}\n"
     written(tmp_path / "guide.md", text)
-    assert [each.title for each in passages(tmp_path)] == ["Guide > Install", "Guide > Install > Linux", "Guide > Use"]
-
-
-def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
-    text = f"# Guide\n\n{sentences(20)}\n\n\n## Use\n\n{sentences(20)}\n"
-    written(tmp_path / "guide.md", text)
-    assert [(each.line, each.end_line) for each in passages(tmp_path)] == [(1, 3), (6, 8)]
+    assert [(each.title, each.line, each.end_line) for each in passages(tmp_path)] == [
+        ("Guide > Install", 1, 7),
+        ("Guide > Install > Linux", 9, 11),
+        ("Guide > Use", 14, 16),
+    ]
 
 
 def test_a_code_fence_and_a_table_that_fit_are_never_cut(tmp_path: Path) -> None:
@@ -130,15 +130,8 @@ def test_a_broken_page_takes_linear_time(piece: str) -> None:
 
 def test_gitignore_nested_and_negated_and_the_defaults_are_respected(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    for name in (
-        "a.md",
-        "b.md",
-        "drafts/c.md",
-        "drafts/keep.md",
-        "node_modules/d.md",
-        "vendor/e.md",
-        "docs/build/f.md",
-    ):
+    left_out = ("b.md", "drafts/c.md", "node_modules/d.md", "docs/build/f.md")
+    for name in ("a.md", "drafts/keep.md", "vendor/e.md", *left_out):
         written(tmp_path / name, "text")
     written(tmp_path / ".gitignore", "b.md\n!vendor/\n")
     written(tmp_path / "drafts/.gitignore", "*.md\n!keep.md\n")

@@ -16,25 +16,13 @@ from swarm_memory.server.sources.files import decode, is_binary
 from swarm_memory.tools.sources import chunks as cutting
 from swarm_memory.tools.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 
+MARKS = [
+    "", "# One", "## Two", "Three", "=====", "-----", "---", "```", "~~~~", "| a | b |", "|---|---|", "- item",
+    "1. item",
+]  # fmt: skip
 LINES = st.one_of(
     st.text(alphabet="ab .!?\t", max_size=80),
-    st.sampled_from(
-        [
-            "",
-            "# One",
-            "## Two",
-            "Three",
-            "=====",
-            "-----",
-            "---",
-            "```",
-            "~~~~",
-            "| a | b |",
-            "|---|---|",
-            "- item",
-            "1. item",
-        ]
-    ),
+    st.sampled_from(MARKS),
     st.text(max_size=30).map(lambda text: re.sub(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", " ", text)),
     st.just("long " * 60),
     st.just("漢字かな" * 40),

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from laid_bank import BY_TABLE
+from made_files import written
 from mcp.client import Client
 from patience import HANG_S
 from shell import Shell, project, swarm
@@ -94,8 +95,7 @@ def test_a_server_of_a_host_finds_what_was_written_since_without_being_asked(pro
 async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_stays(
     place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "far.md").write_text("# Far\n\nThe lighthouse keeper sleeps at noon.\n")
+    written(tmp_path / "outside" / "far.md", "# Far\n\nThe lighthouse keeper sleeps at noon.\n")
     (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
     for path in ("docs", "notes.md", str(tmp_path / "outside")):
         await indexed(place, "document", path)
@@ -114,31 +114,29 @@ async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_st
     assert (result["looked_at"], result["changed"]) == (2, {f"document {tmp_path / 'outside'}": 1})
 
 
-async def test_a_link_that_was_put_in_place_of_an_indexed_folder_is_not_followed(
-    place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "target", "why"),
+    [
+        ("docs", "../outside", "lies outside the project"),
+        ("notes.md", ".env", "notes.md is a link to .env by now"),
+        ("notes.md", "docs/old.md", "notes.md is a link to docs/old.md by now"),
+    ],
+)
+async def test_a_link_that_was_put_in_place_of_what_was_indexed_is_not_followed(
+    place: Location, monkeypatch: pytest.MonkeyPatch, path: str, target: str, why: str
 ) -> None:
-    await indexed(place, "document", "docs")
-    (place.root / "docs").rename(tmp_path / "docs")
-    (tmp_path / "docs" / "key.md").write_text("# Key\n\nThe password of the vault.\n")
-    (place.root / "docs").symlink_to(tmp_path / "docs")
+    written(place.root.parent / "outside" / "key.md", "# Key\n\nThe password of the vault.\n")
+    written(place.root / ".gitignore", ".env\n")
+    written(place.root / ".env", "The launch word is xylophone.\n")
+    written(place.root / "notes.md", "# Notes\n\nThe baker opens at six.\n")
+    await indexed(place, "document", path)
+    asked = "xylophone launch word, the password of the vault, or the carrier pigeon"
+    before = await titles(place, asked)
+    (place.root / path).rename(place.root.parent / "former")
+    (place.root / path).symlink_to(place.root / target)
     result = await started(place, monkeypatch)
-    assert "lies outside the project" in result["left"]["document docs"]
-    assert "Key" not in await titles(place, "password of the vault")
-
-
-@pytest.mark.parametrize("target", [".env", "docs/old.md"])
-async def test_a_link_that_was_put_in_place_of_an_indexed_file_is_not_followed_within_the_project_either(
-    place: Location, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
-    (place.root / ".gitignore").write_text(".env\n")
-    (place.root / ".env").write_text("The launch word is xylophone.\n")
-    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
-    await indexed(place, "document", "notes.md")
-    (place.root / "notes.md").unlink()
-    (place.root / "notes.md").symlink_to(place.root / target)
-    result = await started(place, monkeypatch)
-    assert f"notes.md is a link to {target} by now" in result["left"]["document notes.md"]
-    assert await titles(place, "xylophone launch word, or the carrier pigeon") == ["Notes"]
+    assert why in result["left"][f"document {path}"]
+    assert await titles(place, asked) == before
 
 
 async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, monkeypatch: pytest.MonkeyPatch) -> None:

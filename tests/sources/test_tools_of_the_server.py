@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laid_bank import BY_TABLE
+from made_files import written
 from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
@@ -65,8 +66,7 @@ async def test_documents_are_indexed_as_a_job_and_found(place: Location) -> None
 
 async def test_a_path_that_leads_out_is_refused_also_through_a_link(place: Location, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret.md").write_text("# Secret\n\nThe password of the vault.\n")
+    written(outside / "secret.md", "# Secret\n\nThe password of the vault.\n")
     (place.root / "link").symlink_to(outside)
     (place.root / "docs" / "link.md").symlink_to(outside / "secret.md")
     async with connected(place) as call:
