@@ -27,12 +27,16 @@ def waited_s(project: HookProject) -> float:
     return waits.total_seconds()
 
 
-def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
-    """End the turn, and return the hook JSON."""
-    shown = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
-    done = project.run("-c", PATIENT, "stop", given=shown)
+def answered(project: HookProject, verb: str, **event: Any) -> dict[str, Any]:
+    """Return the hook JSON of a hook that waits for a server."""
+    done = project.run("-c", PATIENT, verb, given=project.event(**event))
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
+
+
+def stopped(project: HookProject, *, stop_hook_active: bool = False) -> dict[str, Any]:
+    """End the turn, and return the hook JSON."""
+    return answered(project, "stop", stop_hook_active=stop_hook_active)
 
 
 @pytest.fixture
@@ -97,10 +101,7 @@ def test_no_agent_is_asked_whose_answer_no_person_reads_that_taught_already_or_w
 
 def test_the_turn_ends_with_the_first_answer_to_the_question_and_with_no_other_note(served: HookProject) -> None:
     def remembered() -> dict[str, Any]:
-        shown = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
-        done = served.run("-c", PATIENT, "after-remember", given=shown)
-        assert (done.returncode, done.stderr) == (0, "")
-        return json.loads(done.stdout) if done.stdout else {}
+        return answered(served, "after-remember", tool_name="mcp__swarm-memory__remember", tool_input={})
 
     assert remembered() == {}
     assert stopped(served) != {}

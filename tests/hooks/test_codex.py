@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from forked import STARTS, run
 from hook_project import NOTE, TASK, HookProject
+from made_files import written
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.codex.host import HOST, server_table
@@ -111,8 +112,7 @@ def test_a_hook_command_of_codex_answers_for_the_folder_that_its_event_names(lea
     assert NOTE in given["additionalContext"]
     ids = re.findall(r"rm_[0-9A-Z]{26}", given["additionalContext"])
     skill = shop.root / ".claude/skills/learned-x/SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text(marked(ids, digest("source"), "body"))
+    written(skill, marked(ids, digest("source"), "body"))
     again = json.dumps(event | {"session_id": "c2"})
     assert NOTE in run(command, input=again, cwd=shop.home, env=elsewhere, text=True).stdout, "it reads no skills"
     ours = {**elsewhere, "CLAUDE_PROJECT_DIR": str(shop.root)}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from claude_lines import line, write
 from hook_project import NOTE, SAID, TASK, VERBS, HookProject
+from made_files import written
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
@@ -78,8 +79,7 @@ def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_o
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: HookProject) -> None:
     for name in ("json.py", "sqlite3.py", "os.py", "re.py", "swarm_memory/__init__.py", "server/__init__.py"):
         path = learned.root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
+        written(path, "raise SystemExit('shadowed')\n")
     learned.extra["PYTHONPATH"] = str(learned.root)
     assert "additionalContext" in learned.start("-c", UNHURRIED, "session-start").stdout
     with learned.no_workers_left():
@@ -148,8 +148,7 @@ def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:
 
 
 def test_settings_of_a_clone_that_take_long_to_read_are_left_out(shop: HookProject) -> None:
-    shop.bank.mkdir()
-    (shop.bank / "config.yaml").write_text(f"retrieve: {{k: [{'[a],' * 10_000}]}}\n", encoding="utf-8")
+    written(shop.bank / "config.yaml", f"retrieve: {{k: [{'[a],' * 10_000}]}}\n")
     assert shop.told("stop") == ""
     assert missed(shop.root) == []
     assert "larger than 32,000 bytes" in shop.cli("status")

@@ -27,9 +27,9 @@ Send = Callable[..., Awaitable[dict[str, Any]]]
 
 @pytest.fixture
 async def toolbox(toolbox: Toolbox) -> Toolbox:
-    """A bank that knows one strategy, and waits for 20 s before it learns from a task."""
+    """A bank that knows one strategy, and waits for 30 s before it learns from a task."""
     await remember_notes(toolbox, [Note(title="Mend a SettingsError of the checkout tests", note="Copy the example.")])
-    return set_to(toolbox, hooks=HookSettings(settle_s=20))
+    return set_to(toolbox, hooks=HookSettings(settle_s=30))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_a_stop_queues_the_task_and_a_later_one_replaces_it(toolbox: Toolb
     assert await send("Stop", last_assistant_message="done") == {}
     await send("Stop")
     (job,) = await jobs(toolbox)
-    assert (job.kind, job.key, job.run_after) == ("learn", "s1:1", NOW + timedelta(seconds=20))
+    assert (job.kind, job.key, job.run_after) == ("learn", "s1:1", NOW + timedelta(seconds=30))
     assert job.payload == {"transcript_path": "/home/dev/s1.jsonl", "session_id": "s1", "task_id": "s1:1"}
 
 
@@ -96,7 +96,7 @@ async def test_a_continued_task_is_not_learned_from_before_its_next_stop(toolbox
     await send("UserPromptSubmit", prompt="still failing")
     assert [job.run_after for job in await jobs(toolbox)] == [NOW + timedelta(hours=1)]
     await send("Stop")
-    assert [job.run_after for job in await jobs(toolbox)] == [NOW + timedelta(seconds=20)]
+    assert [job.run_after for job in await jobs(toolbox)] == [NOW + timedelta(seconds=30)]
 
 
 async def test_a_new_task_sets_the_former_one_free(toolbox: Toolbox, send: Send) -> None:

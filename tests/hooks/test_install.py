@@ -112,8 +112,7 @@ def test_uninstall_gives_back_the_very_bytes_where_nobody_wrote_since(
     paths = [change.path for change in plan_install(scope, tmp_path)]
     assert len(paths) == 2
     for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(text.encode())
+        written(path, text)
     apply(plan_install(scope, tmp_path))
     assert plan_install(scope, tmp_path) == []
     apply(plan_uninstall(scope, tmp_path))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hook_project import DEMO, SAID, TASK, HookProject
+from made_files import written
 from patience import HANG_S, is_in_time
 
 from swarm_memory.schema.errors import InputError
@@ -166,8 +167,7 @@ def test_a_link_in_the_place_of_the_notes_is_not_followed(learned: HookProject, 
 @pytest.fixture
 def transcript(home: Path) -> Path:
     path = home / ".claude" / "projects" / "-home-dev-shop" / "s1.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("{}\n", encoding="utf-8")
+    written(path, "{}\n")
     return path
 
 

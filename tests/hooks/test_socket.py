@@ -19,17 +19,12 @@ from swarm_memory.server.missed import missed
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
 
-def injected(project: HookProject, session: str) -> list[dict[str, Any]]:
-    """Return what was recorded as given to the first task of a session."""
-    query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
-    rows = project.rows(query, f"{session}:1")
-    return [json.loads(data) for (data,) in rows]
-
-
 def record_of(project: HookProject, session: str) -> dict[str, Any]:
     """Return the record of a session's one retrieval without what differs anyway: names, times and how sure it was."""
     (said,) = project.retrievals(session)
-    (given,) = injected(project, session)
+    query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
+    ((data,),) = project.rows(query, f"{session}:1")
+    given = json.loads(data)
     assert given["via"] == said["via"]
     assert given["ids"] == list(said["scores"])
     assert said["task_id"] == f"{session}:1"
@@ -172,19 +167,8 @@ def test_the_socket_is_private_and_a_folder_of_sockets_that_is_open_to_others_is
 
 
 RUBBISH = (
-    b"",
-    b"\n",
-    b"7\n",
-    b"7 x\n",
-    b"-1 7\n",
-    b"1 2 3\n",
-    b"1 1000000000\n",
-    b"0 2\n[]",
-    b"2 0\n7\n",
-    b"\xff\xfe\n",
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"x" * 3_000_000,
-    b"1" * 10_000 + b"\n",
+    *(b"", b"\n", b"7\n", b"7 x\n", b"-1 7\n", b"1 2 3\n", b"1 1000000000\n", b"0 2\n[]", b"2 0\n7\n", b"\xff\xfe\n"),
+    *(b"GET / HTTP/1.1\r\n\r\n", b"x" * 3_000_000, b"1" * 10_000 + b"\n"),
 )
 
 

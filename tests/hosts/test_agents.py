@@ -4,6 +4,7 @@ import io
 import json
 import sqlite3
 import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from hashlib import md5, sha256
 from pathlib import Path
@@ -23,7 +24,10 @@ from tests.hosts.agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIE
 
 HOSTS = ("codex", "copilot", "gemini", "opencode", "cursor")
 ROLLOUT = f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl"
-FORMS = {**STORIES, "codex": lambda folder: write_lines(folder / ROLLOUT, codex_records.newer())}
+FORMS: Mapping[str, Callable[[Path], Path]] = {
+    **STORIES,
+    "codex": lambda folder: write_lines(folder / ROLLOUT, codex_records.newer()),
+}
 
 
 def read(path: Path) -> list[Trajectory]:
@@ -164,18 +168,10 @@ def test_opencode_distinguishes_a_tool_that_failed_from_a_command_that_did(tmp_p
 
 
 def test_a_line_of_cursor_without_ids_and_results_is_read(tmp_path: Path) -> None:
-    lines: list[Record] = [
-        {"role": "user", "message": {"content": [made.part_text(FIRST)]}},
-        {
-            "role": "assistant",
-            "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]},
-        },
-        {
-            "role": "assistant",
-            "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]},
-        },
-        {"type": "turn_ended", "status": "aborted"},
-    ]
+    call = {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}
+    asked: Record = {"role": "user", "message": {"content": [made.part_text(FIRST)]}}
+    called: Record = {"role": "assistant", "message": {"content": [call]}}
+    lines = [asked, called, called, {"type": "turn_ended", "status": "aborted"}]
     path = write_lines(tmp_path / SESSION / f"{SESSION}.jsonl", lines)
     write_lines(path.parent / "subagents" / "child.jsonl", lines[:2])
     session, subagent = read(path)

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from hook_project import DEMO, NOTE, HookProject, second_session
+from made_files import written
 from patience import AT_FULL_LENGTH
 from postgres_server import BOTH_ENGINES
 from psycopg import sql
@@ -162,8 +163,7 @@ def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_ho
         assert "make seed" in dia.cli("retrieve", "the tests of the shop fail")
         clones = [replace(dia, root=tmp_path / "dia" / name) for name in ("clone", "late")]
         for each in clones:
-            (each.root / ".git").mkdir(parents=True)
-            (each.root / ".git" / "config").write_text(REMOTE)
+            written(each.root / ".git" / "config", REMOTE)
         assert "make seed" in clones[0].cli("pre-task", "--task-id", "T-1", "--query", "the tests of the shop fail")
     away = "nothing was pulled from the team: 127.0.0.1 was not reached"
     assert away in clones[1].cli("retrieve", "the tests of the shop fail")

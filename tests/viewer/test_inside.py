@@ -26,11 +26,8 @@ async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
 
     async def groups() -> AsyncIterator[ReadGroup]:
         text = "A refund <b>needs</b> the receipt."
-        yield (
-            "shop.md",
-            "1",
-            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)],
-        )
+        passage = Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)
+        yield "shop.md", "1", lambda: [passage]
 
     await index_source(await browser.toolbox(), "document", "handbook", groups())
     assert "handbook document 1 1 just now" in await browser.text("/sources")
