@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from clock import Watch
 from pydantic import JsonValue
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel, chain_of
 
@@ -16,16 +17,6 @@ REQUEST = ChatRequest(
 )
 """100 tokens at most: 80 characters and 80 tokens of answer."""
 DOWN = ModelUnavailable("it is down")
-
-
-class HandClock:
-    """Moves by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class SlowModel:
@@ -85,17 +76,17 @@ async def test_a_request_that_can_be_shortened_comes_back_and_another_goes_to_th
 
 
 async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_the_cool_down() -> None:
-    clock = HandClock()
+    clock = Watch()
     first, second = scripted("a", *[DOWN] * 4, ANSWER, ANSWER), scripted("b", *[ANSWER] * 9)
     chain = chain_of(first, second, monotonic=clock)
     for _ in range(5):
         assert (await chain.complete(REQUEST)).model == "b"
     assert len(first.requests) == 3
-    clock.now += 61
+    clock.at += 61
     assert (await chain.complete(REQUEST)).model == "b"
     assert (await chain.complete(REQUEST)).model == "b"
     assert len(first.requests) == 4
-    clock.now += 61
+    clock.at += 61
     assert [(await chain.complete(REQUEST)).model for _ in range(2)] == ["a", "a"]
     alone = chain_of(scripted("a", *[DOWN] * 3), monotonic=clock)
     for said in (*["it is down"] * 3, "rests for 60 s"):
@@ -118,7 +109,7 @@ async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:
 
 async def test_a_model_that_is_not_the_last_leaves_time_for_the_next() -> None:
     first, second = scripted("a", DOWN), scripted("b", ANSWER)
-    await chain_of(first, second, timeout_s=100, monotonic=HandClock()).complete(REQUEST)
+    await chain_of(first, second, timeout_s=100, monotonic=Watch()).complete(REQUEST)
     assert (first.requests[0].timeout_s, second.requests[0].timeout_s) == (20, 30)
 
 

@@ -21,6 +21,7 @@ from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 from tests.chat.chat_bench import request
+from tests.e2e.messages_api import Say, Use, events_of, message_of
 
 CLAUDE = shutil.which("claude", path=str(Path(__file__).parents[1] / "node/node_modules/.bin")) or shutil.which(
     "claude"
@@ -140,45 +141,11 @@ real = [
 ]
 
 
-def message(*blocks: dict[str, Any]) -> Turn:
-    """Return a streamed message of the Messages API, 11 input and 7 output tokens."""
-    parts: list[dict[str, Any]] = []
-    for index, block in enumerate(blocks):
-        is_text = block["type"] == "text"
-        empty: dict[str, Any] = block | ({"text": ""} if is_text else {"input": {}})
-        delta = (
-            {"type": "text_delta", "text": block["text"]}
-            if is_text
-            else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        )
-        parts += [
-            {"type": "content_block_start", "index": index, "content_block": empty},
-            {"type": "content_block_delta", "index": index, "delta": delta},
-            {"type": "content_block_stop", "index": index},
-        ]
-    usage = {"input_tokens": 11, "output_tokens": 1}
-    head: dict[str, Any] = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-haiku-4-5",
-        "content": [],
-    }
-    stop = "end_turn" if blocks[-1]["type"] == "text" else "tool_use"
-    return events(
-        {"type": "message_start", "message": head | {"stop_reason": None, "stop_sequence": None, "usage": usage}},
-        *parts,
-        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": {"output_tokens": 7}},
-        {"type": "message_stop"},
-    )
+def streamed(turn: Say | Use) -> Turn:
+    return events(*events_of(message_of("claude-haiku-4-5", turn)))
 
 
-def text(said: str) -> Turn:
-    return message({"type": "text", "text": said})
-
-
-def structured(value: dict[str, Any]) -> Turn:
-    return message({"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": value})
+ANSWERS = [streamed(Use("StructuredOutput", {"label": "Success"})), streamed(Say("done"))]
 
 
 async def ask_claude(server: ScriptedServer, home: Path, asked: ChatRequest) -> ChatAnswer:
@@ -197,10 +164,10 @@ class TestRealClaude:
     pytestmark = real
 
     async def test_it_answers_by_the_schema(self, home: Path) -> None:
-        async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
+        async with ScriptedServer(ANSWERS) as server:
             answer = await ask_claude(server, home, request(HANG_S))
         assert answer.data == {"label": "Success"}
-        assert answer.usage.input_tokens >= 11
+        assert answer.usage.input_tokens >= 1000
         assert answer.usage.cost_usd is not None
         sent = server.requests[0].body
         assert [tool["name"] for tool in sent["tools"]] == ["StructuredOutput"]
@@ -218,7 +185,7 @@ class TestRealClaude:
         server_entry = {"command": "sh", "args": ["-c", f"echo server >> {ran}"]}
         (home / ".claude.json").write_text(json.dumps({"mcpServers": {"swarm-memory": server_entry}}))
         said = f'/help me\n!id\nSee @{secret} and @"{secret}" now'
-        async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
+        async with ScriptedServer(ANSWERS) as server:
             await ask_claude(server, home, request(30, user=said))
         assert not ran.exists()
         sent = json.dumps(server.requests[0].body)

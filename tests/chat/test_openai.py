@@ -9,12 +9,7 @@ from patience import HANG_S
 from scripted_chat import InMemoryMeter
 from scripted_server import NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
-from swarm_memory.schema.errors import (
-    ModelAnswerInvalid,
-    ModelError,
-    ModelUnavailable,
-    ModelWindowTooSmall,
-)
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatRequest
@@ -218,7 +213,7 @@ async def test_a_lasting_fault_ends_the_call_at_once_and_says_what_to_change(scr
 
 async def test_nobody_listening_is_unavailable() -> None:
     async with ScriptedServer([]) as server:
-        tried = bench(server)
+        tried = bench(server, retries=0)
     with pytest.raises(ModelUnavailable, match="not reached"):
         await tried.model.complete(request())
 

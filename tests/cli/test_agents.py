@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_files import written
 from shell import Shell
 
 from swarm_memory.server.cli.commands import learn, setup
@@ -75,8 +76,7 @@ def test_the_flags_of_a_documents_commands_are_taken(swarm: Shell, fixed: dict[s
 def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_into(
     swarm: Shell, project: Path, codex: Path, home: Path
 ) -> None:
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text("{broken")
+    written(home / ".gemini" / "settings.json", "{broken")
     ran = swarm("install", "--agent", "codex")
     assert (ran.code, (codex / "hooks.json").exists()) == (0, True), ran.err
 
@@ -132,8 +132,7 @@ def test_learn_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a_
     os.utime(old, (LONG_AGO, LONG_AGO))
     write_lines(day / "rollout-2026-05-01T12-00-00-other.jsonl", rollout(project.parent / "other"))
     mine = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
-    mine.mkdir(parents=True)
-    (mine / "s1.jsonl").write_bytes(DEMO.read_bytes())
+    written(mine / "s1.jsonl", DEMO.read_bytes())
     monkeypatch.setattr(learn, "LOOKED_BACK", timedelta(days=1830))
     page = swarm("learn", "--all")
     assert page.code == 0, page.err

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from forked import CLI, Forked
+from made_files import written
 from patience import HANG_S
 from shell import Shell
 
@@ -21,8 +22,7 @@ def own_file(home: Path) -> Path:
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program of that name on the PATH; it is not run here."""
     program = tmp_path / "programs" / "claude"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\nexit 1\n")
+    written(program, "#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return program
@@ -117,8 +117,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(
 
 
 def test_who_named_models_before_is_not_asked(swarm: Shell, project: Path, home: Path) -> None:
-    own_file(home).parent.mkdir(parents=True)
-    own_file(home).write_text("chat:\n  providers:\n    - {provider: openai, model: m}\n")
+    written(own_file(home), "chat:\n  providers:\n    - {provider: openai, model: m}\n")
     assert "openai:m in the background" in swarm("install").out
     assert swarm("install", "--learn-with", "endpoint").code == 0
     assert "learn_with: endpoint" in own_file(home).read_text()

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -13,6 +12,7 @@ from shell import Shell
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable, NotFoundError, StoreBusy, SwarmMemoryError
 from swarm_memory.server.cli import main as command_line
 from swarm_memory.server.cli.commands import memories
+from swarm_memory.server.cli.console import print_answer, print_table, printable
 
 
 def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -119,17 +119,13 @@ def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path
     assert (status["database"], status["project"]) == (str(folder / ".swarm" / "memory.db"), "elsewhere")
 
 
-def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
-    from swarm_memory.server.cli.console import printable
-
+def test_the_text_of_a_memory_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
 
 
 def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title_one_below_the_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from swarm_memory.server.cli.console import print_answer
-
     rows = [{"title": "a", "was_used": True}, {"title": "b\x1b[2J", "reason": None}]
     print_answer({"rows": rows, "legs": ["vector", "keyword"], "reasons": ["it is so"], "text": "1\n2", "more": {}})
     assert capsys.readouterr().out == (
@@ -140,14 +136,8 @@ def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title
     counts = {"active": 2, "archived": 0}
     print_answer({"dry_run": False, "asked": 0, "notices": [], "n": 1234.5, "by_status": counts, "merged": merged})
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:6] == [
-        "dry run: no",
-        "asked: 0",
-        "notices: none",
-        "n: 1,234.50",
-        "by status: 2 active",
-        "merged:",
-    ]
+    assert lines[:3] == ["dry run: no", "asked: 0", "notices: none"]
+    assert lines[3:6] == ["n: 1,234.50", "by status: 2 active", "merged:"]
     assert lines[6] == "id      similarity   by"
     assert lines[-2].split() == ["rm_19", "0.9", "2", "shop"]
     assert lines[-1] == "… and 1 more; --json has all"
@@ -157,11 +147,9 @@ def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title
     assert capsys.readouterr().out == "None.\n"
 
 
-def test_a_table_in_a_narrow_terminal_breaks_no_figure_and_a_long_text_between_words(
+def test_a_table_breaks_no_figure_a_long_text_between_words_and_in_a_pipe_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from swarm_memory.server.cli.console import print_table
-
     monkeypatch.setenv("COLUMNS", "40")
     figures = [f"{number}.{number}" for number in range(10, 20)]
     print_table(("id", *("R@5",) * 10), [("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures)])
@@ -170,6 +158,11 @@ def test_a_table_in_a_narrow_terminal_breaks_no_figure_and_a_long_text_between_w
     print_table(("option", "what"), [("limit", "Questions at most, taken evenly from all the groups")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[2:] == ["limit    Questions at most, taken evenly", "         from all the groups"]
+    monkeypatch.delenv("COLUMNS")
+    print_table(("what", "path"), [("x " * 30, "/a/long/path/" * 6), ("y", "z")])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(line == line.rstrip() for line in lines)
 
 
 def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:
@@ -218,13 +211,3 @@ def test_every_command_stands_in_one_section_of_the_help(swarm: Shell) -> None:
         assert [line for line in lines[:at] if line.endswith(":") and line[0] != " "][-1] == f"{section}:"
     first = [name for name, (section, _, _) in command_line.COMMANDS.items() if section == "What one needs"]
     assert first == ["install", "status", "doctor", "ui", "remember", "retrieve", "memories", "learn"]
-
-
-def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from swarm_memory.server.cli.console import print_table
-
-    monkeypatch.delenv("COLUMNS", raising=False)
-    print_table(("what", "path"), [("x " * 30, "/a/long/path/" * 6), ("y", "z")])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    assert all(line == line.rstrip() for line in lines)

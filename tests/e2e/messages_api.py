@@ -78,9 +78,9 @@ class MessagesApi(ScriptedApi):
                 return Reply(200, b'{"input_tokens": 1000}')
             case "/v1/messages":
                 body: Json = json.loads(asked.body)
-                message = _message(str(body.get("model")), self.take(body))
+                message = message_of(str(body.get("model")), self.take(body))
                 if body.get("stream"):
-                    return Reply(200, b"".join(map(_sse, _events(message))), {"content-type": "text/event-stream"})
+                    return Reply(200, b"".join(map(_sse, events_of(message))), {"content-type": "text/event-stream"})
                 return Reply(200, json.dumps(message).encode())
             case _:
                 return Reply(200, b"{}")
@@ -112,7 +112,8 @@ def _texts(value: Any) -> Iterator[str]:
 _ids = iter(range(1, 1_000_000))
 
 
-def _message(model: str, turn: Turn) -> Json:
+def message_of(model: str, turn: Turn) -> Json:
+    """Return the message of a turn."""
     number = next(_ids)
     content: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
     if isinstance(turn, Use):
@@ -134,7 +135,8 @@ def _message(model: str, turn: Turn) -> Json:
     }
 
 
-def _events(message: Json) -> Iterator[Json]:
+def events_of(message: Json) -> Iterator[Json]:
+    """Yield the events that stream a message."""
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
     for index, block in enumerate(message["content"]):
         start: Json

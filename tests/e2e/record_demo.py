@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from made_files import written
+
 from tests.e2e.claude_code import ClaudeCode
 from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
 
@@ -120,9 +122,7 @@ SCRIPT: list[Turn] = [
 def write_project(folder: Path) -> None:
     """Write the small project into an empty folder."""
     for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        written(folder / name, text)
 
 
 def record(folder: Path) -> list[dict[str, Any]]:

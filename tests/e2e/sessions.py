@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from forked import CLI, run
-from hook_project import DEMO, wait_for_processes
+from hook_project import DEMO, second_session, wait_for_processes
 
 from tests.e2e.claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from tests.e2e.messages_api import MessagesApi, Turn, Use, bash
@@ -67,10 +67,8 @@ def swarm_memory(project: Path, *arguments: str) -> str:
 
 def learn_demo(project: Path) -> Any:
     """Let two sessions of the demo, each the witness of the other, teach the project their fix; return the memory."""
-    other = project.parent / "another_session.jsonl"
-    other.write_text(DEMO.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8")
     swarm_memory(project, "learn", str(DEMO))
-    swarm_memory(project, "learn", str(other))
+    swarm_memory(project, "learn", str(second_session(project)))
     (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))
     return memory
 

@@ -1,14 +1,13 @@
 """The real Claude Code with our hooks: the first prompt without a server, the next session, a failure of last week."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hook_project import wait_for_processes
+from hook_project import HookProject, wait_for_processes
 from patience import AT_FULL_LENGTH, FULL
 
 from tests.e2e.claude_code import ClaudeCode
@@ -91,12 +90,8 @@ AGAIN: list[Turn] = [bash("python -m pytest -q"), Say("Still 2 passed.")]
 
 
 def rows(project: Path, query: str) -> list[Any]:
-    """Read from the database; no other process has it open any more."""
-    connection = sqlite3.connect(f"file:{project}/.swarm/memory.db?mode=ro", uri=True)
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
+    """Read from the database."""
+    return HookProject(project, project).rows(query)
 
 
 def test_what_one_session_taught_is_in_the_prompt_of_the_next_and_a_continued_task_is_one_task(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_files import committed, git
 from patience import AT_FULL_LENGTH, HANG_S
 
 from swarm_memory.server.hosts.claude_code.host import HOST
@@ -90,10 +91,7 @@ def test_claude_code_itself_takes_the_server_of_one_person_and_project_out_again
     claude = ClaudeCode(tmp_path / "home", tmp_path / "main", "http://127.0.0.1:9")
     claude.home.mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.config))
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(claude.project)]
-    subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
-    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    subprocess.run(["git", *who, "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
+    git(committed(claude.project), "worktree", "add", "-q", str(tmp_path / "tree"))
     apply(HOST.plan_install("local", tmp_path / "tree"))
     removed = mcp(claude, "remove", "-s", "local", SERVER_NAME)
     assert removed.returncode == 0, removed.stderr

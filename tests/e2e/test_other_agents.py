@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hook_project import wait_for_processes, wait_for_server
+from made_files import written
 from patience import HANG_S, STATIC
 
 from swarm_memory.server.location import state_folder
@@ -174,8 +175,7 @@ def someone_with(agent: str, home: Path, project: Path) -> Person:
     person = Person(agent, home, project)
     write_commands(home / "bin")
     (home / ".codex").mkdir()
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    written(home / ".gemini" / "settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
     (home / ".bash_profile").write_text(f"export PATH={person.environment()['PATH']}\n")
     return person
 

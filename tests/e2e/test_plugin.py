@@ -8,8 +8,8 @@ from pathlib import Path
 from hook_project import wait_for_processes
 
 from tests.e2e.claude_code import ClaudeCode
-from tests.e2e.messages_api import MessagesApi, Say, Use, bash
-from tests.e2e.sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo
+from tests.e2e.messages_api import MessagesApi, Say, Use
+from tests.e2e.sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, connected, learn_demo
 
 pytestmark = IN_CLAUDE_CODE
 
@@ -30,9 +30,8 @@ def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed
     shop, home, clone = checkout(tmp_path / "shop"), tmp_path / "home", marketplace(tmp_path / "clone")
     home.mkdir()
     learn_demo(shop)
-    connected = bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
     look = Use("ToolSearch", {"query": "swarm-memory retrieve", "max_results": 20})
-    with MessagesApi([connected, look, Say("Done."), Say("There are none.")]) as api:
+    with MessagesApi([connected(home), look, Say("Done."), Say("There are none.")]) as api:
         claude = ClaudeCode(home, shop, api.url)
         environment = claude.config / "plugins" / "data" / "swarm-memory-swarm-memory" / "venv"
         shutil.copytree(claude.commands(), environment / "bin")

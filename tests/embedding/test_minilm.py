@@ -93,31 +93,20 @@ def test_the_shipped_model_is_whole_and_small() -> None:
     assert SHIPPED_MODEL.stat().st_size <= MAX_SHIPPED_BYTES
 
 
-def test_no_model_is_loaded_before_the_first_text() -> None:
+def test_the_model_is_loaded_for_the_first_text_writes_nothing_into_the_users_home_and_reports_to_nobody(
+    tmp_path: Path,
+) -> None:
     script = (
-        "import sys\n"
+        "import asyncio, os, sys\n"
         "from swarm_memory.server.embedding.minilm import MiniLMEmbedder\n"
         "embedder = MiniLMEmbedder()\n"
         "print(embedder.name, embedder.dimensions, 'onnxruntime' in sys.modules)\n"
+        "asyncio.run(embedder.embed_queries(['run the tests']))\n"
+        "print('onnxruntime' in sys.modules, os.environ['ORT_DISABLE_TELEMETRY'])\n"
     )
-    source = Path(__file__).parents[2] / "src"
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(source)}
-    )
-    assert run.stdout.split() == ["minilm-384-v1", "384", "False"]
-
-
-def test_the_runtime_writes_nothing_into_the_home_of_the_user_and_reports_to_nobody(tmp_path: Path) -> None:
-    script = (
-        "import asyncio, os\n"
-        "from swarm_memory.server.embedding.minilm import MiniLMEmbedder\n"
-        "asyncio.run(MiniLMEmbedder().embed_queries(['run the tests']))\n"
-        "print(os.environ['ORT_DISABLE_TELEMETRY'])\n"
-    )
-    source = Path(__file__).parents[2] / "src"
-    environment = {"PYTHONPATH": str(source), "HOME": str(tmp_path)}
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "HOME": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
-    assert run.stdout == "1\n"
+    assert run.stdout.split() == ["minilm-384-v1", "384", "False", "True", "1"]
     assert list(tmp_path.rglob("*")) == []
 
 

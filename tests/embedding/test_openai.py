@@ -3,7 +3,8 @@
 import json
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -62,9 +63,21 @@ def endpoint() -> Iterator[Endpoint]:
         served.release.set()
 
 
-def embedder(endpoint: Endpoint, **options: Any) -> OpenAIEmbedder:
-    given: dict[str, Any] = {"model": "small", "base_url": endpoint.url, "dimensions": 3, **options}
-    return OpenAIEmbedder(settings_of(**given), KEY)
+Make = Callable[..., OpenAIEmbedder]
+
+
+@pytest.fixture
+async def embedder(endpoint: Endpoint) -> AsyncIterator[Make]:
+    """Return what makes an embedder of the endpoint, which is closed in the end."""
+    async with AsyncExitStack() as opened:
+
+        def made(**options: Any) -> OpenAIEmbedder:
+            given = settings_of(**{"model": "small", "base_url": endpoint.url, "dimensions": 3, **options})
+            client = OpenAIEmbedder(given, KEY)
+            opened.push_async_callback(client.aclose)
+            return client
+
+        yield made
 
 
 def settings_of(**given: Any) -> EmbeddingSettings:
@@ -75,66 +88,60 @@ def settings_of(**given: Any) -> EmbeddingSettings:
 async def error_of(embedder: OpenAIEmbedder, kind: type[Exception]) -> str:
     with pytest.raises(kind) as raised:
         await embedder.embed_queries(["text"])
-    await embedder.aclose()
     assert KEY not in str(raised.value)
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
     return str(raised.value)
 
 
-async def test_vectors_come_back_in_the_order_of_the_texts_with_length_one(endpoint: Endpoint) -> None:
-    client = embedder(endpoint)
-    first, second = await client.embed_documents(["a", "bbbb"])
-    await client.aclose()
+async def test_vectors_come_back_in_the_order_of_the_texts_with_length_one(endpoint: Endpoint, embedder: Make) -> None:
+    first, second = await embedder().embed_documents(["a", "bbbb"])
     assert list(first) == pytest.approx([1 / math.sqrt(6), 1 / math.sqrt(6), 2 / math.sqrt(6)], abs=1e-6)
     assert list(second) == pytest.approx([4 / math.sqrt(21), 1 / math.sqrt(21), 2 / math.sqrt(21)], abs=1e-6)
     assert endpoint.keys == [f"Bearer {KEY}"]
 
 
-async def test_prefixes_are_put_before_queries_and_documents(endpoint: Endpoint) -> None:
-    client = embedder(endpoint, query_prefix="query: ", document_prefix="passage: ")
+async def test_prefixes_are_put_before_queries_and_documents(endpoint: Endpoint, embedder: Make) -> None:
+    client = embedder(query_prefix="query: ", document_prefix="passage: ")
     await client.embed_queries(["x"])
     await client.embed_documents(["y"])
-    await client.aclose()
     assert [request["input"] for request in endpoint.requests] == [["query: x"], ["passage: y"]]
 
 
-async def test_long_lists_go_in_batches(endpoint: Endpoint) -> None:
-    client = embedder(endpoint)
-    many = await client.embed_documents(["a"] * 40)
-    await client.aclose()
+async def test_long_lists_go_in_batches(endpoint: Endpoint, embedder: Make) -> None:
+    many = await embedder().embed_documents(["a"] * 40)
     assert len(many) == 40
     assert [len(request["input"]) for request in endpoint.requests] == [32, 8]
 
 
-async def test_a_text_is_cut_to_what_a_model_reads_and_lone_surrogates_are_replaced(endpoint: Endpoint) -> None:
-    client = embedder(endpoint)
-    await client.embed_queries(["x\ud800" + "y" * 100_000])
-    await client.aclose()
+async def test_a_text_is_cut_to_what_a_model_reads_and_lone_surrogates_are_replaced(
+    endpoint: Endpoint, embedder: Make
+) -> None:
+    await embedder().embed_queries(["x\ud800" + "y" * 100_000])
     assert endpoint.requests[0]["input"][0][:3] == "x?y"
     assert len(endpoint.requests[0]["input"][0]) == 24_000
 
 
-async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoint) -> None:
+async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoint, embedder: Make) -> None:
     with pytest.raises(InputError, match="at least one word"):
-        await embedder(endpoint).embed_documents([" "])
+        await embedder().embed_documents([" "])
     assert endpoint.requests == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -> None:
+async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, embedder: Make, status: int) -> None:
     endpoint.answers = [failing(status, retry_after_ms="10"), vectors]
-    client = embedder(endpoint)
-    assert len((await client.embed_queries(["text"]))[0]) == 3
-    await client.aclose()
+    assert len((await embedder().embed_queries(["text"]))[0]) == 3
     assert len(endpoint.requests) == 2
 
 
 @pytest.mark.parametrize(
     ("status", "advice"), [(401, "embedding.api_key"), (404, "embedding.base_url"), (400, "embedding.model")]
 )
-async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endpoint, status: int, advice: str) -> None:
+async def test_a_refusal_is_not_tried_again_and_names_the_setting(
+    endpoint: Endpoint, embedder: Make, status: int, advice: str
+) -> None:
     endpoint.answers = [failing(status)]
-    assert advice in await error_of(embedder(endpoint), ModelError)
+    assert advice in await error_of(embedder(), ModelError)
     assert len(endpoint.requests) == 1
 
 
@@ -149,21 +156,19 @@ async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endp
         '{"data": ["x"]}',
     ],
 )
-async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, body: str) -> None:
+async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, embedder: Make, body: str) -> None:
     endpoint.answers = [lambda _: Reply(200, body.encode())]
-    await error_of(embedder(endpoint), ModelAnswerInvalid)
+    await error_of(embedder(), ModelAnswerInvalid)
 
 
-async def test_nobody_listening_is_unavailable(endpoint: Endpoint) -> None:
-    asked = embedder(endpoint, base_url="http://127.0.0.1:9/v1", timeout_s=3.0)
+async def test_nobody_listening_is_unavailable(endpoint: Endpoint, embedder: Make) -> None:
+    asked = embedder(base_url="http://127.0.0.1:9/v1", timeout_s=3.0)
     assert "was not reached" in await error_of(asked, ModelUnavailable)
 
 
-async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint) -> None:
+async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint, embedder: Make) -> None:
     for model in ("small", "text-embedding-3-small"):
-        client = embedder(endpoint, model=model)
-        await client.embed_queries(["x"])
-        await client.aclose()
+        await embedder(model=model).embed_queries(["x"])
     assert [request.get("dimensions") for request in endpoint.requests] == [None, 3]
 
 

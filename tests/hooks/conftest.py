@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hook_project import SAID, HookProject
+from hook_project import SAID, HookProject, second_session
 
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
@@ -22,10 +22,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> HookProject:
     """A project whose bank is made once, to be copied."""
     folder = tmp_path_factory.mktemp("taught")
     project = HookProject.made(folder / "shop", folder / "home")
-    other = project.transcript.with_name("s0.jsonl")  # a second session bears out what the first one showed
-    other.write_text(
-        project.transcript.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8"
-    )
+    other = second_session(project.transcript)
     project.cli("learn", str(other))
     project.cli("learn", str(project.transcript))
     other.unlink()

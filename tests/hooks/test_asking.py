@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,25 +17,26 @@ from swarm_memory.tools.learn.worth import QUESTION
 
 def answer(project: HookProject, way: str, more: str = "") -> None:
     """Give the user's answer to who learns."""
-    file = project.home / ".config" / "swarm-memory" / "config.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"chat: {{learn_with: {way}}}\n{more}")
+    project.configure(f"chat: {{learn_with: {way}}}\n{more}")
 
 
 def waited_s(project: HookProject) -> float:
     """Return after how long the task is learned from."""
     ((due, queued),) = project.rows("SELECT run_after, created_at FROM jobs WHERE kind = 'learn'")
-    return (
-        datetime.fromisoformat(due).astimezone(UTC) - datetime.fromisoformat(queued).astimezone(UTC)
-    ).total_seconds()
+    waits = datetime.fromisoformat(due).astimezone(UTC) - datetime.fromisoformat(queued).astimezone(UTC)
+    return waits.total_seconds()
 
 
-def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
-    """End the turn, and return the hook JSON."""
-    shown = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
-    done = project.run("-c", PATIENT, "stop", given=shown)
+def answered(project: HookProject, verb: str, **event: Any) -> dict[str, Any]:
+    """Return the hook JSON of a hook that waits for a server."""
+    done = project.run("-c", PATIENT, verb, given=project.event(**event))
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
+
+
+def stopped(project: HookProject, *, stop_hook_active: bool = False) -> dict[str, Any]:
+    """End the turn, and return the hook JSON."""
+    return answered(project, "stop", stop_hook_active=stop_hook_active)
 
 
 @pytest.fixture
@@ -47,8 +49,8 @@ def served(shop: HookProject) -> Generator[HookProject]:
         yield shop
 
 
-@pytest.mark.parametrize(("way", "waits_s"), [("rules", 20), ("claude", 600)])
-def test_a_task_that_a_model_is_asked_about_is_waited_for_until_it_is_hardly_gone_on_with(
+@pytest.mark.parametrize(("way", "waits_s"), [("rules", 20), ("claude", 600), ("agent", 20)])
+def test_a_task_is_learned_from_when_it_is_hardly_gone_on_with_and_no_agent_is_asked_without_a_server(
     shop: HookProject, way: str, waits_s: int
 ) -> None:
     answer(shop, way)
@@ -58,6 +60,7 @@ def test_a_task_that_a_model_is_asked_about_is_waited_for_until_it_is_hardly_gon
 
 
 def test_an_agent_is_asked_once_what_its_task_taught_and_has_time_to_answer(served: HookProject) -> None:
+    assert stopped(served, stop_hook_active=True) == {}, "it goes on because of a hook"
     shown = stopped(served)["hookSpecificOutput"]
     assert shown["hookEventName"] == "Stop"
     assert shown["additionalContext"].startswith(QUESTION)
@@ -65,10 +68,6 @@ def test_an_agent_is_asked_once_what_its_task_taught_and_has_time_to_answer(serv
     assert waited_s(served) == pytest.approx(120, abs=1)
     assert stopped(served, stop_hook_active=True) == {}
     assert stopped(served) == {}
-
-
-def test_an_agent_that_goes_on_because_of_a_hook_is_not_asked(served: HookProject) -> None:
-    assert stopped(served, stop_hook_active=True) == {}
 
 
 def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_otherwise(served: HookProject) -> None:
@@ -85,41 +84,29 @@ def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_other
     assert asked != {}, "it was no less than that which kept it from being asked"
 
 
-@pytest.mark.parametrize(("variable", "value"), [("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CI", "true")])
-def test_no_agent_is_asked_where_no_person_reads_its_answer(served: HookProject, variable: str, value: str) -> None:
-    served.extra[variable] = value
-    assert stopped(served) == {}
-
-
-def test_no_agent_is_asked_that_taught_something_already(served: HookProject) -> None:
-    taught = [says(call("c9", "", tool="mcp__swarm-memory__remember")), result("c9", "{}")]
+def test_no_agent_is_asked_whose_answer_no_person_reads_that_taught_already_or_whose_turn_was_not_worth_it(
+    served: HookProject,
+) -> None:
+    for variable, value in (("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CI", "true")):
+        assert stopped(replace(served, extra={**served.extra, variable: value})) == {}
     lines = served.transcript.read_text("utf-8").splitlines()
-    write(served.transcript, [*lines, *taught])
-    assert stopped(served) == {}
+    taught = [says(call("c9", "", tool="mcp__swarm-memory__remember")), result("c9", "{}")]
+    short = [prompt("Print the version"), says(call("c1", "make version")), result("c1", "1.2")]
+    for turn in ([*lines, *taught], short):
+        write(served.transcript, turn)
+        assert stopped(served) == {}
+    write(served.transcript, lines)
+    assert stopped(served) != {}, "it was no less than that which kept it from being asked"
 
 
 def test_the_turn_ends_with_the_first_answer_to_the_question_and_with_no_other_note(served: HookProject) -> None:
     def remembered() -> dict[str, Any]:
-        shown = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
-        done = served.run("-c", PATIENT, "after-remember", given=shown)
-        assert (done.returncode, done.stderr) == (0, "")
-        return json.loads(done.stdout) if done.stdout else {}
+        return answered(served, "after-remember", tool_name="mcp__swarm-memory__remember", tool_input={})
 
     assert remembered() == {}
     assert stopped(served) != {}
     assert remembered()["continue"] is False
     assert remembered() == {}
-
-
-def test_no_agent_is_asked_without_a_server_whose_tools_it_could_call(shop: HookProject) -> None:
-    answer(shop, "agent")
-    shop.prompt()
-    assert stopped(shop) == {}
-
-
-def test_no_agent_is_asked_about_a_turn_that_was_not_worth_it(served: HookProject) -> None:
-    write(served.transcript, [prompt("Print the version"), says(call("c1", "make version")), result("c1", "1.2")])
-    assert stopped(served) == {}
 
 
 def test_the_calls_of_the_last_turn_are_counted_and_not_our_own(tmp_path: Path) -> None:

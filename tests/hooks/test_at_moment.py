@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from clock import NOW
+from hooked import hooked, set_to
 from still_bank import Add
 
 from swarm_memory.schema.memory import MemoryLink, Note, Provenance
 from swarm_memory.schema.settings import CreditSettings, HookSettings
 from swarm_memory.schema.sqlite.events import RETRIEVED
-from swarm_memory.server.hooks.events import HookEvent, handle_hook
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
 from swarm_memory.tools.ports.records import UpkeepBatch
@@ -30,6 +30,8 @@ COMMIT = Note(
 )
 REGION = Note(title="Prepare the region", note="SetupError: region '...' is not prepared: run `tools/region.py eu-1`.")
 
+HELD_OUT = CreditSettings(holdout_rate=1.0)
+
 Ask = Callable[..., Awaitable[str]]
 
 
@@ -38,13 +40,8 @@ def ask(toolbox: Toolbox) -> Ask:
     """Return what an event is answered with."""
 
     async def ask(name: str, session: str = "s1", tools: Toolbox = toolbox, **event: Any) -> str:
-        async def opened() -> Toolbox:
-            return tools
-
         given = {"hook_event_name": name, "session_id": session, "tool_name": "Bash", **event}
-        answer: Any = await handle_hook(
-            opened, HookEvent.model_validate(given), "server", Location(ROOT, ROOT, is_remote=True)
-        )
+        answer = await hooked(tools, given, "server", Location(ROOT, ROOT, is_remote=True))
         return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
     return ask
@@ -160,6 +157,18 @@ async def test_the_users_rule_on_a_command_comes_with_it_and_not_with_an_unrelat
     assert "the user's own word: keep to it" in text
 
 
+async def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(
+    toolbox: Toolbox, ask: Ask
+) -> None:
+    for word in ("Sort `guests.csv` by the last name.", "Answer in English.", "Sign with `git commit -S`."):
+        await remember(toolbox, word, by_hand=True)
+    shown = await ask("SessionStart", source="startup")
+    assert "Sort `guests.csv` by the last name" in shown
+    assert "Answer in English" in shown
+    assert "\n- Sign with `git commit -S`" in shown  # it comes with the command; here stands when
+    assert shown.count("git commit") == 1
+
+
 async def test_what_is_gone_quarantined_or_read_elsewhere_is_not_shown(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
 
@@ -192,9 +201,7 @@ async def test_of_two_that_contradict_each_other_one_comes_and_names_the_other(t
 
 async def test_a_held_out_task_is_shown_nothing_and_what_was_found_is_recorded(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
-    credit = CreditSettings(holdout_rate=1.0)
-    held_out = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": credit}))
-    assert await ask(**call("git commit"), tools=held_out) == ""
+    assert await ask(**call("git commit"), tools=set_to(toolbox, credit=HELD_OUT)) == ""
     await settled(toolbox)
     given = await toolbox.store.injections(toolbox.scope, "s1:1")
     assert (given.given, given.withheld) == ({}, (done.item.id,))
@@ -213,7 +220,7 @@ async def test_what_was_shown_is_recorded_for_the_task_with_its_moment(toolbox: 
 async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(toolbox: Toolbox, ask: Ask) -> None:
     await remember_notes(toolbox, [COMMIT, REGION])
     for hooks in (HookSettings(at_calls=False), HookSettings(inject=False)):
-        silent = replace(toolbox, settings=toolbox.settings.model_copy(update={"hooks": hooks}))
+        silent = set_to(toolbox, hooks=hooks)
         assert await ask(**call("git commit"), tools=silent) == ""
         assert bool(await ask(**failure(), session=f"t{hooks.inject}", tools=silent)) is hooks.inject
         start = await ask("SessionStart", session=f"u{hooks.inject}", tools=silent, source="startup")
@@ -269,7 +276,7 @@ async def test_what_the_start_did_not_list_is_listed_once_at_the_first_prompt_th
     await remember_notes(toolbox, [LEDGER])
     await ask("SessionStart", session="emptied", source="startup")
     await ask("SessionStart", session="elsewhere", source="startup", host="cursor")
-    held = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": CreditSettings(holdout_rate=1.0)}))
+    held = set_to(toolbox, credit=HELD_OUT)
     assert await ask("SessionStart", session="held out", tools=held, source="startup") == ""
     await ask("SessionStart", session="emptied", source="compact", tools=held)
     for session in ("early", "resumed", "held-out"):

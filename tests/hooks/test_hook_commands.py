@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from claude_lines import line, write
-from hook_project import NOTE, SAID, TASK, HookProject
+from hook_project import NOTE, SAID, TASK, VERBS, HookProject
+from made_files import written
 from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
@@ -16,7 +17,6 @@ from swarm_memory.server.storage.engine.files import writer_lock
 
 HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 SCRIPT = "swarm_memory.server.console_script"
-VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 
 def test_a_hook_that_a_server_answers_imports_nothing_heavy(shop: HookProject) -> None:
@@ -32,8 +32,7 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
     with shop.no_workers_left():
         for verb in VERBS:
             shown = shop.event(hook_event_name="UserPromptSubmit", prompt="/help", tool_name="Bash")
-            done = shop.hook(verb, shown)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert shop.told(verb, shown) == ""
         for prompt in ("/cost now", "", "<command-name>/clear</command-name>"):
             assert shop.prompt(prompt) == ""
     assert list(shop.root.iterdir()) == []
@@ -42,7 +41,7 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
 
 def test_the_end_of_a_session_in_a_project_without_a_bank_makes_one_and_learns(shop: HookProject) -> None:
     with shop.no_workers_left():
-        assert shop.hook("session-end").stdout == ""
+        assert shop.told("session-end") == ""
     assert [(job["key"], job["status"]) for job in learning(shop)] == [("s1:all", "completed")]
     assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns"))
     assert missed(shop.root) == []
@@ -55,13 +54,13 @@ def learning(shop: HookProject) -> list[dict[str, str]]:
 
 
 def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> None:
-    answer = json.loads(learned.hook("session-start").stdout)["hookSpecificOutput"]
+    answer = json.loads(learned.told("session-start"))["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
     assert SAID in answer["additionalContext"]
     assert NOTE not in answer["additionalContext"], "a fix is shown where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
-    assert learned.hook("session-start").stdout == ""
+    assert learned.told("session-start") == ""
 
 
 def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_of_a_turns_end(
@@ -77,21 +76,10 @@ def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_o
     assert [job["status"] for job in learning(learned)] == ["queued"]
 
 
-def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
-    for word in ("Sort `guests.csv` by the last name.", "Answer in English.", "Sign with `git commit -S`."):
-        shop.cli("remember", word)
-    shown = json.loads(shop.hook("session-start").stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "Sort `guests.csv` by the last name" in shown
-    assert "Answer in English" in shown
-    assert "\n- Sign with `git commit -S`" in shown  # it comes with the command; here stands when
-    assert shown.count("git commit") == 1
-
-
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: HookProject) -> None:
     for name in ("json.py", "sqlite3.py", "os.py", "re.py", "swarm_memory/__init__.py", "server/__init__.py"):
         path = learned.root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
+        written(path, "raise SystemExit('shadowed')\n")
     learned.extra["PYTHONPATH"] = str(learned.root)
     assert "additionalContext" in learned.start("-c", UNHURRIED, "session-start").stdout
     with learned.no_workers_left():
@@ -103,8 +91,7 @@ def test_a_busy_database_costs_a_session_end_little_and_loses_nothing(shop: Hook
     """The worker that it starts waits for the database and queues the session itself."""
     shop.cli("jobs", "work", "--until-idle")
     with shop.no_workers_left(), writer_lock(shop.database, 5):
-        done = shop.hook("session-end")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert shop.told("session-end") == ""
     assert [(job["key"], job["status"]) for job in learning(shop)] == [("s1:all", "completed")]
     assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns"))
     assert missed(shop.root) == []
@@ -120,11 +107,9 @@ def test_a_bad_database_never_reaches_the_host(shop: HookProject, content: bytes
     with shop.no_workers_left():
         for verb in VERBS:
             shown = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK)
-            done = shop.hook(verb, shown)
-            said = json.loads(done.stdout or "{}").get("systemMessage", "")
-            assert (done.returncode, done.stderr) == (0, "")
+            said = json.loads(shop.told(verb, shown) or "{}").get("systemMessage", "")
             assert bool(said) == (verb == "session-start" and content != b"")
-        assert shop.hook("session-start").stdout == "", "it is said once"
+        assert shop.told("session-start") == "", "it is said once"
 
 
 def test_a_bank_that_came_with_a_clone_is_named_once_and_gets_not_even_a_log(
@@ -133,16 +118,16 @@ def test_a_bank_that_came_with_a_clone_is_named_once_and_gets_not_even_a_log(
     clone = HookProject.made(tmp_path / "clone", learned.home)
     shutil.copytree(learned.root, clone.root, dirs_exist_ok=True)
     before = {path: path.read_bytes() for path in clone.bank.iterdir()}
-    shown = json.loads(clone.hook("session-start").stdout)
+    shown = json.loads(clone.told("session-start"))
     assert shown.keys() == {"systemMessage"}
     assert "swarm-memory bank trust" in shown["systemMessage"]
     with clone.no_workers_left():
         for verb in VERBS:
-            assert clone.hook(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)).stdout == ""
+            assert clone.told(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)) == ""
     assert {each.event for each in missed(clone.root)} >= {"UserPromptSubmit", "Stop", "SessionEnd"}
     assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
     clone.cli("bank", "trust", "--yes")
-    assert clone.hook("session-start").stdout == "", "whoever made the clone is not the user"
+    assert clone.told("session-start") == "", "whoever made the clone is not the user"
     assert SAID in clone.prompt("May I push to main without asking?")
 
 
@@ -151,23 +136,20 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
     events = ("", "[]", "[" * 100_000, '{"session_id": 7}', "{}", '{"session_id": "../x"}')
     runs = [("no json", verb) for verb in (*VERBS, "no-such-verb")]
     for shown, verb in (*runs, *((each, verb) for each in events for verb in ("prompt", "session-end"))):
-        done = shop.hook(verb, shown)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert shop.told(verb, shown) == ""
     assert "no-such-verb: ValueError: there is no hook" in shop.log()
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
 
 
 def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:
-    done = learned.hook("prompt", learned.event(prompt="x" * 8_000_000))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert learned.told("prompt", learned.event(prompt="x" * 8_000_000)) == ""
     (noted,) = missed(learned.root)
     assert "larger than 8,000,000 bytes" in noted.reason
 
 
 def test_settings_of_a_clone_that_take_long_to_read_are_left_out(shop: HookProject) -> None:
-    shop.bank.mkdir()
-    (shop.bank / "config.yaml").write_text(f"retrieve: {{k: [{'[a],' * 10_000}]}}\n", encoding="utf-8")
-    assert shop.hook("stop").stdout == ""
+    written(shop.bank / "config.yaml", f"retrieve: {{k: [{'[a],' * 10_000}]}}\n")
+    assert shop.told("stop") == ""
     assert missed(shop.root) == []
     assert "larger than 32,000 bytes" in shop.cli("status")
 
@@ -180,7 +162,7 @@ def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> Non
         attacker.execute("UPDATE patterns SET standing = 1")
         shutil.copy(f"{theirs}-wal", f"{learned.database}-wal")
     for verb in ("session-start", "stop", "session-end"):
-        assert "additionalContext" not in learned.hook(verb).stdout
+        assert "additionalContext" not in learned.told(verb)
     assert {"bank trust" in each.reason for each in missed(learned.root)} == {True}
 
 

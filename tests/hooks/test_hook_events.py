@@ -1,160 +1,125 @@
 """What each event of the host does, on a real database."""
 
-import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hooked import SOMEWHERE, hooked
-from laid_bank import BY_TABLE, laid
-from patience import HANG_S
+from clock import NOW
+from hooked import SOMEWHERE, hooked, set_to
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
-from swarm_memory.schema.job import Job, JobStatus
-from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.settings import HookSettings, Settings, StorageSettings
-from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.hooks.events import HookEvent, OpenToolbox, answer_hook, handle_hook
-from swarm_memory.server.location import Location
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.memory import Note
+from swarm_memory.schema.settings import HookSettings
+from swarm_memory.server.hooks.events import HookEvent, answer_hook, handle_hook
+from swarm_memory.server.location import Location, state_folder
 from swarm_memory.server.missed import missed
-from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 
 TASK = "The checkout tests fail with a SettingsError, please mend them"
 PROMPT = "claude UserPromptSubmit 0"
 
-
-@asynccontextmanager
-async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
-    """Open a bank that knows one strategy."""
-    sqlite = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"  # two libraries in one process drop each other's locks
-    storage = StorageSettings.model_validate({"project": "shop", "sqlite": sqlite})
-    settings = Settings(embedding=BY_TABLE, storage=storage, hooks=HookSettings(**hooks))
-    place = place_of(folder, settings)
-    laid(place.database)
-    toolbox = await open_toolbox(place, settings)
-    try:
-        await learn(
-            toolbox,
-            Trajectory(task_id="t0", task="mend the checkout tests"),
-            agent_verdict=Verdict(label="Success", confidence=0.9, judge="agent"),
-            agent_drafts=[MemoryDraft(title="Mend a SettingsError of the checkout tests", content="Copy the example.")],
-        )
-        yield toolbox
-    finally:
-        await toolbox.store.close()
+Send = Callable[..., Awaitable[dict[str, Any]]]
 
 
-async def send(toolbox: Toolbox, name: str, **fields: Any) -> dict[str, Any]:
-    event = {"session_id": "s1", "transcript_path": "/home/dev/s1.jsonl", **fields, "hook_event_name": name}
-    return await hooked(toolbox, event)
+@pytest.fixture
+async def toolbox(toolbox: Toolbox) -> Toolbox:
+    """A bank that knows one strategy, and waits for 30 s before it learns from a task."""
+    await remember_notes(toolbox, [Note(title="Mend a SettingsError of the checkout tests", note="Copy the example.")])
+    return set_to(toolbox, hooks=HookSettings(settle_s=30))
 
 
-async def jobs(toolbox: Toolbox, *statuses: JobStatus) -> list[Job]:
-    return await toolbox.store.list_jobs(toolbox.scope, statuses or ("queued",), 50)
+@pytest.fixture
+def send(toolbox: Toolbox) -> Send:
+    """Return what answers an event of one session."""
+
+    async def sent(name: str, tools: Toolbox = toolbox, **fields: Any) -> dict[str, Any]:
+        event = {"session_id": "s1", "transcript_path": "/home/dev/s1.jsonl", **fields, "hook_event_name": name}
+        return await hooked(tools, event)
+
+    return sent
 
 
-def is_after(job: Job, seconds: float) -> bool:
-    """Tell whether a job is due so long after the present, on a machine that may be busy."""
-    left = job.run_after - datetime.now(UTC)
-    return timedelta(seconds=seconds - HANG_S) < left <= timedelta(seconds=seconds)
+async def jobs(toolbox: Toolbox) -> list[Job]:
+    return await toolbox.store.list_jobs(toolbox.scope, ("queued",), 50)
 
 
-async def current_task(toolbox: Toolbox) -> str | None:
-    session = await toolbox.store.get_session(toolbox.scope, "s1")
+async def current_task(toolbox: Toolbox, session_id: str = "s1") -> str | None:
+    session = await toolbox.store.get_session(toolbox.scope, session_id)
     return session.task_id if session else None
 
 
 @pytest.mark.parametrize("prompt", ["/cost", "", "hello", "mend tests now", "<command-name>/clear</command-name>"])
-async def test_a_short_prompt_or_a_slash_command_gets_nothing(tmp_path: Path, prompt: str) -> None:
-    async with bank(tmp_path) as toolbox:
-        assert await send(toolbox, "UserPromptSubmit", prompt=prompt) == {}
+async def test_a_short_prompt_or_a_slash_command_gets_nothing(send: Send, prompt: str) -> None:
+    assert await send("UserPromptSubmit", prompt=prompt) == {}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "hooks"),
-    [("translate the landing page into French and keep its layout", {}), (TASK, {"inject": False})],
-)
-async def test_a_task_that_nothing_fits_or_that_is_to_get_nothing_is_noted(
-    tmp_path: Path, prompt: str, hooks: dict[str, Any]
-) -> None:
-    async with bank(tmp_path, **hooks) as toolbox:
-        assert await send(toolbox, "UserPromptSubmit", prompt=prompt) == {}
-        assert await current_task(toolbox) == "s1:1"
+async def test_a_task_that_nothing_fits_or_that_is_to_get_nothing_is_noted(toolbox: Toolbox, send: Send) -> None:
+    french = "translate the landing page into French and keep its layout"
+    silent = set_to(toolbox, hooks=HookSettings(inject=False))
+    assert await send("UserPromptSubmit", prompt=french) == {}
+    assert await send("UserPromptSubmit", silent, prompt=TASK, session_id="s2") == {}
+    assert (await current_task(toolbox), await current_task(toolbox, "s2")) == ("s1:1", "s2:1")
 
 
-async def test_a_continued_task_is_shown_nothing_twice(tmp_path: Path) -> None:
-    async with bank(tmp_path) as toolbox:
-        await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        again = "the checkout tests still fail with the same SettingsError"
-        assert await send(toolbox, "UserPromptSubmit", prompt=again) == {}
-        assert await current_task(toolbox) == "s1:1"
+async def test_a_continued_task_is_shown_nothing_twice(toolbox: Toolbox, send: Send) -> None:
+    assert "hookSpecificOutput" in await send("UserPromptSubmit", prompt=TASK)
+    again = "the checkout tests still fail with the same SettingsError"
+    assert await send("UserPromptSubmit", prompt=again) == {}
+    assert await current_task(toolbox) == "s1:1"
 
 
-async def test_a_task_that_began_with_too_few_words_is_shown_when_it_goes_on(tmp_path: Path) -> None:
-    async with bank(tmp_path) as toolbox:
-        await send(toolbox, "UserPromptSubmit", prompt="fix tests")
-        again = "no, it is the checkout tests that fail with a SettingsError"
-        assert "hookSpecificOutput" in await send(toolbox, "UserPromptSubmit", prompt=again)
-        assert await current_task(toolbox) == "s1:1"
+async def test_a_task_that_began_with_too_few_words_is_shown_when_it_goes_on(toolbox: Toolbox, send: Send) -> None:
+    await send("UserPromptSubmit", prompt="fix tests")
+    again = "no, it is the checkout tests that fail with a SettingsError"
+    assert "hookSpecificOutput" in await send("UserPromptSubmit", prompt=again)
+    assert await current_task(toolbox) == "s1:1"
 
 
-async def test_a_stop_queues_the_task_and_a_later_one_replaces_it(tmp_path: Path) -> None:
-    async with bank(tmp_path, settle_s=20) as toolbox:
-        assert await send(toolbox, "Stop") == {}
-        assert await jobs(toolbox) == [], "there is no task yet"
-        await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        assert await send(toolbox, "Stop", last_assistant_message="done") == {}
-        await send(toolbox, "Stop")
-        (job,) = await jobs(toolbox)
-        assert (job.kind, job.key, is_after(job, 20)) == ("learn", "s1:1", True)
-        assert job.payload == {"transcript_path": "/home/dev/s1.jsonl", "session_id": "s1", "task_id": "s1:1"}
+async def test_a_stop_queues_the_task_and_a_later_one_replaces_it(toolbox: Toolbox, send: Send) -> None:
+    assert await send("Stop") == {}
+    assert await jobs(toolbox) == [], "there is no task yet"
+    await send("UserPromptSubmit", prompt=TASK)
+    assert await send("Stop", last_assistant_message="done") == {}
+    await send("Stop")
+    (job,) = await jobs(toolbox)
+    assert (job.kind, job.key, job.run_after) == ("learn", "s1:1", NOW + timedelta(seconds=30))
+    assert job.payload == {"transcript_path": "/home/dev/s1.jsonl", "session_id": "s1", "task_id": "s1:1"}
 
 
-async def test_a_continued_task_is_not_learned_from_before_its_next_stop(tmp_path: Path) -> None:
-    async with bank(tmp_path, settle_s=20) as toolbox:
-        await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        await send(toolbox, "Stop")
-        await send(toolbox, "UserPromptSubmit", prompt="still failing")
-        (held,) = await jobs(toolbox)
-        assert is_after(held, 3600)
-        await send(toolbox, "Stop")
-        (queued,) = await jobs(toolbox)
-        assert is_after(queued, 20)
+async def test_a_continued_task_is_not_learned_from_before_its_next_stop(toolbox: Toolbox, send: Send) -> None:
+    await send("UserPromptSubmit", prompt=TASK)
+    await send("Stop")
+    await send("UserPromptSubmit", prompt="still failing")
+    assert [job.run_after for job in await jobs(toolbox)] == [NOW + timedelta(hours=1)]
+    await send("Stop")
+    assert [job.run_after for job in await jobs(toolbox)] == [NOW + timedelta(seconds=30)]
 
 
-async def test_a_new_task_sets_the_former_one_free(tmp_path: Path) -> None:
-    async with bank(tmp_path, settle_s=1800) as toolbox:
-        await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        await send(toolbox, "Stop")
-        await send(toolbox, "UserPromptSubmit", prompt="Write a migration with a currency column for the orders table")
-        (job,) = await jobs(toolbox)
-        assert (job.key, is_after(job, 0)) == ("s1:1", True)
-        assert await current_task(toolbox) == "s1:2"
+async def test_a_new_task_sets_the_former_one_free(toolbox: Toolbox, send: Send) -> None:
+    await send("UserPromptSubmit", prompt=TASK)
+    await send("Stop")
+    await send("UserPromptSubmit", prompt="Write a migration with a currency column for the orders table")
+    assert [(job.key, job.run_after) for job in await jobs(toolbox)] == [("s1:1", NOW)]
+    assert await current_task(toolbox) == "s1:2"
 
 
-async def test_the_end_of_a_session_makes_all_of_it_due(tmp_path: Path) -> None:
-    async with bank(tmp_path, settle_s=3600) as toolbox:
-        await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        await send(toolbox, "Stop")
-        assert await send(toolbox, "SessionEnd", reason="other") == {}
-        assert {(job.key, is_after(job, 0)) for job in await jobs(toolbox)} == {("s1:1", True), ("s1:all", True)}
+async def test_the_end_of_a_session_makes_all_of_it_due(toolbox: Toolbox, send: Send) -> None:
+    await send("UserPromptSubmit", prompt=TASK)
+    await send("Stop")
+    assert await send("SessionEnd", reason="other") == {}
+    assert {(job.key, job.run_after) for job in await jobs(toolbox)} == {("s1:1", NOW), ("s1:all", NOW)}
 
 
 @pytest.mark.parametrize("session_id", ["", "a/b", "x" * 200, "%", "s1\n"])
-async def test_an_event_without_a_proper_session_is_ignored(tmp_path: Path, session_id: str) -> None:
-    async with bank(tmp_path) as toolbox:
-        assert await send(toolbox, "UserPromptSubmit", session_id=session_id, prompt=TASK) == {}
+async def test_an_event_without_a_proper_session_is_ignored(send: Send, session_id: str) -> None:
+    assert await send("UserPromptSubmit", session_id=session_id, prompt=TASK) == {}
 
 
 async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
-    async def opened() -> Toolbox:
-        raise AssertionError("it is opened")
-
     for fields in (
         {"hook_event_name": "UserPromptSubmit", "prompt": "/help"},
         {"hook_event_name": "PreToolUse", "tool_name": "mcp__swarm-memory__retrieve_memories"},
@@ -162,33 +127,41 @@ async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
         {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "make"}},
     ):
         event = HookEvent.model_validate({"session_id": "s1", **fields})
-        assert await handle_hook(opened, event, "hook", SOMEWHERE) == {}
-
-
-@pytest.mark.parametrize("event", [{"prompt": 3}, {"session_id": [1]}])
-async def test_what_is_no_event_is_answered_to_go_on_and_noted(tmp_path: Path, event: dict[str, Any]) -> None:
-    async with bank(tmp_path) as toolbox:
-        assert await answer_hook(opener(toolbox), event, "hook", Location(tmp_path, tmp_path), PROMPT) == {}
-    (noted,) = missed(tmp_path)
-    assert noted.reason.startswith("not a hook event: ")
+        assert await handle_hook(failing(AssertionError("it is opened")), event, "hook", SOMEWHERE) == {}
 
 
 @pytest.mark.parametrize(
-    "error", [StorageError("the bank is busy"), StoreUntrusted("no bank of ours"), ValueError("x")]
+    ("event", "error", "reason"),
+    [
+        ({"prompt": 3}, AssertionError("it is opened"), "not a hook event: "),
+        ({"session_id": [1]}, AssertionError("it is opened"), "not a hook event: "),
+        ({}, StorageError("the bank is busy"), "the bank is busy"),
+        ({}, StoreUntrusted("no bank of ours"), "no bank of ours"),
+        ({}, ValueError("x"), "ValueError: x"),
+    ],
 )
-async def test_a_fault_is_answered_to_go_on_and_noted(tmp_path: Path, error: Exception) -> None:
-    async def opened() -> Toolbox:
-        raise error
-
-    event = {"session_id": "s1", "prompt": TASK}
-    assert await answer_hook(opened, event, "hook", Location(tmp_path, tmp_path), PROMPT) == {}
+async def test_a_fault_and_what_is_no_event_are_answered_to_go_on_and_noted(
+    tmp_path: Path, event: dict[str, Any], error: Exception, reason: str
+) -> None:
+    given = {"session_id": "s1", "prompt": TASK, **event}
+    assert await answer_hook(failing(error), given, "hook", Location(tmp_path, tmp_path), PROMPT) == {}
     (noted,) = missed(tmp_path)
     assert noted.event == "UserPromptSubmit"
-    assert str(error) in noted.reason
+    assert noted.reason.startswith(reason)
 
 
-def opener(toolbox: Toolbox) -> OpenToolbox:
+async def test_where_what_was_missed_cannot_be_noted_it_is_answered_to_go_on_too(tmp_path: Path) -> None:
+    (state_folder() / "missed").mkdir(parents=True)
+    answer = answer_hook(
+        failing(ValueError("x")), {"session_id": "s1", "prompt": TASK}, "server", Location(tmp_path, tmp_path), PROMPT
+    )
+    assert await answer == {}
+
+
+def failing(error: Exception) -> Callable[[], Awaitable[Toolbox]]:
+    """Return what fails where a bank is to be opened."""
+
     async def opened() -> Toolbox:
-        return toolbox
+        raise error
 
     return opened

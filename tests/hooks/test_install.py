@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from made_files import committed, git, written
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST
@@ -33,17 +33,13 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def written(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_a_person_gets_the_server_and_the_hooks_of_a_project_alone(home: Path, tmp_path: Path) -> None:
     apply(plan_install("local", tmp_path))
-    server = server_entry(server_command())
+    server, hooks = server_entry(server_command()), hook_entries(hook_command())
+    assert Path(server["command"]).is_absolute()
+    assert {entry["hooks"][0].get("command") for (entry,) in hooks.values()} == {sys.executable}
     assert read(home / ".claude.json") == {"projects": {str(tmp_path): {"mcpServers": {SERVER_NAME: server}}}}
-    assert read(tmp_path / ".claude" / "settings.local.json") == {"hooks": hook_entries(hook_command())}
+    assert read(tmp_path / ".claude" / "settings.local.json") == {"hooks": hooks}
     assert [path.name for path in tmp_path.iterdir()] == [".claude"]
     assert (home / ".claude.json").stat().st_mode & 0o777 == 0o600
     assert installed_scopes(tmp_path) == ["local"]
@@ -59,12 +55,6 @@ def test_a_project_gets_the_server_the_hooks_and_their_approval_and_no_path_of_t
     assert installed_scopes(tmp_path) == ["project"]
 
 
-def test_every_path_that_is_written_for_a_person_is_absolute() -> None:
-    assert Path(server_entry(server_command())["command"]).is_absolute()
-    commands = [entry["hooks"][0].get("command") for (entry,) in hook_entries(hook_command()).values()]
-    assert {command for command in commands if command} == {sys.executable}
-
-
 def test_the_example_is_what_install_writes_for_a_project() -> None:
     example = read(REPOSITORY / "claude_settings.example.json")
     where = " ".join(example.pop("//"))
@@ -73,38 +63,21 @@ def test_the_example_is_what_install_writes_for_a_project() -> None:
     assert example == {"mcpServers": servers, "enabledMcpjsonServers": [SERVER_NAME], "hooks": hooks}
 
 
-def test_in_the_home_folder_what_holds_for_all_projects_is_the_users(home: Path) -> None:
-    apply(plan_install("user", home))
-    assert installed_scopes(home) == ["user"]
-    assert plan_install("user", home) == []
-
-
-def test_a_worktree_and_a_folder_below_are_known_by_their_repository(home: Path, tmp_path: Path) -> None:
-    main, other = tmp_path / "main", tmp_path / "other"
-    git("init", "-q", str(main))
-    git("-C", str(main), "commit", "-q", "--allow-empty", "-m", "first")
-    git("-C", str(main), "worktree", "add", "-q", str(other))
+def test_worktrees_and_folders_below_are_known_by_their_repository_and_those_of_a_bare_one_have_their_own_settings(
+    home: Path, tmp_path: Path
+) -> None:
+    main, other, bare, beside_bare = (tmp_path / name for name in ("main", "other", "bare.git", "beside"))
+    git(committed(main), "worktree", "add", "-q", str(other))
+    git(main, "clone", "-q", "--bare", ".", str(bare))
+    git(bare, "worktree", "add", "-q", str(beside_bare))
     (main / "below").mkdir()
     apply(plan_install("local", other))
     assert list(read(home / ".claude.json")["projects"]) == [str(main)]
     assert (main / ".claude" / "settings.local.json").exists()
     assert plan_install("local", main / "below") == []
-
-
-def test_a_worktree_of_a_bare_repository_has_settings_of_its_own(home: Path, tmp_path: Path) -> None:
-    main, bare, other = tmp_path / "main", tmp_path / "bare.git", tmp_path / "other"
-    git("init", "-q", str(main))
-    git("-C", str(main), "commit", "-q", "--allow-empty", "-m", "first")
-    git("clone", "-q", "--bare", str(main), str(bare))
-    git("-C", str(bare), "worktree", "add", "-q", str(other))
-    apply(plan_install("local", other))
-    assert list(read(home / ".claude.json")["projects"]) == [str(bare)]
-    assert (other / ".claude" / "settings.local.json").exists()
-
-
-def git(*arguments: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
+    apply(plan_install("local", beside_bare))
+    assert list(read(home / ".claude.json")["projects"]) == [str(main), str(bare)]
+    assert (beside_bare / ".claude" / "settings.local.json").exists()
 
 
 def test_what_was_there_is_kept_in_its_order_and_style(tmp_path: Path) -> None:
@@ -139,8 +112,7 @@ def test_uninstall_gives_back_the_very_bytes_where_nobody_wrote_since(
     paths = [change.path for change in plan_install(scope, tmp_path)]
     assert len(paths) == 2
     for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(text.encode())
+        written(path, text)
     apply(plan_install(scope, tmp_path))
     assert plan_install(scope, tmp_path) == []
     apply(plan_uninstall(scope, tmp_path))
@@ -201,9 +173,11 @@ def test_uninstall_removes_the_folders_that_install_made_and_no_others(
     assert list((state_folder() / "edited-files").iterdir()) == []
 
 
-def test_uninstall_changes_nothing_where_nothing_was_installed(tmp_path: Path) -> None:
+def test_a_server_of_another_program_with_our_name_is_refused_and_left_alone(tmp_path: Path) -> None:
     written(tmp_path / ".claude" / "settings.json", '{"hooks": {}, "enabledMcpjsonServers": []}')
     written(tmp_path / ".mcp.json", '{"mcpServers": {"swarm-memory": {"command": "/bin/another-program"}}}')
+    with pytest.raises(ConfigError, match="another server called"):
+        plan_install("project", tmp_path)
     assert plan_uninstall("project", tmp_path) == []
 
 
@@ -247,12 +221,6 @@ def test_what_the_project_shares_stays_when_a_person_installs_and_uninstalls(tmp
     assert installed_scopes(tmp_path) == ["local", "project"]
     apply(plan_uninstall("local", tmp_path))
     assert ((tmp_path / ".mcp.json").read_text(), (tmp_path / ".claude" / "settings.json").read_text()) == shared
-
-
-def test_a_server_of_another_program_with_our_name_is_refused(tmp_path: Path) -> None:
-    written(tmp_path / ".mcp.json", '{"mcpServers": {"swarm-memory": {"command": "/bin/another-program"}}}')
-    with pytest.raises(ConfigError, match="another server called"):
-        plan_install("project", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -416,6 +384,8 @@ def test_the_user_scope_writes_to_the_home_folder_or_the_configured_one(
     assert [change.path for change in changes] == [home / ".claude.json", home / ".claude" / "settings.json"]
     apply(changes)
     assert "enabledMcpjsonServers" not in read(home / ".claude" / "settings.json")
+    assert plan_install("user", home) == [], "in the home folder too"
+    assert installed_scopes(home) == ["user"]
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     paths = [change.path for change in plan_install("user", tmp_path)]
     assert paths == [tmp_path / "claude" / ".claude.json", tmp_path / "claude" / "settings.json"]

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hook_project import SAID, TASK, HookProject
+from hook_project import DEMO, SAID, TASK, HookProject
+from made_files import written
 from patience import HANG_S, is_in_time
 
 from swarm_memory.schema.errors import InputError
@@ -82,26 +83,23 @@ def test_a_hook_that_hangs_ends_in_its_time_and_is_counted(learned: HookProject)
     state_folder().mkdir(parents=True, exist_ok=True)
     os.mkfifo(state_folder() / "paused")
     began = time.monotonic()
-    for times in (1, 2):
-        done = learned.run("-m", "swarm_memory.server.hooks", "session-end")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        (noted,) = missed(learned.root)
-        assert (noted.event, noted.reason, noted.times) == ("SessionEnd", "no answer within 1.3 s", times)
-    assert is_in_time(time.monotonic() - began, 4)
+    done = learned.run("-m", "swarm_memory.server.hooks", "session-end")
+    assert is_in_time(time.monotonic() - began, 2)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (noted,) = missed(learned.root)
+    assert (noted.event, noted.reason, noted.times) == ("SessionEnd", "no answer within 1.3 s", 1)
     assert learned.log() == ""
     (state_folder() / "paused").unlink()
-    assert SAID in learned.hook("session-start").stdout
+    assert SAID in learned.told("session-start")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that is never read to its end")
-@pytest.mark.parametrize("whose", ["the project's", "the user's"])
-def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject, whose: str) -> None:
-    file = (
-        learned.bank / "config.yaml" if whose == "the project's" else learned.home / ".config/swarm-memory/config.yaml"
-    )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(file)
-    assert SAID in learned.hook("session-start").stdout
+def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject) -> None:
+    for users in (False, True):
+        file = learned.configure("", users=users)
+        file.unlink()
+        os.mkfifo(file)
+    assert SAID in learned.told("session-start")
     assert missed(learned.root) == []
 
 
@@ -120,9 +118,7 @@ def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProjec
 
 
 def test_a_wrong_setting_is_counted_and_shown_in_the_log_of_an_own_bank(learned: HookProject) -> None:
-    file = learned.home / ".config" / "swarm-memory" / "config.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("hooks: {inject: perhaps}\n")
+    learned.configure("hooks: {inject: perhaps}\n")
     assert learned.prompt() == ""
     assert "(it is 'perhaps')" in learned.log()
     (noted,) = missed(learned.root)
@@ -171,38 +167,30 @@ def test_a_link_in_the_place_of_the_notes_is_not_followed(learned: HookProject, 
 @pytest.fixture
 def transcript(home: Path) -> Path:
     path = home / ".claude" / "projects" / "-home-dev-shop" / "s1.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("{}\n", encoding="utf-8")
+    written(path, "{}\n")
     return path
 
 
-def test_a_transcript_of_the_host_is_taken_from_where_its_configuration_says(
+def test_a_transcript_is_taken_from_where_the_hosts_configuration_says_and_from_a_project_that_is_given(
     transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert checked_transcript(str(transcript), all_folders()) == str(transcript.resolve())
+    own = tmp_path / "run.jsonl"
+    own.touch()
+    assert checked_transcript(str(own), all_folders(tmp_path)) == str(own.resolve())
+    with pytest.raises(InputError, match="must lie in"):
+        checked_transcript(str(own), all_folders())
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     assert HOST.folders() == (str(tmp_path / "projects"),)
-
-
-def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    path.touch()
-    assert checked_transcript(str(path), all_folders(tmp_path)) == str(path.resolve())
-    with pytest.raises(InputError, match="must lie in"):
-        checked_transcript(str(path), all_folders())
 
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("", "absolute"),
         ("s1.jsonl", "absolute"),
         ("/a\0b.jsonl", "absolute"),
         ("{folder}/s1.txt", "must end in .jsonl"),
-        ("{folder}/none.jsonl", "not a file"),
         ("{folder}/folder.jsonl", "not a file"),
-        ("{folder}/" + "x" * 5000 + ".jsonl", "not a file"),
-        ("/etc/passwd", "must end in .jsonl"),
     ],
 )
 def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name: str, complaint: str) -> None:
@@ -211,41 +199,27 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
         checked_transcript(name.replace("{folder}", str(transcript.parent)), all_folders())
 
 
-def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:
+def test_the_log_is_private_each_fault_one_line_put_aside_when_it_has_grown_and_no_link(tmp_path: Path) -> None:
     log_line(tmp_path, "first\nfault")
     log_line(tmp_path, "second \ud800 fault")
     log = tmp_path / "log"
-    assert [line.partition(" hooks ")[2] for line in log.read_text(encoding="utf-8").splitlines()] == [
-        "first fault",
-        "second ? fault",
-    ]
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert [line.partition(" hooks ")[2] for line in lines] == ["first fault", "second ? fault"]
     assert log.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_log_that_has_grown_is_put_aside(tmp_path: Path) -> None:
-    (tmp_path / "log").write_bytes(b"x" * MAX_LOG_BYTES)
+    log.write_bytes(b"x" * MAX_LOG_BYTES)
     log_line(tmp_path, "one more")
-    assert not (tmp_path / "log").exists()
+    assert not log.exists()
     assert (tmp_path / "log.1").read_bytes().endswith(b"one more\n")
-
-
-def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
+    log.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="log"):
         log_line(tmp_path, "fault")
     assert not (tmp_path / "elsewhere").exists()
 
 
-SESSION = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
-
-
-def test_the_demo_session_is_small_and_holds_lines_of_the_person_and_the_agent_only() -> None:
-    lines = [json.loads(line) for line in SESSION.read_text(encoding="utf-8").splitlines()]
+def test_the_demo_session_is_small_holds_lines_of_the_person_and_the_agent_only_and_names_no_other_folder() -> None:
+    text = DEMO.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
     assert {line["type"] for line in lines} == {"user", "assistant"}
     assert {line["cwd"] for line in lines} == {"/home/dev/shop"}
-    assert SESSION.stat().st_size < 60_000
-
-
-def test_the_demo_session_names_no_folder_but_the_shown_one() -> None:
-    text = SESSION.read_text(encoding="utf-8")
+    assert len(text.encode()) < 60_000
     assert re.findall(r"(?<![\w./<])/(?!home/dev/shop)[a-z]+/[^\s\"]*", text) == []

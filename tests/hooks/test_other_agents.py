@@ -1,14 +1,16 @@
-"""Copilot CLI, Gemini CLI, Cursor and OpenCode: what `install` writes and takes out, and what their hooks say."""
+"""All agents but Claude Code: what `install` writes and takes out, and what hooks of most of them say."""
 
 import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hook_project import NOTE, HookProject
+from made_files import written
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
@@ -21,7 +23,11 @@ from swarm_memory.server.hosts.settings_files import apply
 CONTEXT: Said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
 OTHER: dict[str, Any] = {"command": "other", "args": []}
 
-FILES: dict[tuple[str, InstallScope], dict[str, dict[str, Any]]] = {
+FILES: dict[tuple[str, InstallScope], dict[str, Any]] = {
+    ("codex", "user"): {
+        ".codex/config.toml": 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "o"\n\n[tui]\ntheme = "dark"\n',
+        ".codex/hooks.json": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}},
+    },
     ("copilot", "user"): {".copilot/mcp-config.json": {"mcpServers": {"other": OTHER}}},
     ("copilot", "project"): {".mcp.json": {"mcpServers": {"other": OTHER}}},
     ("gemini", "user"): {
@@ -33,14 +39,13 @@ FILES: dict[tuple[str, InstallScope], dict[str, dict[str, Any]]] = {
     ("opencode", "user"): {".config/opencode/opencode.json": {"model": "x", "mcp": {"other": {"type": "local"}}}},
     ("opencode", "project"): {"opencode.json": {"model": "x"}},
 }
-"""By agent and scope: what stands there before."""
+"""By agent and scope: what stands there before, as text or as JSON."""
 
 
 @pytest.fixture(autouse=True)
-def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("COPILOT_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+def _own_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(home))
 
 
 @pytest.mark.parametrize(("name", "scope"), FILES)
@@ -50,20 +55,24 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     project, agent = tmp_path / "project", host(name)
     folder = home if scope == "user" else project
     project.mkdir()
-    before = {folder / path: json.dumps(data) for path, data in FILES[name, scope].items()}
+    before = {
+        folder / path: data if isinstance(data, str) else json.dumps(data) for path, data in FILES[name, scope].items()
+    }
     for path, text in before.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        written(path, text)
     apply(agent.plan_install(scope, project))
     assert agent.installed_scopes(project) == [scope]
     assert agent.plan_install(scope, project) == []
-    written = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
-    answer = "".join(written.values())
+    installed = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
+    answer = "".join(installed.values())
     assert ("swarm-memory hook" if scope == "project" else "swarm_memory.server.hooks") in answer or name == "opencode"
     assert ("python" in answer) is (scope == "user")
     for path, text in before.items():
-        kept, now = json.loads(text), json.loads(written[path])
-        assert {key: now[key] for key in kept if key not in ("hooks", "mcpServers", "mcp")}.items() <= now.items()
+        read = json.loads if path.suffix == ".json" else tomllib.loads
+        assert path.suffix == ".json" or installed[path].startswith(text), "comments and all"
+        kept, now = read(text), read(installed[path])
+        others = kept.keys() - {"hooks", "mcpServers", "mcp", "mcp_servers"}
+        assert {key: now[key] for key in others} == {key: kept[key] for key in others}
         assert "other" in answer or "say" in answer or "model" in answer
     apply(agent.plan_uninstall(scope, project))
     left = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
@@ -71,18 +80,18 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     assert agent.installed_scopes(project) == []
 
 
-@pytest.mark.parametrize("name", ["copilot", "gemini", "cursor", "opencode"])
+@pytest.mark.parametrize("name", ["codex", "copilot", "gemini", "cursor", "opencode"])
 def test_a_project_is_not_written_into_through_a_link_nor_is_the_home_folder_one(
     name: str, home: Path, tmp_path: Path
 ) -> None:
     project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
     project.mkdir()
     elsewhere.mkdir()
-    for folder in (".github", ".gemini", ".cursor", ".opencode"):
+    for folder in (".codex", ".github", ".gemini", ".cursor", ".opencode"):
         (project / folder).symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="symbolic link"):
         host(name).plan_install("project", project)
-    if name in ("gemini", "cursor"):
+    if name in ("codex", "gemini", "cursor"):
         with pytest.raises(ConfigError, match="all your projects"):
             host(name).plan_install("project", home)
 
@@ -97,9 +106,7 @@ def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) ->
 
 
 def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / ".opencode" / "plugins" / "swarm-memory.js"
-    path.parent.mkdir(parents=True)
-    path.write_text("export const mine = 1\n")
+    written(tmp_path / ".opencode" / "plugins" / "swarm-memory.js", "export const mine = 1\n")
     with pytest.raises(ConfigError, match="not ours"):
         host("opencode").plan_install("project", tmp_path)
 
@@ -154,9 +161,7 @@ def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path)
     answer = agent.heard("Stop", said)
     assert (answer["session_id"], answer["cwd"], "user_email" in answer) == ("c-1", "/home/dev/shop", False)
     assert answer["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
-    store = home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db"
-    store.parent.mkdir(parents=True)
-    store.touch()
+    store = written(home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db", "")
     assert agent.heard("Stop", said)["transcript_path"] == str(store)
     assert agent.answered("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
     assert agent.answered("Stop", CONTEXT) == {}

@@ -3,34 +3,28 @@
 import json
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
+from forked import CLI, Forked
 from hook_project import NOTE, TASK, HookProject, wait_until
 from patience import STATIC
-from stdio_server import CLI
 
-from swarm_memory.server.hooks.client import READY, head, run_folder, short_name, socket_prefix
-from swarm_memory.server.location import state_folder
+from swarm_memory.server.hooks.client import READY, head, short_name, socket_prefix
 from swarm_memory.server.missed import missed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
 
-def injected(project: HookProject, session: str) -> list[dict[str, Any]]:
-    """Return what was recorded as given to the first task of a session."""
-    query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
-    rows = project.rows(query, f"{session}:1")
-    return [json.loads(data) for (data,) in rows]
-
-
 def record_of(project: HookProject, session: str) -> dict[str, Any]:
     """Return the record of a session's one retrieval without what differs anyway: names, times and how sure it was."""
     (said,) = project.retrievals(session)
-    (given,) = injected(project, session)
+    query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
+    ((data,),) = project.rows(query, f"{session}:1")
+    given = json.loads(data)
     assert given["via"] == said["via"]
     assert given["ids"] == list(said["scores"])
     assert said["task_id"] == f"{session}:1"
@@ -130,18 +124,16 @@ def test_a_server_with_other_settings_of_its_environment_does_not_answer_for_a_c
         assert record_of(learned, "s3")["via"] == "hook", "the command lacks what the server has"
 
 
-@pytest.mark.parametrize("whose", ["the project's", "the user's"])
-def test_a_server_whose_settings_were_changed_since_it_began_does_not_answer(learned: HookProject, whose: str) -> None:
-    file = (
-        learned.bank / "config.yaml" if whose == "the project's" else learned.home / ".config/swarm-memory/config.yaml"
-    )
+@pytest.mark.parametrize("users", [True, False])
+def test_a_server_whose_settings_were_changed_since_it_began_does_not_answer(
+    learned: HookProject, *, users: bool
+) -> None:
     with learned.serving():
         assert NOTE in learned.prompt(session="before", patient=True)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("hooks: {inject: false}\n", encoding="utf-8")
+        learned.configure("hooks: {inject: false}\n", users=users)
         assert learned.prompt(session="after", patient=True) == "", "the command has read what is written now"
         assert record_of(learned, "before")["via"] == "server"
-        file.write_text("retrieve: {k: 1}\n", encoding="utf-8")
+        learned.configure("retrieve: {k: 1}\n", users=users)
         assert NOTE in learned.prompt(session="again", patient=True)
         assert record_of(learned, "again")["via"] == "hook"
 
@@ -164,36 +156,19 @@ def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(le
         assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]
 
 
-def test_the_socket_is_private(shop: HookProject) -> None:
-    with shop.serving():
-        (path,) = shop.sockets()
-        assert path.stat().st_mode & 0o777 == 0o600
-        assert path.parent.stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
-def test_a_folder_of_sockets_that_is_open_to_others_is_not_used(learned: HookProject, mode: int) -> None:
+def test_the_socket_is_private_and_a_folder_of_sockets_that_is_open_to_others_is_not_used(learned: HookProject) -> None:
     with learned.serving():
-        Path(run_folder()).chmod(mode)
-        assert NOTE in learned.prompt(patient=True)
-    Path(run_folder()).chmod(0o700)
-    assert record_of(learned, "s1")["via"] == "hook"
+        (path,) = learned.sockets()
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        for mode in (0o755, 0o720, 0o701, 0o700):
+            path.parent.chmod(mode)
+            assert NOTE in learned.prompt(session=f"{mode:o}", patient=True)
+            assert record_of(learned, f"{mode:o}")["via"] == ("server" if mode == 0o700 else "hook")
 
 
 RUBBISH = (
-    b"",
-    b"\n",
-    b"7\n",
-    b"7 x\n",
-    b"-1 7\n",
-    b"1 2 3\n",
-    b"1 1000000000\n",
-    b"0 2\n[]",
-    b"2 0\n7\n",
-    b"\xff\xfe\n",
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"x" * 3_000_000,
-    b"1" * 10_000 + b"\n",
+    *(b"", b"\n", b"7\n", b"7 x\n", b"-1 7\n", b"1 2 3\n", b"1 1000000000\n", b"0 2\n[]", b"2 0\n7\n", b"\xff\xfe\n"),
+    *(b"GET / HTTP/1.1\r\n\r\n", b"x" * 3_000_000, b"1" * 10_000 + b"\n"),
 )
 
 
@@ -248,21 +223,8 @@ def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: Ho
         server.call("memory_status")
         assert NOTE in learned.prompt(patient=True)
         wait_until(lambda: bool(learned.rows("SELECT 1 FROM host_sessions")))
-        assert learned.hook("stop").stdout == ""
+        assert learned.told("stop") == ""
         wait_until(lambda: learned.rows("SELECT key, status FROM jobs WHERE kind = 'learn'") == [("s1:1", "completed")])
-
-
-def test_a_server_goes_on_where_what_was_missed_cannot_be_noted(learned: HookProject) -> None:
-    with learned.serving() as server:
-        (state_folder() / "missed").mkdir()
-        said = json.loads(learned.event(hook_event_name="UserPromptSubmit")) | {"prompt": {"no": "text"}}
-        code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
-        code += "from swarm_memory.server.hooks.main import main; main(['prompt'])"
-        assert learned.run("-c", code, given=json.dumps(said)).returncode == 0
-        (state_folder() / "missed").rmdir()
-        assert server.call("memory_status")["content"]
-        assert NOTE in learned.prompt(patient=True)
-        assert record_of(learned, "s1")["via"] == "server"
 
 
 def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(learned: HookProject) -> None:
@@ -274,10 +236,7 @@ def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(l
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded as Linux tells it")
 def test_a_server_makes_itself_ready_for_the_first_prompt_of_its_session(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = "minilm"
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [*CLI, "serve"], cwd=learned.root, env=learned.environment, stdin=pipe, stdout=pipe
-    ) as server:
+    with Forked([*CLI, "serve"], cwd=learned.root, env=learned.environment, stdin=PIPE, stdout=PIPE) as server:
         try:
             wait_until(lambda: "onnxruntime" in Path(f"/proc/{server.pid}/maps").read_text())
         finally:

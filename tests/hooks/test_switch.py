@@ -5,44 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hook_project import NOTE, SAID, TASK, HookProject
+from hook_project import NOTE, SAID, TASK, VERBS, HookProject
 from patience import AT_FULL_LENGTH
 
 from swarm_memory.server.missed import missed
 from swarm_memory.server.switch import pause, resume, switched_off
 
-VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
-
-
-def in_environment(shop: HookProject) -> None:
-    shop.extra["SWARM_MEMORY_DISABLED"] = "1"
-
-
-def in_file(text: str, *, users: bool) -> Callable[[HookProject], None]:
-    def written(shop: HookProject) -> None:
-        file = shop.home / ".config" / "swarm-memory" / "config.yaml" if users else shop.bank / "config.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
-    return written
-
-
-def paused(shop: HookProject) -> None:
-    assert pause(shop.root)
-
-
-def paused_everywhere(shop: HookProject) -> None:
-    del shop
-    assert pause(None)
-
-
-OFF = {
-    "environment": in_environment,
-    "user's file": in_file("enabled: false\n", users=True),
-    "project's file in flow style": in_file("{enabled: false}", users=False),
-    "under the root key": in_file("reasoningbank: {enabled: no}\n", users=True),
-    "pause": paused,
-    "pause everywhere": paused_everywhere,
+OFF: dict[str, Callable[[HookProject], object]] = {
+    "environment": lambda shop: shop.extra.update(SWARM_MEMORY_DISABLED="1"),
+    "user's file": lambda shop: shop.configure("reasoningbank: {enabled: no}\n"),
+    "project's file in flow style": lambda shop: shop.configure("{enabled: false}", users=False),
+    "pause": lambda shop: pause(shop.root),
 }
 
 
@@ -52,7 +25,13 @@ def state_of(shop: HookProject) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize(
     ("fixture", "switch"),
-    [*(("shop", each) for each in OFF), ("learned", "project's file in flow style"), ("learned", "pause")],
+    [
+        ("shop", "environment"),
+        ("shop", "user's file"),
+        ("shop", "pause"),
+        ("learned", "project's file in flow style"),
+        ("learned", "pause"),
+    ],
 )
 def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     request: pytest.FixtureRequest, fixture: str, switch: str
@@ -64,8 +43,7 @@ def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     with project.no_workers_left():
         for verb in VERBS:
             given = project.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
-            done = project.hook(verb, given)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), verb
+            assert project.told(verb, given) == "", verb
     assert state_of(project) == before
     assert missed(project.root) == []
 
@@ -87,19 +65,23 @@ def test_what_was_paused_is_on_again_after_a_resume(learned: HookProject, tmp_pa
     assert pause(learned.root)
     assert not pause(learned.root), "it was off already"
     assert pause(other)
-    assert learned.hook("session-start").stdout == ""
+    assert learned.told("session-start") == ""
     assert resume(learned.root)
     assert not resume(learned.root)
-    assert SAID in learned.hook("session-start").stdout
+    assert SAID in learned.told("session-start")
     assert switched_off(other) == "`swarm-memory pause`"
+    assert pause(None)
+    assert switched_off(learned.root) == "`swarm-memory pause --everywhere`"
     assert resume(None)
-    assert switched_off(other) is None
+    assert (switched_off(other), switched_off(learned.root)) == (None, None)
 
 
-@pytest.mark.parametrize("value", ["", "0", "false", "no", "OFF"])
-def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, value: str) -> None:
-    learned.extra["SWARM_MEMORY_DISABLED"] = value
-    assert SAID in learned.hook("session-start").stdout
+def test_a_variable_that_says_no_switches_nothing_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("", "0", "false", "no", "OFF"):
+        monkeypatch.setenv("SWARM_MEMORY_DISABLED", value)
+        assert switched_off(tmp_path) is None
+    monkeypatch.setenv("SWARM_MEMORY_DISABLED", "yes")
+    assert switched_off(tmp_path) is not None
 
 
 @pytest.mark.parametrize(
@@ -113,10 +95,10 @@ def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, valu
 def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_written(
     learned: HookProject, text: str
 ) -> None:
-    assert SAID in learned.hook("session-start").stdout
+    assert SAID in learned.told("session-start")
     assert NOTE in learned.prompt(session="before")
-    in_file(text, users=True)(learned)
-    assert learned.hook("session-start").stdout == ""
+    learned.configure(text)
+    assert learned.told("session-start") == ""
     assert learned.prompt() == ""
     query = "SELECT type FROM events WHERE subject_id = 's1:1'"
     assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, before the rate was set"

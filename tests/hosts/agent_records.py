@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, cast
 
+from made_files import written
+
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
 Record = dict[str, Any]
@@ -167,9 +169,7 @@ def cursor_lines() -> list[Record]:
 
 def write_lines(path: Path, records: list[Record]) -> Path:
     """Write one record a line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records), encoding="utf-8")
-    return path
+    return written(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records))
 
 
 def write_opencode(path: Path, *sessions: Record) -> Path:

@@ -4,6 +4,7 @@ import io
 import json
 import sqlite3
 import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from hashlib import md5, sha256
 from pathlib import Path
@@ -18,18 +19,24 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 from tests.hosts import agent_records as made
+from tests.hosts import codex_records
 from tests.hosts.agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
-HOSTS = ("copilot", "gemini", "opencode", "cursor")
+HOSTS = ("codex", "copilot", "gemini", "opencode", "cursor")
+ROLLOUT = f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl"
+FORMS: Mapping[str, Callable[[Path], Path]] = {
+    **STORIES,
+    "codex": lambda folder: write_lines(folder / ROLLOUT, codex_records.newer()),
+}
 
 
 def read(path: Path) -> list[Trajectory]:
     return list(read_trajectories(path))
 
 
-@pytest.mark.parametrize("form", STORIES)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_agent_writes_the_same_story(form: str, tmp_path: Path) -> None:
-    first, second = read(STORIES[form](tmp_path))
+    first, second = read(FORMS[form](tmp_path))
     assert (first.source, first.task, second.task) == (form.split(" ", maxsplit=1)[0], FIRST, SECOND)
     assert (first.task_id, second.task_id, first.agent_id) == (f"{SESSION}:1", f"{SESSION}:2", None)
     assert [step.kind for step in first.steps] == ["thought", "message", *3 * ("tool_call", "observation"), "message"]
@@ -44,10 +51,10 @@ def test_every_agent_writes_the_same_story(form: str, tmp_path: Path) -> None:
     assert first.skipped_lines + second.skipped_lines == 0
 
 
-@pytest.mark.parametrize("form", ["copilot", "gemini", "cursor_lines"])
+@pytest.mark.parametrize("form", ["copilot", "gemini", "cursor_lines", "codex"])
 def test_records_of_another_shape_are_never_fatal(form: str) -> None:
-    records: list[Record] = getattr(made, form)()
-    for number, record in enumerate(records[:8]):
+    records: list[Record] = codex_records.newer() if form == "codex" else getattr(made, form)()
+    for number, record in enumerate(records[: None if form == "codex" else 8]):
         for spoiled in spoilings(record):
             changed = [*records[:number], spoiled, *records[number + 1 :]]
             lines = io.StringIO("".join(f"{json.dumps(each)}\n" for each in changed))
@@ -161,18 +168,10 @@ def test_opencode_distinguishes_a_tool_that_failed_from_a_command_that_did(tmp_p
 
 
 def test_a_line_of_cursor_without_ids_and_results_is_read(tmp_path: Path) -> None:
-    lines: list[Record] = [
-        {"role": "user", "message": {"content": [made.part_text(FIRST)]}},
-        {
-            "role": "assistant",
-            "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]},
-        },
-        {
-            "role": "assistant",
-            "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]},
-        },
-        {"type": "turn_ended", "status": "aborted"},
-    ]
+    call = {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}
+    asked: Record = {"role": "user", "message": {"content": [made.part_text(FIRST)]}}
+    called: Record = {"role": "assistant", "message": {"content": [call]}}
+    lines = [asked, called, called, {"type": "turn_ended", "status": "aborted"}]
     path = write_lines(tmp_path / SESSION / f"{SESSION}.jsonl", lines)
     write_lines(path.parent / "subagents" / "child.jsonl", lines[:2])
     session, subagent = read(path)
@@ -232,12 +231,13 @@ def test_a_broken_database_is_an_error_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_transcripts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("COPILOT_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME"):
+    for name in ("CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     shop, other = Path("/home/dev/shop"), Path("/home/dev/other")
     hashed = sha256(str(shop).encode()).hexdigest()
     every = {
+        "codex": FORMS["codex"](tmp_path / ".codex/sessions/2026/05/01"),
         "copilot": STORIES["copilot_cli"](tmp_path / ".copilot/session-state"),
         "gemini": STORIES["gemini_cli"](tmp_path / ".gemini/tmp" / hashed / "chats"),
         "cursor": STORIES["cursor"](

@@ -1,5 +1,6 @@
 """A transcript of Claude Code as trajectories, one for each task."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -256,8 +257,12 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
     nested: object = "deep"
     for _ in range(200):
         nested = [nested]
-    block = {"type": "tool_use", "id": "t1", "name": "X", "input": {"a": nested, "b": ["x" * 90_000] * 900, "c": 1e999}}
-    trajectory = one(tmp_path, prompt(FIRST), says(block))
+    wide, long = ["x" * 9_000] * 600, "x" * 1_000_000
+    block = {"type": "tool_use", "id": "t1", "name": "X", "input": {"a": nested, "b": wide, "c": 1e999, "d": long}}
+    said = json.dumps(says(block)).replace("Infinity", "1e999")  # that is JSON, and too large
+    trajectory = one(tmp_path, prompt(FIRST), said)
+    assert trajectory.skipped_lines == 0, "the line itself can be read"
+    assert [step.kind for step in trajectory.steps] == ["tool_call"]
     assert len(trajectory.model_dump_json()) < 1_000_000
 
 

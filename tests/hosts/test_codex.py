@@ -6,11 +6,10 @@ import pytest
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 from tests.hosts import codex_records as made
-from tests.hosts.agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
+from tests.hosts.agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, write_lines
 
 CHILD = "0d6f1e2b-0000-4c58-9a2e-5f0c2a3e3c4d"
 
@@ -19,18 +18,10 @@ def read(path: Path, records: list[Record]) -> list[Trajectory]:
     return list(read_trajectories(write_lines(path / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", records)))
 
 
-def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
-    first, second = read(tmp_path, made.newer())
-    assert (first.source, first.task, second.task) == ("codex", FIRST, SECOND)
-    assert (first.task_id, second.task_id, first.agent_id) == (f"{SESSION}:1", f"{SESSION}:2", None)
-    assert [step.kind for step in first.steps] == ["thought", "message", *3 * ("tool_call", "observation"), "message"]
-    assert [step.text for step in second.steps] == ["Done."]
-    assert (first.injected_memory_ids, second.injected_memory_ids) == ((ITEM,), ())
-    failed, edited, passed = read_calls(first).calls
-    assert (failed.failed, failed.exit_code, failed.name, failed.output) == (True, 1, "pytest", FAILED)
-    assert (edited.failed, edited.writes, edited.file) == (False, True, FILE)
-    assert (passed.failed, passed.exit_code, passed.output) == (False, 0, f"collecting ...{PASSED}")
-    assert first.skipped_lines + second.skipped_lines == 0
+def test_a_command_that_ran_on_has_the_output_of_all_its_parts(tmp_path: Path) -> None:
+    first, _ = read(tmp_path, made.newer())
+    failed, _, passed = read_calls(first).calls
+    assert (failed.output, passed.output) == (FAILED, f"collecting ...{PASSED}")
 
 
 def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_once(tmp_path: Path) -> None:
@@ -123,22 +114,8 @@ def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_named_t
     assert trajectory.injected_memory_ids == (ITEM,)
 
 
-def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) -> None:
+def test_records_of_unknown_kinds_are_counted(tmp_path: Path) -> None:
     records = made.newer()
-    for number, record in enumerate(records):
-        for spoiled in spoilings(record):
-            assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
     strange = [made.line("teleport", {}), made.event("teleport_begun"), made.item("teleport")]
     found = read(tmp_path, [*records[:8], *strange, *records[8:]])
     assert [each.skipped_lines for each in found] == [2, 0], "of events only those that add something are read"
-
-
-def test_the_rollouts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    day = tmp_path / "sessions" / "2026" / "05" / "01"
-    day.mkdir(parents=True)
-    here = write_lines(day / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", made.newer())
-    other = write_lines(day / f"rollout-2026-05-01T11-00-00-{CHILD}.jsonl", [made.meta(cwd="/home/dev/other")])
-    find = host("codex").transcripts.find
-    assert sorted(find(None)) == [here, other]
-    assert list(find(Path("/home/dev/shop"))) == [here]

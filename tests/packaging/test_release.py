@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import release
 import weigh
+from made_files import written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOOK = REPOSITORY / "scripts" / "plugin_hook.sh"
@@ -20,8 +21,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with copies of what names the repository."""
     for path in [*release.naming_files()]:
         copy = tmp_path / path.relative_to(REPOSITORY)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        written(copy, path.read_bytes())
     monkeypatch.setattr(release, "ROOT", tmp_path)
     return tmp_path
 

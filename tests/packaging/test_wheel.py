@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from made_files import written
 from patience import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +79,7 @@ def hostile(tmp_path: Path) -> Path:
     """A project that holds modules with the names of ours, of our dependencies and of the standard library."""
     (tmp_path / "dataclasses.py").write_text(TRAP)
     for name in TRAPS:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(TRAP)
+        written(tmp_path / name / "__init__.py", TRAP)
     return tmp_path
 
 

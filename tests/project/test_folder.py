@@ -1,17 +1,12 @@
 """What a project's folder says of the names in memories: manifests, targets, what Git keeps."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from made_files import git, written
 
 from swarm_memory.server.project.folder import ProjectFolder
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +58,7 @@ def test_what_earlier_versions_noted_of_versions_and_branches_is_taken_to_be_the
 async def test_git_says_which_files_last_and_no_program_of_the_repository_is_run(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     for name in ("kept.py", "src/kept.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x")
+        written(tmp_path / name, "x")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "first")
     (tmp_path / "scratch.py").write_text("x")

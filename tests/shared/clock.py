@@ -18,3 +18,12 @@ class SetClock:
     def forward(self, **by: float) -> None:
         """Set it forward by what makes a `timedelta`."""
         self.at += timedelta(**by)
+
+
+class Watch:
+    """Seconds, as a test sets them."""
+
+    at = 100.0
+
+    def __call__(self) -> float:
+        return self.at

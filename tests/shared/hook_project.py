@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import CLI, ISOLATED, run
+from made_files import written
 from patience import HANG_S, STATIC, UNHURRIED
 from stdio_server import Server, serving
 
@@ -20,11 +21,14 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 
 DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
+
 TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 """What the demo session teaches something for."""
 
 NOTE = "cp config/test.example.toml config/test.toml"
 """What it teaches: a way past that error, shown where a task names it."""
+
+VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 SAID = "Never push to main without asking"
 """What the user said, shown in the briefing."""
@@ -36,6 +40,12 @@ client.READY_S = client.PATIENT_S = 60.0
 main.main(sys.argv[1:])
 """
 """A hook command that waits for a server as long as a busy machine needs."""
+
+
+def second_session(beside: Path) -> Path:
+    """Write a session that bears out what the demo session shows; return it."""
+    text = DEMO.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:")
+    return written(beside.with_name("s0.jsonl"), text)
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,11 @@ class HookProject:
         folders = {"CLAUDE_PROJECT_DIR": str(self.root), "CLAUDE_CONFIG_DIR": str(self.config)}
         return {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self.home), **folders, **self.extra}
 
+    def configure(self, text: str, *, users: bool = True) -> Path:
+        """Write the user's settings file, or the project's; return it."""
+        file = self.home / ".config" / "swarm-memory" / "config.yaml" if users else self.bank / "config.yaml"
+        return written(file, text)
+
     def event(self, **changed: Any) -> str:
         event = {"session_id": "s1", "transcript_path": str(self.transcript), "cwd": str(self.root), "reason": "other"}
         return json.dumps(event | changed)
@@ -101,6 +116,12 @@ class HookProject:
 
     def hook(self, verb: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.run("-c", UNHURRIED, verb, given=given)
+
+    def told(self, verb: str, given: str | None = None) -> str:
+        """Return what a hook that does the host no harm prints."""
+        done = self.hook(verb, given)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
 
     def prompt(self, text: str = TASK, session: str = "s1", *, patient: bool = False) -> str:
         """Return what the hook of a prompt adds to it; a patient one waits for a server on a busy machine."""

@@ -1,8 +1,11 @@
 """What the hook of an event does, on a bank that is open."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from swarm_memory.server.hooks.events import HookEvent, Way, handle_hook
 from swarm_memory.server.jobs.transcripts import queue_session
@@ -13,7 +16,14 @@ SOMEWHERE = Location(Path(), Path(), is_remote=True)
 """A place where there is a bank."""
 
 
-async def hooked(toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook") -> dict[str, Any]:
+def set_to(toolbox: Toolbox, **groups: BaseModel) -> Toolbox:
+    """Return the toolbox with other groups of settings."""
+    return replace(toolbox, settings=toolbox.settings.model_copy(update=groups))
+
+
+async def hooked(
+    toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook", place: Location = SOMEWHERE
+) -> dict[str, Any]:
     """Do it and return hook JSON; what the event writes is written then. Raises as the hooks do."""
 
     async def opened() -> Toolbox:
@@ -22,7 +32,7 @@ async def hooked(toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook") 
     if event["hook_event_name"] == "SessionEnd":
         await queue_session(toolbox, event["session_id"], event.get("transcript_path", ""))
         return {}
-    answer = await handle_hook(opened, HookEvent.model_validate({"transcript_path": "", **event}), via, SOMEWHERE)
+    answer = await handle_hook(opened, HookEvent.model_validate({"transcript_path": "", **event}), via, place)
     await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # writes come one after another
     return answer
 

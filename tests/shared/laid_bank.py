@@ -43,10 +43,11 @@ async def opened_bank(
     scope: Scope = SHOP,
     chat: ChatModel | None = None,
     url: str | None = None,
+    sqlite: str = DRIVER,
 ) -> AsyncGenerator[Toolbox]:
     """A toolbox on the bank at a path, or in a database, whose clock stands still; opening it again is a restart."""
     store = (
-        await open_store(laid(database), sqlite=DRIVER, embedder=embedder)
+        await open_store(laid(database, sqlite), sqlite=sqlite, embedder=embedder)
         if url is None
         else await open_postgres(Place(url), pool_size=2, embedder=embedder)
     )

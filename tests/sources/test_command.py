@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_files import written
 from shell import Ran, Shell, project, swarm
 
 __all__ = ["project", "swarm"]
@@ -97,8 +98,7 @@ def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(shop: Path,
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
     shop: Path, sources: Sources
 ) -> None:
-    (shop / "bin").mkdir()
-    (shop / "bin" / "x.dat").write_bytes(b"\0\1")
+    written(shop / "bin" / "x.dat", b"\0\1")
     done = sources("index", "bin")
     assert done.code == 2
     assert "holds no document, code" in done.err

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from made_files import written
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -15,13 +16,6 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.documents import page, read_documents
 from swarm_memory.tools.sources.chunks import MAX_WORDS, OVERLAP_WORDS, word_count
-
-
-def write(folder: Path, name: str, data: str | bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
 
 
 def passages(root: Path) -> list[Passage]:
@@ -37,7 +31,7 @@ def sentences(count: int) -> str:
 
 
 def test_a_long_text_becomes_chunks_of_about_500_words_that_repeat_about_50(tmp_path: Path) -> None:
-    write(tmp_path, "long.txt", sentences(300))
+    written(tmp_path / "long.txt", sentences(300))
     found = passages(tmp_path)
     lengths = [word_count(each.content) for each in found]
     assert all(400 <= length <= MAX_WORDS for length in lengths[:-1])
@@ -49,23 +43,23 @@ def test_a_long_text_becomes_chunks_of_about_500_words_that_repeat_about_50(tmp_
         assert 40 <= shared <= OVERLAP_WORDS
 
 
-def test_sections_are_chunks_titled_by_the_document_and_the_headings_above(tmp_path: Path) -> None:
+def test_sections_are_chunks_titled_by_the_document_and_the_headings_above_with_the_lines_of_the_file(
+    tmp_path: Path,
+) -> None:
     body = sentences(20)
-    text = f"# Guide\n\nIntro.\n\n## Install\n\n{body}\n\n### Linux\n\n{body}\n\n## Use\n\n{body}\n"
-    write(tmp_path, "guide.md", text)
-    assert [each.title for each in passages(tmp_path)] == ["Guide > Install", "Guide > Install > Linux", "Guide > Use"]
-
-
-def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
-    text = f"# Guide\n\n{sentences(20)}\n\n\n## Use\n\n{sentences(20)}\n"
-    write(tmp_path, "guide.md", text)
-    assert [(each.line, each.end_line) for each in passages(tmp_path)] == [(1, 3), (6, 8)]
+    text = f"# Guide\n\nIntro.\n\n## Install\n\n{body}\n\n### Linux\n\n{body}\n\n\n## Use\n\n{body}\n"
+    written(tmp_path / "guide.md", text)
+    assert [(each.title, each.line, each.end_line) for each in passages(tmp_path)] == [
+        ("Guide > Install", 1, 7),
+        ("Guide > Install > Linux", 9, 11),
+        ("Guide > Use", 14, 16),
+    ]
 
 
 def test_a_code_fence_and_a_table_that_fit_are_never_cut(tmp_path: Path) -> None:
     fence = "```python\n" + "\n".join(f"value_{n} = {n} + 1  # step {n}" for n in range(60)) + "\n```"
     table = "| a | b |\n| --- | --- |\n" + "\n".join(f"| row {n} | cell {n} |" for n in range(70))
-    write(tmp_path, "mixed.md", f"{sentences(30)}\n\n{fence}\n\n{sentences(30)}\n\n{table}\n\n{sentences(30)}\n")
+    written(tmp_path / "mixed.md", f"{sentences(30)}\n\n{fence}\n\n{sentences(30)}\n\n{table}\n\n{sentences(30)}\n")
     found = passages(tmp_path)
     assert sum(fence in each.content for each in found) == 1
     assert sum(table in each.content for each in found) == 1
@@ -73,7 +67,7 @@ def test_a_code_fence_and_a_table_that_fit_are_never_cut(tmp_path: Path) -> None
 
 
 def test_a_heading_in_a_code_fence_is_none(tmp_path: Path) -> None:
-    write(tmp_path, "a.md", f"# Real\n\n```\n# not a heading\n```\n\n{sentences(20)}\n")
+    written(tmp_path / "a.md", f"# Real\n\n```\n# not a heading\n```\n\n{sentences(20)}\n")
     assert [each.title for each in passages(tmp_path)] == ["Real"]
 
 
@@ -89,7 +83,7 @@ def test_a_heading_in_a_code_fence_is_none(tmp_path: Path) -> None:
 def test_each_encoding_is_read_and_one_that_is_not_utf8_is_said(
     tmp_path: Path, data: bytes, encoding: str | None
 ) -> None:
-    write(tmp_path, "a.txt", data)
+    written(tmp_path / "a.txt", data)
     (found,) = passages(tmp_path)
     assert found.content == "Käse und Brot"
     assert found.data.get("encoding") == encoding
@@ -99,9 +93,9 @@ def test_a_file_that_is_binary_or_too_large_is_a_fault_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.sources.documents.MAX_TEXT_BYTES", 1000)
-    write(tmp_path, "a.md", b"\x00\x01\x02" * 100)
-    write(tmp_path, "b.md", "fine")
-    write(tmp_path, "c.md", "much too long a text" * 100)
+    written(tmp_path / "a.md", b"\x00\x01\x02" * 100)
+    written(tmp_path / "b.md", "fine")
+    written(tmp_path / "c.md", "much too long a text" * 100)
     binary, good, large = read_documents(tmp_path)
     for bad, reason in ((binary, r"a\.md is binary"), (large, "larger than 1,000 bytes")):
         with pytest.raises(InputError, match=reason):
@@ -113,9 +107,8 @@ def test_html_becomes_sections_without_scripts(tmp_path: Path) -> None:
     rows = "<tr><th>Name</th><th>Price</th></tr><tr><td>Tea | green</td><td>3</td></tr>"
     table = f"<h1>Shop</h1><p>All &amp; more.</p><h2>Prices</h2><table>{rows}</table>"
     body = f"{table}<pre>a\n  b</pre><ul><li>one<li>two</ul>"
-    write(
-        tmp_path,
-        "shop.html",
+    written(
+        tmp_path / "shop.html",
         f"<title>My shop</title><script>var hidden=1</script><style>x{{}}</style>{body}<!-- gone -->",
     )
     (found,) = passages(tmp_path)
@@ -137,28 +130,21 @@ def test_a_broken_page_takes_linear_time(piece: str) -> None:
 
 def test_gitignore_nested_and_negated_and_the_defaults_are_respected(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    for name in (
-        "a.md",
-        "b.md",
-        "drafts/c.md",
-        "drafts/keep.md",
-        "node_modules/d.md",
-        "vendor/e.md",
-        "docs/build/f.md",
-    ):
-        write(tmp_path, name, "text")
-    write(tmp_path, ".gitignore", "b.md\n!vendor/\n")
-    write(tmp_path, "drafts/.gitignore", "*.md\n!keep.md\n")
+    left_out = ("b.md", "drafts/c.md", "node_modules/d.md", "docs/build/f.md")
+    for name in ("a.md", "drafts/keep.md", "vendor/e.md", *left_out):
+        written(tmp_path / name, "text")
+    written(tmp_path / ".gitignore", "b.md\n!vendor/\n")
+    written(tmp_path / "drafts/.gitignore", "*.md\n!keep.md\n")
     assert groups(tmp_path) == ["a.md", "drafts/keep.md", "vendor/e.md"]
-    write(tmp_path, ".git/info/exclude", "a.md\n")
+    written(tmp_path / ".git/info/exclude", "a.md\n")
     assert groups(tmp_path) == ["drafts/keep.md", "vendor/e.md"]
 
 
 def test_a_folder_in_a_repository_obeys_the_gitignore_above_it_unless_it_is_ignored_itself(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    write(tmp_path, ".gitignore", "secret.md\n/notes/\n")
+    written(tmp_path / ".gitignore", "secret.md\n/notes/\n")
     for name in ("docs/a.md", "docs/secret.md", "notes/b.md"):
-        write(tmp_path, name, "text")
+        written(tmp_path / name, "text")
     assert groups(tmp_path / "docs") == ["a.md"]
     assert groups(tmp_path / "notes") == ["b.md"]
 
@@ -166,9 +152,9 @@ def test_a_folder_in_a_repository_obeys_the_gitignore_above_it_unless_it_is_igno
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    write(outside, "secret.md", "secret")
+    written(outside / "secret.md", "secret")
     inside = tmp_path / "inside"
-    write(inside, "a.md", "text")
+    written(inside / "a.md", "text")
     (inside / "link.md").symlink_to(outside / "secret.md")
     (inside / "folder").symlink_to(outside)
     (inside / "loop").symlink_to(inside)
@@ -183,16 +169,16 @@ def test_a_name_that_is_no_utf8_is_said_in_utf8(tmp_path: Path) -> None:
 
 
 def test_the_hash_changes_with_the_bytes_and_not_with_the_time(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.md", "one")
+    path = written(tmp_path / "a.md", "one")
     first = [group.content_hash for group in read_documents(tmp_path)]
     os.utime(path, (1, 1))
     assert [group.content_hash for group in read_documents(tmp_path)] == first
-    write(tmp_path, "a.md", "two")
+    written(tmp_path / "a.md", "two")
     assert [group.content_hash for group in read_documents(tmp_path)] != first
 
 
 def test_a_file_named_itself_is_read_whatever_it_is_called(tmp_path: Path) -> None:
-    assert [each.content for each in passages(write(tmp_path, "notes.xyz", "text"))] == ["text"]
+    assert [each.content for each in passages(written(tmp_path / "notes.xyz", "text"))] == ["text"]
 
 
 def pdf_bytes(*texts: str, password: str | None = None, title: str | None = None) -> bytes:
@@ -225,7 +211,7 @@ def pdf_bytes(*texts: str, password: str | None = None, title: str | None = None
 def test_a_pdf_gives_its_title_text_and_pages(tmp_path: Path) -> None:
     data = pdf_bytes(sentences(50), sentences(45), title="Annual report")
     assert len(PdfReader(io.BytesIO(data)).pages) == 2
-    write(tmp_path, "report.pdf", data)
+    written(tmp_path / "report.pdf", data)
     found = passages(tmp_path)
     assert [(each.title, each.data["page"], each.line) for each in found] == [
         ("Annual report", 1, None),
@@ -245,8 +231,8 @@ def test_a_pdf_gives_its_title_text_and_pages(tmp_path: Path) -> None:
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_a_fault_and_the_rest_goes_on(tmp_path: Path, data: bytes, reason: str) -> None:
-    write(tmp_path, "a.pdf", data)
-    write(tmp_path, "b.md", "fine")
+    written(tmp_path / "a.pdf", data)
+    written(tmp_path / "b.md", "fine")
     bad, good = read_documents(tmp_path)
     with pytest.raises(InputError, match=reason):
         bad.parse()
@@ -255,7 +241,7 @@ def test_a_pdf_that_cannot_be_read_is_a_fault_and_the_rest_goes_on(tmp_path: Pat
 
 
 def test_a_pdf_that_takes_too_long_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, "a.pdf", pdf_bytes("slow"))
+    path = written(tmp_path / "a.pdf", pdf_bytes("slow"))
     monkeypatch.setattr(pdf, "TIMEOUT_S", 0.001)
     with pytest.raises(InputError, match="took longer than 0 s to read"):
         pdf.read_pdf(path)
@@ -263,7 +249,7 @@ def test_a_pdf_that_takes_too_long_is_a_fault(tmp_path: Path, monkeypatch: pytes
 
 def test_without_the_extra_a_pdf_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "is_available", lambda: False)
-    path = write(tmp_path, "a.pdf", pdf_bytes("x"))
+    path = written(tmp_path / "a.pdf", pdf_bytes("x"))
     with pytest.raises(ConfigError, match=r"swarm-memory\[pdf\]"):
         list(read_documents(path))
     (group,) = read_documents(tmp_path)

@@ -16,25 +16,13 @@ from swarm_memory.server.sources.files import decode, is_binary
 from swarm_memory.tools.sources import chunks as cutting
 from swarm_memory.tools.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 
+MARKS = [
+    "", "# One", "## Two", "Three", "=====", "-----", "---", "```", "~~~~", "| a | b |", "|---|---|", "- item",
+    "1. item",
+]  # fmt: skip
 LINES = st.one_of(
     st.text(alphabet="ab .!?\t", max_size=80),
-    st.sampled_from(
-        [
-            "",
-            "# One",
-            "## Two",
-            "Three",
-            "=====",
-            "-----",
-            "---",
-            "```",
-            "~~~~",
-            "| a | b |",
-            "|---|---|",
-            "- item",
-            "1. item",
-        ]
-    ),
+    st.sampled_from(MARKS),
     st.text(max_size=30).map(lambda text: re.sub(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", " ", text)),
     st.just("long " * 60),
     st.just("漢字かな" * 40),
@@ -51,28 +39,18 @@ def cut(text: str) -> list[Chunk]:
 
 
 @given(MARKDOWN)
-def test_every_word_is_in_some_chunk_in_order(text: str) -> None:
-    at = 0
-    for chunk in cut(text):
+def test_every_word_is_in_some_chunk_in_order_and_no_chunk_is_longer_or_repeats_more_than_it_may(text: str) -> None:
+    found, at = cut(text), 0
+    for chunk in found:
         assert not text[at : chunk.start].strip()
         assert chunk.start < chunk.end
         assert chunk.end > at
+        assert word_count(text, chunk.start, chunk.end) <= MAX_WORDS
         at = chunk.end
     assert not text[at:].strip()
-
-
-@given(MARKDOWN)
-def test_no_chunk_has_more_words_than_it_may(text: str) -> None:
-    assert all(word_count(text, chunk.start, chunk.end) <= MAX_WORDS for chunk in cut(text))
-
-
-@given(MARKDOWN)
-def test_no_chunk_repeats_more_than_it_may(text: str) -> None:
-    found = cut(text)
     for first, second in pairwise(found):
-        if second.start < first.end:
-            assert word_count(text, second.start, first.end) <= OVERLAP_WORDS
-            assert second.start > first.start
+        assert second.start > first.start
+        assert second.start >= first.end or word_count(text, second.start, first.end) <= OVERLAP_WORDS
 
 
 @given(st.binary(max_size=400))

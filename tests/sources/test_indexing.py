@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,11 @@ from swarm_memory.tools.sources.sources import (
     search_sources,
 )
 from swarm_memory.tools.toolbox import Toolbox
-
-Made = Callable[[SourceKind], Any]
+from tests.sources.made_source import MadeSource
 
 WEATHER = ("get_weather", "Tells the weather forecast of a city.", "city: name of the city")
 MAIL = ("send_mail", "Sends an e-mail message to a recipient.", "to, subject, body")
+FLAKY = {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}
 
 
 async def titles(toolbox: Toolbox, query: str, **asked: Any) -> list[str]:
@@ -44,13 +44,12 @@ async def titles(toolbox: Toolbox, query: str, **asked: Any) -> list[str]:
     return [hit.passage.title for hit in found.hits]
 
 
-async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"first": [WEATHER], "second": [MAIL]}
-    await index_source(toolbox, "tool", "list.json", source.read())
+async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox) -> None:
+    source = MadeSource("tool", {"first": [WEATHER], "second": [MAIL]})
+    await source.index(toolbox, "list.json")
     kept = (await search_sources(toolbox, "weather of a city")).hits
     source.groups["second"] = [("post_letter", "Posts a letter by ship.", "address")]
-    done = await index_source(toolbox, "tool", "list.json", source.read())
+    done = await source.index(toolbox, "list.json")
     assert (done.added, done.changed, done.unchanged) == (0, 1, 1)
     assert source.parsed == ["first", "second", "second"]
     assert (await titles(toolbox, "letter"))[0] == "post_letter"
@@ -58,13 +57,11 @@ async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox, made:
     assert kept[0].passage == (await search_sources(toolbox, "weather of a city")).hits[0].passage
 
 
-async def test_what_is_gone_is_removed_with_every_trace(toolbox: Toolbox, made: Made, tmp_path: Path) -> None:
-    source = made("tool")
-    secret = ("zebrafish", "Counts zebrafish.", "aquarium")
-    source.groups |= {"first": [WEATHER], "second": [secret]}
-    await index_source(toolbox, "tool", "list.json", source.read())
+async def test_what_is_gone_is_removed_with_every_trace(toolbox: Toolbox, tmp_path: Path) -> None:
+    source = MadeSource("tool", {"first": [WEATHER], "second": [("zebrafish", "Counts zebrafish.", "aquarium")]})
+    await source.index(toolbox, "list.json")
     del source.groups["second"]
-    done = await index_source(toolbox, "tool", "list.json", source.read())
+    done = await source.index(toolbox, "list.json")
     assert done.removed == 1
     assert await titles(toolbox, "zebrafish") == ["get_weather"]
     removed = await toolbox.store.sources.remove(SourceKey(toolbox.scope, "tool", "list.json"))
@@ -79,10 +76,8 @@ async def test_what_is_gone_is_removed_with_every_trace(toolbox: Toolbox, made: 
     assert b"forecast" not in left.lower()
 
 
-async def test_a_group_that_cannot_be_read_keeps_what_was_indexed_before(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"a.md": [("Guide", "", "How to brew coffee.")]}
-    await index_source(toolbox, "document", ".", source.read())
+async def test_a_group_that_cannot_be_read_keeps_what_was_indexed_before(toolbox: Toolbox) -> None:
+    await MadeSource("document", {"a.md": [("Guide", "", "How to brew coffee.")]}).index(toolbox, ".")
 
     async def broken() -> AsyncIterator[ReadGroup]:
         def parse() -> list[Passage]:
@@ -95,27 +90,21 @@ async def test_a_group_that_cannot_be_read_keeps_what_was_indexed_before(toolbox
     assert await titles(toolbox, "brew coffee") == ["Guide"]
 
 
-async def test_scopes_and_kinds_never_see_each_other(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"first": [WEATHER]}
-    await index_source(toolbox, "tool", "list.json", source.read())
+async def test_scopes_and_kinds_never_see_each_other(toolbox: Toolbox) -> None:
+    await MadeSource("tool", {"first": [WEATHER]}).index(toolbox)
     for scope in (Scope(project="other"), Scope(tenant_id="another", project="shop")):
         elsewhere = dataclasses.replace(toolbox, scope=scope)
         found = await search_sources(elsewhere, "weather")
         assert found.hits == ()
         assert "no source is indexed" in (found.reason or "")
     shared = dataclasses.replace(toolbox, scope=Scope(project="*"))
-    source.groups.clear()
-    source.groups |= {"global": [MAIL]}
-    await index_source(shared, "tool", "all.json", source.read())
+    await MadeSource("tool", {"global": [MAIL]}).index(shared)
     assert set(await titles(toolbox, "mail weather")) == {"send_mail", "get_weather"}
     assert await titles(toolbox, "weather", kind="document") == []
 
 
-async def test_a_hit_that_shares_no_word_with_the_query_and_is_not_near_is_marked(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}
-    await index_source(toolbox, "document", ".", source.read())
+async def test_a_hit_that_shares_no_word_with_the_query_and_is_not_near_is_marked(toolbox: Toolbox) -> None:
+    await MadeSource("document", FLAKY).index(toolbox)
     far = await search_sources(toolbox, "whales of the Pacific")
     assert [hit.is_unlikely for hit in far.hits] == [True]
     assert "these are guesses" in (far.reason or "")
@@ -123,28 +112,14 @@ async def test_a_hit_that_shares_no_word_with_the_query_and_is_not_near_is_marke
     assert ([hit.is_unlikely for hit in near.hits], near.reason) == ([False], None)
 
 
-async def test_memories_and_sources_are_apart(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}
-    await index_source(toolbox, "document", ".", source.read())
+async def test_memories_and_sources_are_apart(toolbox: Toolbox) -> None:
+    await MadeSource("document", FLAKY).index(toolbox)
     found = await retrieve(toolbox, "the date test is flaky")
     assert found.memories == ()
     assert "no memories yet" in (found.reason or "")
 
 
-async def test_secrets_and_invisible_characters_are_not_stored(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    source.groups |= {"a.md": [("Deploy", "", f"Use {key} to deploy.\u202e")]}
-    await index_source(toolbox, "document", ".", source.read())
-    (hit,) = (await search_sources(toolbox, "deploy")).hits
-    assert key not in hit.passage.content
-    assert "\u202e" not in hit.passage.content
-
-
-async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(toolbox: Toolbox, made: Made) -> None:
-    from swarm_memory.schema.errors import ModelUnavailable
-
+async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(toolbox: Toolbox) -> None:
     class Down:
         name, dimensions, quantization, fusion_weight, min_cosine = "down", 8, "float32", 0.5, 0.2
 
@@ -154,9 +129,7 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
         embed_queries = embed_documents
 
     without = dataclasses.replace(toolbox, embedder=Down())  # type: ignore[arg-type]
-    source = made("tool")
-    source.groups |= {"first": [WEATHER]}
-    done = await index_source(without, "tool", "list.json", source.read())
+    done = await MadeSource("tool", {"first": [WEATHER]}).index(without)
     assert "run `swarm-memory bank reembed`" in done.notices[0]
     found = await search_sources(without, "weather")
     assert found.legs == ("keyword",)
@@ -165,43 +138,42 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
     assert any("1 passages have no vector" in notice for notice in again.notices)
 
 
-async def test_a_source_from_which_everything_is_gone_is_not_kept(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"first": [WEATHER]}
-    await index_source(toolbox, "tool", "list.json", source.read())
+async def test_a_source_from_which_everything_is_gone_is_not_kept(toolbox: Toolbox) -> None:
+    source = MadeSource("tool", {"first": [WEATHER]})
+    await source.index(toolbox, "list.json")
     source.groups.clear()
-    emptied = await index_source(toolbox, "tool", "list.json", source.read())
+    emptied = await source.index(toolbox, "list.json")
     assert emptied.removed == 1
     assert emptied.reason == "nothing of list.json is indexed: no tool was found there"
     assert await toolbox.store.sources.list_sources(toolbox.scope) == []
 
 
-async def test_a_secret_that_is_spread_over_passages_changes_no_other_passage(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
+async def test_secrets_and_invisible_characters_are_not_stored_and_change_no_other_passage(toolbox: Toolbox) -> None:
     head, body = "-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA7bq1QYw3Zc9f\n" * 3
-    source.groups |= {
-        "a.md": [
-            ("Deploy", "", f"The key:\n{head}\n{body}"),
-            ("Restart", "", f"{body}-----END RSA PRIVATE KEY-----\nThen restart the zeppelin."),
-            ("Contact", "", "Write to anna.berg@firm.example.org."),
-        ]
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    texts = {
+        "Deploy": f"The key:\n{head}\n{body}",
+        "Restart": f"{body}-----END RSA PRIVATE KEY-----\nThen restart the zeppelin.",
+        "Contact": "Write to anna.berg@firm.example.org.",
+        "Log in": f"Use {key} to deploy.\u202e",
     }
-    await index_source(toolbox, "document", ".", source.read())
-    hits = {
-        hit.passage.title: hit.passage.content for hit in (await search_sources(toolbox, "deploy restart contact")).hits
-    }
+    await MadeSource("document", {"a.md": [(title, "", text) for title, text in texts.items()]}).index(toolbox)
+    found = await search_sources(toolbox, "deploy restart contact log in")
+    hits = {hit.passage.title: hit.passage.content for hit in found.hits}
     assert hits["Deploy"] == "The key:\n[secret:private-key]"
     assert hits["Restart"].endswith("Then restart the zeppelin.")
     assert hits["Contact"] == "Write to [email]."
+    assert (key in hits["Log in"], "\u202e" in hits["Log in"]) == (False, False)
 
 
 async def test_groups_are_prepared_at_once_and_never_without_bound(
-    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "GROUPS_TOGETHER", 2)
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 3)
-    source = made("tool")
-    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(41)}
+    source = MadeSource(
+        "tool", {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(41)}
+    )
     under_way: list[int] = []
     now = 0
 
@@ -220,12 +192,13 @@ async def test_groups_are_prepared_at_once_and_never_without_bound(
 
 
 async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_running(
-    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "GROUPS_TOGETHER", 1)
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 1)
-    source = made("tool")
-    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(22)}
+    source = MadeSource(
+        "tool", {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(22)}
+    )
 
     async def broken() -> AsyncIterator[ReadGroup]:
         async for group in source.read():
@@ -238,18 +211,17 @@ async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_r
     assert asyncio.all_tasks() == before
     kept = (await toolbox.store.sources.list_sources(toolbox.scope))[0].groups
     assert 0 < kept < 22
-    done = await index_source(toolbox, "tool", "list.json", source.read())
+    done = await source.index(toolbox, "list.json")
     assert (done.added, done.unchanged) == (22 - kept, kept)
 
 
 async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
-    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 2)
     monkeypatch.setattr(sources, "EMBEDDING_S", 1e-9)
-    source = made("tool")
-    source.groups |= {f"server{number}": [(f"zeppelin_{number}", "Flies somewhere.", "")] for number in range(5)}
-    done = await index_source(toolbox, "tool", "list.json", source.read())
+    tools = {f"server{number}": [(f"zeppelin_{number}", "Flies somewhere.", "")] for number in range(5)}
+    done = await MadeSource("tool", tools).index(toolbox)
     (notice,) = done.notices
     assert notice.startswith("3 passages found by keywords alone until a job")
     assert "zeppelin_4" in await titles(toolbox, "zeppelin 4")
@@ -270,11 +242,9 @@ CANDIDATES = [RerankCandidate(name, about) for name, about, _ in TOOLS]
 
 
 @pytest.fixture
-async def tools(toolbox: Toolbox, made: Made) -> Toolbox:
+async def tools(toolbox: Toolbox) -> Toolbox:
     """A bank with three tools of one server."""
-    source = made("tool")
-    source.groups |= {"disk": TOOLS}
-    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    await MadeSource("tool", {"disk": TOOLS}).index(toolbox)
     return toolbox
 
 
@@ -317,10 +287,9 @@ async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbo
     assert found.notices == alone.notices
 
 
-async def test_tools_of_one_name_are_kept_apart_by_their_servers(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    source.groups |= {"github": [("search", "Searches issues.", "")], "disk": [("search", "Searches files.", "")]}
-    await index_source(toolbox, "tool", ".mcp.json", source.read())
+async def test_tools_of_one_name_are_kept_apart_by_their_servers(toolbox: Toolbox) -> None:
+    searches = {"github": [("search", "Searches issues.", "")], "disk": [("search", "Searches files.", "")]}
+    await MadeSource("tool", searches).index(toolbox)
     chat = ScriptedChatModel([answer(("github/search", 0.9), ("disk/search", 0.1))])
     found = await search_sources(dataclasses.replace(toolbox, chat=chat), "search", kind="tool")
     assert [hit.passage.group for hit in found.hits] == ["github", "disk"]

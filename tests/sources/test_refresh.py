@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from laid_bank import BY_TABLE
+from made_files import written
 from mcp.client import Client
 from patience import HANG_S
 from shell import Shell, project, swarm
@@ -26,25 +25,12 @@ from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
 from swarm_memory.tools.ports.sources import SourceKey
-from swarm_memory.tools.sources.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
+from tests.sources.made_source import MadeSource
+from tests.sources.tiny_server import tiny_server
 
 __all__ = ["project", "swarm"]
-
-SERVER = """
-import sys
-from mcp.server import MCPServer
-
-server = MCPServer("tiny")
-
-def tool(name):
-    server.add_tool(lambda: name, name=name, description=f"Does {name}.")
-
-for name in open("tools.txt").read().split():
-    tool(name)
-open("started", "a").write("x")
-server.run()
-"""
 
 
 @pytest.fixture
@@ -109,8 +95,7 @@ def test_a_server_of_a_host_finds_what_was_written_since_without_being_asked(pro
 async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_stays(
     place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "far.md").write_text("# Far\n\nThe lighthouse keeper sleeps at noon.\n")
+    written(tmp_path / "outside" / "far.md", "# Far\n\nThe lighthouse keeper sleeps at noon.\n")
     (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
     for path in ("docs", "notes.md", str(tmp_path / "outside")):
         await indexed(place, "document", path)
@@ -129,39 +114,35 @@ async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_st
     assert (result["looked_at"], result["changed"]) == (2, {f"document {tmp_path / 'outside'}": 1})
 
 
-async def test_a_link_that_was_put_in_place_of_an_indexed_folder_is_not_followed(
-    place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "target", "why"),
+    [
+        ("docs", "../outside", "lies outside the project"),
+        ("notes.md", ".env", "notes.md is a link to .env by now"),
+        ("notes.md", "docs/old.md", "notes.md is a link to docs/old.md by now"),
+    ],
+)
+async def test_a_link_that_was_put_in_place_of_what_was_indexed_is_not_followed(
+    place: Location, monkeypatch: pytest.MonkeyPatch, path: str, target: str, why: str
 ) -> None:
-    await indexed(place, "document", "docs")
-    (place.root / "docs").rename(tmp_path / "docs")
-    (tmp_path / "docs" / "key.md").write_text("# Key\n\nThe password of the vault.\n")
-    (place.root / "docs").symlink_to(tmp_path / "docs")
+    written(place.root.parent / "outside" / "key.md", "# Key\n\nThe password of the vault.\n")
+    written(place.root / ".gitignore", ".env\n")
+    written(place.root / ".env", "The launch word is xylophone.\n")
+    written(place.root / "notes.md", "# Notes\n\nThe baker opens at six.\n")
+    await indexed(place, "document", path)
+    asked = "xylophone launch word, the password of the vault, or the carrier pigeon"
+    before = await titles(place, asked)
+    (place.root / path).rename(place.root.parent / "former")
+    (place.root / path).symlink_to(place.root / target)
     result = await started(place, monkeypatch)
-    assert "lies outside the project" in result["left"]["document docs"]
-    assert "Key" not in await titles(place, "password of the vault")
-
-
-@pytest.mark.parametrize("target", [".env", "docs/old.md"])
-async def test_a_link_that_was_put_in_place_of_an_indexed_file_is_not_followed_within_the_project_either(
-    place: Location, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
-    (place.root / ".gitignore").write_text(".env\n")
-    (place.root / ".env").write_text("The launch word is xylophone.\n")
-    (place.root / "notes.md").write_text("# Notes\n\nThe baker opens at six.\n")
-    await indexed(place, "document", "notes.md")
-    (place.root / "notes.md").unlink()
-    (place.root / "notes.md").symlink_to(place.root / target)
-    result = await started(place, monkeypatch)
-    assert f"notes.md is a link to {target} by now" in result["left"]["document notes.md"]
-    assert await titles(place, "xylophone launch word, or the carrier pigeon") == ["Notes"]
+    assert why in result["left"][f"document {path}"]
+    assert await titles(place, asked) == before
 
 
 async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    (place.root / "server.py").write_text(SERVER)
-    (place.root / "tools.txt").write_text("add_numbers")
-    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
-    (place.root / "docs" / "x.json").write_text(json.dumps(entry))
-    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry["mcpServers"]["tiny"]}}))
+    entry = tiny_server(place.root, "add_numbers")
+    (place.root / "docs" / "x.json").write_text(json.dumps({"mcpServers": {"tiny": entry}}))
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"first": entry}}))
     await indexed(place, "tool", ".mcp.json")
     (place.root / "started").unlink()
     (place.root / ".mcp.json").unlink()
@@ -174,10 +155,8 @@ async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, m
 async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_not_written_to_since(
     place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (place.root / "server.py").write_text(SERVER)
-    (place.root / "tools.txt").write_text("add_numbers")
-    entry = {"mcpServers": {"tiny": {"command": sys.executable, "args": ["server.py"]}}}
-    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    servers = json.dumps({"mcpServers": {"tiny": tiny_server(place.root, "add_numbers")}})
+    (place.root / ".mcp.json").write_text(servers)
     await indexed(place, "tool", ".mcp.json")
     times = place.root / "started"
     (place.root / "tools.txt").write_text("add_numbers paint_walls")
@@ -187,7 +166,7 @@ async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_no
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
     assert (result["changed"], times.read_text()) == ({"tool .mcp.json": 2}, "xx")
     assert (await titles(place, "paint walls", "tool"))[0] == "paint_walls"
-    (place.root / ".mcp.json").write_text(json.dumps(entry))
+    (place.root / ".mcp.json").write_text(servers)
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
     assert "was written to since it was indexed" in result["left"]["tool .mcp.json"]
     assert times.read_text() == "xx"
@@ -222,12 +201,11 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
 
 
 async def test_what_an_earlier_version_read_from_github_is_found_and_removed_and_not_read_again(
-    place: Location, made: Callable[[SourceKind], Any], monkeypatch: pytest.MonkeyPatch
+    place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    former = made("github")
-    former.groups["till.py"] = [("close_day", "Count the cash.", "def close_day(till): ...")]
+    former = MadeSource("github", {"till.py": [("close_day", "Count the cash.", "def close_day(till): ...")]})
     async with opened_toolbox(place, settings_of()) as toolbox:
-        await index_source(toolbox, "github", "github:acme/shop", former.read())
+        await former.index(toolbox, "github:acme/shop")
     await indexed(place, "document", "docs")
     result = await started(place, monkeypatch)
     assert (result["looked_at"], result["left"]) == (1, {})

@@ -1,42 +1,31 @@
 """The store of sources on every driver of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from driver_names import AVAILABLE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from laid_bank import DRIVER, EMBEDDER, opened_bank
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
-from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.sources import SourceKey
-from swarm_memory.tools.sources.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
-
-Made = Callable[[SourceKind], Any]
+from tests.sources.made_source import MadeSource
 
 TEXTS = [
     ("Install", "", "Run the installer and choose a folder for the program."),
     ("Configure", "", "The retry limit stands in the file settings.toml under network."),
     ("Upgrade", "", "Stop the service, unpack the archive, start the service."),
 ]
-
-
-async def opened(database: Path, driver_name: str) -> Toolbox:
-    embedder = StaticEmbedder()
-    store = await open_store(database, sqlite=driver_name, embedder=embedder)
-    return Toolbox(store, embedder, cast(Any, None), Settings(), Scope(project="shop"))
 
 
 def raw(toolbox: Toolbox) -> SqliteStore:
@@ -49,15 +38,13 @@ async def count(toolbox: Toolbox, sql: str) -> int:
     return int(row[0])
 
 
-async def test_every_driver_name_finds_the_same_with_the_same_scores(tmp_path: Path, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"guide.md": TEXTS, "other.md": [("Zoo", "", "Feed the lions at noon.")]}
+async def test_every_driver_name_finds_the_same_with_the_same_scores(tmp_path: Path) -> None:
+    source = MadeSource("document", {"guide.md": TEXTS, "other.md": [("Zoo", "", "Feed the lions at noon.")]})
     answers: list[list[tuple[str, float]]] = []
     for driver_name in AVAILABLE:
-        toolbox = await opened(tmp_path / f"{driver_name}.db", driver_name)
-        await index_source(toolbox, "document", "docs", source.read())
-        found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
-        await toolbox.store.close()
+        async with opened_bank(tmp_path / f"{driver_name}.db", sqlite=driver_name) as toolbox:
+            await source.index(toolbox)
+            found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
         best = found.hits[0]
         assert best.passage.title == "Configure"
         assert (best.before_title, best.before) == (TEXTS[0][0], TEXTS[0][2])
@@ -67,27 +54,23 @@ async def test_every_driver_name_finds_the_same_with_the_same_scores(tmp_path: P
     assert all(answer == answers[0] for answer in answers)
 
 
-async def test_what_was_written_without_sqlite_vec_is_found_by_the_index_later(tmp_path: Path, made: Made) -> None:
+async def test_what_was_written_without_sqlite_vec_is_found_by_the_index_later(tmp_path: Path) -> None:
     if AVAILABLE == ["scan"]:
         pytest.skip("needs a driver with sqlite-vec")
-    source = made("tool")
-    source.groups |= {"a": [("add", "Adds two numbers.", "")], "b": [("mail", "Sends a letter.", "")]}
-    without = await opened(tmp_path / "bank.db", "scan")
-    await index_source(without, "tool", "list", source.read())
-    await without.store.close()
-    toolbox = await opened(tmp_path / "bank.db", next(each for each in AVAILABLE if each != "scan"))
-    found = await search_sources(toolbox, "sum of numbers")
+    tools = {"a": [("add", "Adds two numbers.", "")], "b": [("mail", "Sends a letter.", "")]}
+    async with opened_bank(tmp_path / "bank.db", sqlite="scan") as without:
+        await MadeSource("tool", tools).index(without)
+    later = next(each for each in AVAILABLE if each != "scan")
+    async with opened_bank(tmp_path / "bank.db", sqlite=later) as toolbox:
+        found = await search_sources(toolbox, "sum of numbers")
     assert found.legs[0] == "vector"
     assert [hit.passage.title for hit in found.hits] == ["add", "mail"]
-    await toolbox.store.close()
 
 
-async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox, made: Made) -> None:
+async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox) -> None:
     around = ("Harbour", "", "Ships of the northern fleet lie in the harbour.")
     alone, beside = ("Note", "", "It was painted red in spring."), ("Note", "", "It was painted red in spring.")
-    source = made("document")
-    source.groups |= {"alone.md": [alone], "fleet.md": [around, beside]}
-    await index_source(toolbox, "document", "docs", source.read())
+    await MadeSource("document", {"alone.md": [alone], "fleet.md": [around, beside]}).index(toolbox)
     found = await search_sources(toolbox, "which ships of the fleet were painted red")
     groups = [(hit.passage.group, hit.passage.position) for hit in found.hits]
     assert groups.index(("fleet.md", 1)) < groups.index(("alone.md", 0))
@@ -99,10 +82,8 @@ class Other(StaticEmbedder):
     name = "other-256"
 
 
-async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox, made: Made) -> None:
-    source = made("document")
-    source.groups |= {"a.md": TEXTS}
-    await index_source(toolbox, "document", "docs", source.read())
+async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox) -> None:
+    await MadeSource("document", {"a.md": TEXTS}).index(toolbox)
     once = await search_sources(toolbox, "retry limit")
     await raw(toolbox).reindex()
     again = await search_sources(toolbox, "retry limit")
@@ -114,19 +95,14 @@ async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Too
     assert await count(toolbox, "SELECT count(*) FROM passage_embeddings WHERE model = 'other-256'") == 3
 
 
-async def test_a_bank_with_a_foreign_table_of_vectors_is_refused(tmp_path: Path, made: Made) -> None:
+async def test_a_bank_with_a_foreign_table_of_vectors_is_refused(tmp_path: Path) -> None:
     database = tmp_path / "bank.db"
-    toolbox = await opened(database, AVAILABLE[0])
-    source = made("tool")
-    source.groups |= {"a": [("add", "Adds two numbers.", "")]}
-    await index_source(toolbox, "tool", "list", source.read())
-    await toolbox.store.close()
-    again = await opened(database, AVAILABLE[0])
     hostile = "CREATE TABLE source_vec_9_info (key TEXT DEFAULT (randomblob(1)))"
-    await raw(again).write(lambda connection: connection.execute(hostile).rowcount)
-    await again.store.close()
+    async with opened_bank(database) as toolbox:
+        await MadeSource("tool", {"a": [("add", "Adds two numbers.", "")]}).index(toolbox)
+        await raw(toolbox).write(lambda connection: connection.execute(hostile).rowcount)
     with pytest.raises(StoreUntrusted, match="source_vec_9_info"):
-        await opened(database, AVAILABLE[0])
+        await open_store(database, sqlite=DRIVER, embedder=EMBEDDER)
 
 
 STATES = st.lists(
@@ -143,16 +119,14 @@ STATES = st.lists(
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=STATES)
 async def test_after_any_changes_indexes_and_counts_are_those_of_the_last_state(
-    toolbox: Toolbox, made: Made, states: list[dict[str, list[str]]]
+    toolbox: Toolbox, states: list[dict[str, list[str]]]
 ) -> None:
     key = SourceKey(toolbox.scope, "document", "docs")
     for state in states:
-        source = made("document")
-        source.groups |= {
-            name: [(f"Part {at}", "", text) for at, text in enumerate(texts)] for name, texts in state.items()
-        }
-        await index_source(toolbox, "document", "docs", source.read())
-        again = await index_source(toolbox, "document", "docs", source.read())
+        groups = {name: [(f"Part {at}", "", text) for at, text in enumerate(texts)] for name, texts in state.items()}
+        source = MadeSource("document", groups)
+        await source.index(toolbox, "docs")
+        again = await source.index(toolbox, "docs")
         assert (again.added, again.changed, again.removed) == (0, 0, 0)
     passages = sum(map(len, states[-1].values()))
     assert set(await toolbox.store.sources.groups(key)) == set(states[-1])
@@ -176,19 +150,15 @@ HARMS = {
 
 @pytest.mark.skipif("scan" in AVAILABLE[:1], reason="without sqlite-vec there is no vector index to harm")
 @pytest.mark.parametrize("harm", HARMS)
-async def test_an_index_of_sources_out_of_step_is_seen_and_made_anew(tmp_path: Path, made: Made, harm: str) -> None:
+async def test_an_index_of_sources_out_of_step_is_seen_and_made_anew(tmp_path: Path, harm: str) -> None:
     database = tmp_path / "memory.db"
-    source = made("document")
-    source.groups |= {"guide.md": TEXTS}
-    toolbox = await opened(database, AVAILABLE[0])
-    await index_source(toolbox, "document", "docs", source.read())
-    assert (await raw(toolbox).inspect()).sound
-    await raw(toolbox).write(lambda connection: connection.execute(HARMS[harm]).rowcount)
-    assert (await raw(toolbox).inspect()).indexes
-    await toolbox.store.close()
-    await asyncio.to_thread(repair, database, choose(AVAILABLE[0]), 5.0)
-    toolbox = await opened(database, AVAILABLE[0])
-    assert (await raw(toolbox).inspect()).sound
-    found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
+    async with opened_bank(database) as toolbox:
+        await MadeSource("document", {"guide.md": TEXTS}).index(toolbox)
+        assert (await raw(toolbox).inspect()).sound
+        await raw(toolbox).write(lambda connection: connection.execute(HARMS[harm]).rowcount)
+        assert (await raw(toolbox).inspect()).indexes
+    await asyncio.to_thread(repair, database, choose(DRIVER), 5.0)
+    async with opened_bank(database) as toolbox:
+        assert (await raw(toolbox).inspect()).sound
+        found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
     assert found.hits[0].passage.title == "Configure"
-    await toolbox.store.close()

@@ -1,7 +1,6 @@
 """index_sources and search_sources as an agent calls them: what may be read, what is started, how answers are cut."""
 
 import json
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from laid_bank import BY_TABLE
+from made_files import written
 from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
@@ -20,31 +21,15 @@ from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.mcp.tool import capped, is_within
 from swarm_memory.server.wiring import make_worker, open_toolbox
 from swarm_memory.tools.text.tokens import count_tokens
+from tests.sources.tiny_server import tiny_server
 
 Call = Callable[..., Any]
-
-# The worker of a server first looks for jobs a second after the start.
-
-SERVER = """
-import sys
-from mcp.server import MCPServer
-
-server = MCPServer("tiny")
-open(sys.argv[1], "w").close()
-
-@server.tool()
-def add_numbers(first: int, second: int) -> int:
-    \"\"\"Add two numbers.\"\"\"
-    return first + second
-
-server.run()
-"""
 
 
 @asynccontextmanager
 async def connected(place: Location, **sections: dict[str, Any]) -> AsyncGenerator[Call]:
     """Connect to a server with a real bank and worker; the returned function calls a tool."""
-    settings = Settings.model_validate(sections)
+    settings = Settings.model_validate({"embedding": BY_TABLE, **sections})
     bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
     server = build_server(bank)
     async with Client(server) as client:
@@ -81,8 +66,7 @@ async def test_documents_are_indexed_as_a_job_and_found(place: Location) -> None
 
 async def test_a_path_that_leads_out_is_refused_also_through_a_link(place: Location, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret.md").write_text("# Secret\n\nThe password of the vault.\n")
+    written(outside / "secret.md", "# Secret\n\nThe password of the vault.\n")
     (place.root / "link").symlink_to(outside)
     (place.root / "docs" / "link.md").symlink_to(outside / "secret.md")
     async with connected(place) as call:
@@ -112,19 +96,16 @@ async def test_the_database_itself_is_never_read(place: Location) -> None:
 
 
 async def test_servers_of_a_project_are_started_only_where_the_user_allows_it(place: Location) -> None:
-    started = place.root / "started"
-    (place.root / "server.py").write_text(SERVER)
-    entry = {"command": sys.executable, "args": ["server.py", str(started)]}
-    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"tiny": entry}}))
+    servers = {"mcpServers": {"tiny": tiny_server(place.root, "add_numbers")}}
+    (place.root / ".mcp.json").write_text(json.dumps(servers))
     async with connected(place) as call:
         refused = await call("index_sources", kind="tool")
     assert refused.is_error
     assert "sources.allow_mcp_servers" in said(refused)
-    assert not started.exists()
+    assert not (place.root / "started").exists()
     async with connected(place, sources={"allow_mcp_servers": (str(place.root),)}) as call:
         done = structure(await call("index_sources", kind="tool"))
         found = structure(await call("search_sources", query="the sum of two numbers", kind="tool"))
-    assert started.exists()
     assert done["result"]["passages"] == 1
     (hit,) = found["hits"]
     assert (hit["title"], hit["where"], hit["use"]["server"]) == ("add_numbers", "tiny", "tiny")

@@ -1,5 +1,6 @@
 """Hostile proposals, a hostile server, and that nothing leaves which was not proposed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -117,14 +118,15 @@ class Hostile:
     """A server that answers what it is given, and keeps all that it was sent."""
 
     shared: tuple[SharedMemory, ...] = ()
-    pages: int = 1
+    page: Callable[[int], Changes] | None = None
+    """What it answers who has read so far, where that is no end."""
     heard: list[Any] = field(default_factory=list[Any])
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
         self.heard.append((project, stamp, after))
-        page = after + 1
-        more = project == PROJECT and page < self.pages
-        return Changes(stamp="s", cursor=page, shared=self.shared if project == PROJECT else (), has_more=more)
+        if self.page is not None:
+            return self.page(after)
+        return Changes(stamp="s", cursor=after + 1, shared=self.shared if project == PROJECT else ())
 
     async def send_evidence(self, bank: str, counted: Any) -> None:
         self.heard.append((bank, counted))
@@ -179,19 +181,13 @@ async def test_a_server_that_never_ends_is_left(home: NewHome, monkeypatch: pyte
     ann = await home("ann")
     monkeypatch.setattr("swarm_memory.tools.team.cache.MAX_CACHED", 3)
 
-    class Endless(Hostile):
-        async def changes(self, project: str, stamp: str, after: int) -> Changes:
-            return Changes(stamp="s", cursor=after + 1, shared=(shared(f"Way {after}", "1. Go."),), has_more=True)
+    def endless(after: int) -> Changes:
+        return Changes(stamp="s", cursor=after + 1, shared=(shared(f"Way {after}", "1. Go."),), has_more=True)
 
     with pytest.raises(TeamUnavailable, match="shares more than"):
-        await pulled(ann, Endless())
-
-    class Stuck(Hostile):
-        async def changes(self, project: str, stamp: str, after: int) -> Changes:
-            return Changes(stamp="s", cursor=0, has_more=True)
-
+        await pulled(ann, Hostile(page=endless))
     with pytest.raises(TeamUnavailable, match="again and again"):
-        await pulled(ann, Stuck())
+        await pulled(ann, Hostile(page=lambda _: Changes(stamp="s", cursor=0, has_more=True)))
 
 
 async def test_nothing_leaves_that_was_not_proposed(home: NewHome) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from laid_bank import opened_bank
-from patience import HANG_S
+from patience import FULL, HANG_S
 from postgres_server import BOTH_ENGINES
 
 from swarm_memory.schema.base import Scope
@@ -27,7 +27,7 @@ from tests.team.team_banks import PROJECT, Home, NewHome
 TEAM = team_scope("default", PROJECT)
 TITLES = ("Close the pool", "Freeze the clock", "Sort the rows", "Pin the locale")
 LATER = ("Rotate the certificate", "Quote every path", "Warm the cache")
-ROUNDS = 3
+ROUNDS = 3 if FULL else 2
 BLOCKED = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
 """

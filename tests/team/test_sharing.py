@@ -148,13 +148,8 @@ async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home
     memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
     await cem.sync()
     changes = await cem.server.changes(PROJECT, "", 0)
-    await cem.toolbox.store.team_cache.take_in(
-        cem.toolbox.scope,
-        PROJECT,
-        changes.model_copy(update={"stamp": "of another", "cursor": 7, "shared": ()}),
-        [],
-        "",
-    )
+    of_another = changes.model_copy(update={"stamp": "of another", "cursor": 7, "shared": ()})
+    await cem.toolbox.store.team_cache.take_in(cem.toolbox.scope, PROJECT, of_another, [], "")
     await forget_memories(server.in_project(TEAM.project), [memory_id])
     await cem.sync()
     assert await cem.toolbox.store.team_cache.cached_ids(TEAM) == set()

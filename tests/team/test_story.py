@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from hook_project import NOTE, HookProject
+from hook_project import DEMO, NOTE, HookProject, second_session
+from made_files import written
 from patience import AT_FULL_LENGTH
 from postgres_server import BOTH_ENGINES
 from psycopg import sql
@@ -50,23 +51,9 @@ def team_of_three(tmp_path: Path, database_url: str | None) -> Generator[list[Ho
 
 def failure(project: HookProject, error: str, session: str) -> str:
     """Return what the hook tells an agent beside a command that failed so."""
-    event = project.event(
-        hook_event_name="PostToolUseFailure",
-        session_id=session,
-        tool_name="Bash",
-        tool_input={"command": "python -m pytest -q"},
-        error=error,
-    )
-    done = project.hook("tool-failure", event)
-    assert done.returncode == 0, done.stderr
-    return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
-
-
-def start(project: HookProject) -> str:
-    """Return what an agent is told when its session starts."""
-    done = project.hook("session-start", project.event(hook_event_name="SessionStart", source="startup"))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest -q"}, "error": error}
+    told = project.told("tool-failure", project.event(session_id=session, **call))
+    return str(json.loads(told)["hookSpecificOutput"]["additionalContext"]) if told else ""
 
 
 def first_error(transcript: Path) -> str:
@@ -84,14 +71,11 @@ SHARED = "SELECT worked, tried, people, proposed_by, accepted_by FROM {}shared_m
 
 def shared(server: HookProject, url: str | None) -> list[tuple[object, ...]]:
     """Read what the server's bank shares; another process has it open."""
-    if url is not None:
-        with psycopg.connect(url, autocommit=True) as database:
-            return list(database.execute(sql.SQL(SHARED).format(sql.SQL("swarm_memory."))).fetchall())
-    connection = sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)
-    try:
-        return connection.execute(SHARED.format("")).fetchall()
-    finally:
-        connection.close()
+    if url is None:
+        with closing(sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)) as bank:
+            return bank.execute(SHARED.format("")).fetchall()
+    with psycopg.connect(url, autocommit=True) as database:
+        return list(database.execute(sql.SQL(SHARED).format(sql.SQL("swarm_memory."))).fetchall())
 
 
 @ENGINES
@@ -109,7 +93,7 @@ def test_a_poison_that_is_marked_at_home_reaches_others_only_with_its_mark(
         assert "status: accepted" in rob.cli("team", "review", card["id"], "accept", "--although-suspect")
         cem.cli("remember", "We use pytest here")
         cem.cli("jobs", "work", "--until-idle")
-        assert "pytest" in (told := start(cem))
+        assert "pytest" in (told := cem.told("session-start"))
         assert "principal" not in told
     with closing(sqlite3.connect(f"file:{cem.database}?mode=ro", uri=True)) as bank:
         kept = bank.execute("SELECT status, standing FROM patterns WHERE pattern_data LIKE '%principal%'").fetchall()
@@ -121,15 +105,10 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
     tmp_path: Path, database_url: str | None
 ) -> None:
     with team_of_three(tmp_path, database_url) as (server, ann, rob, cem):
-        demo = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
         for each in (ann, cem):
-            each.transcript.write_bytes(demo.read_bytes())
+            each.transcript.write_bytes(DEMO.read_bytes())
         error = first_error(ann.transcript)
-        other = ann.transcript.with_name("s0.jsonl")  # a second session bears out what the first one showed
-        other.write_text(
-            ann.transcript.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:"), "utf-8"
-        )
-        ann.cli("learn", str(other))
+        ann.cli("learn", str(second_session(ann.transcript)))
         ann.cli("learn", str(ann.transcript))
         (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
         answer = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
@@ -174,10 +153,8 @@ def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_ho
         ):
             with pytest.raises(AssertionError, match=complaint):
                 dia.cli("team", "join", url, "--project", word, given=given)
-        kept = dia.home / ".config" / "swarm-memory" / "config.yaml"
-        assert not kept.exists()
-        kept.parent.mkdir(parents=True)
-        kept.write_text("retrieve: {k: 2}\n")
+        assert not list(dia.home.rglob("config.yaml"))
+        kept = dia.configure("retrieve: {k: 2}\n")
         joined = dia.cli("team", "join", f"{url}/mcp", "--project", "github.com/acme/shop", given=f"{token}\n")
         assert joined == f"team: {url}\nyou: cem\nrole: write\nproject: github.com/acme/shop\npulled: 1\n"
         assert kept.stat().st_mode & 0o777 == 0o600
@@ -186,8 +163,7 @@ def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_ho
         assert "make seed" in dia.cli("retrieve", "the tests of the shop fail")
         clones = [replace(dia, root=tmp_path / "dia" / name) for name in ("clone", "late")]
         for each in clones:
-            (each.root / ".git").mkdir(parents=True)
-            (each.root / ".git" / "config").write_text(REMOTE)
+            written(each.root / ".git" / "config", REMOTE)
         assert "make seed" in clones[0].cli("pre-task", "--task-id", "T-1", "--query", "the tests of the shop fail")
     away = "nothing was pulled from the team: 127.0.0.1 was not reached"
     assert away in clones[1].cli("retrieve", "the tests of the shop fail")

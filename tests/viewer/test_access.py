@@ -1,6 +1,7 @@
 """Only a browser that was let in sees a page, and only our own forms change something."""
 
 import pytest
+from clock import Watch
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
@@ -8,15 +9,6 @@ from swarm_memory.server.viewer.page import KEY_LIFETIME_S, MAX_SESSIONS, SESSIO
 from tests.viewer.browsed import NAMES, ORIGIN, Browsing, browsing
 
 pytestmark = pytest.mark.attack
-
-
-class Watch:
-    """A clock that a test sets."""
-
-    at = 0.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 def cookie(access: Access, value: str | None) -> dict[str, object]:
@@ -48,7 +40,7 @@ def test_a_link_and_a_browser_that_was_not_heard_of_hold_for_their_time() -> Non
     now = Watch()
     access = Access(NAMES, now=now)
     key, late = access.new_key(), access.new_key()
-    now.at = KEY_LIFETIME_S
+    now.at += KEY_LIFETIME_S
     value = access.enter(key)
     assert value is not None
     now.at += SESSION_IDLE_S

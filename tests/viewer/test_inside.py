@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from made_files import written
 from made_tasks import Shop, done, said, verdict
 
 from swarm_memory.schema.settings import Settings
@@ -25,11 +26,8 @@ async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
 
     async def groups() -> AsyncIterator[ReadGroup]:
         text = "A refund <b>needs</b> the receipt."
-        yield (
-            "shop.md",
-            "1",
-            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)],
-        )
+        passage = Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)
+        yield "shop.md", "1", lambda: [passage]
 
     await index_source(await browser.toolbox(), "document", "handbook", groups())
     assert "handbook document 1 1 just now" in await browser.text("/sources")
@@ -62,19 +60,13 @@ async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Br
 async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret(
     place: Location, settings: Settings
 ) -> None:
-    folder = place.root / ".swarm"
-    folder.mkdir(exist_ok=True)
-    (folder / "config.yaml").write_text("retrieve: {k: 7}\n", encoding="utf-8")
-    user = Path.home() / ".config" / "swarm-memory" / "config.yaml"
-    user.parent.mkdir(parents=True)
-    user.write_text("embedding: {api_key: sk-do-not-show-this-one}\n", encoding="utf-8")
-    async with browsing(place, settings) as browser:
-        page = await browser.text("/settings")
-    assert "sk-do-not" not in page
-    assert f"retrieve.k 7 {folder / 'config.yaml'}" in page
-    assert "Weight of relevance." in page
+    own = written(place.root / ".swarm" / "config.yaml", "retrieve: {k: 7}\n")
+    users = Path.home() / ".config" / "swarm-memory" / "config.yaml"
+    written(users, "embedding: {api_key: sk-do-not-show-this-one}\n")
     async with browsing(place, settings) as browser:
         found, whole = await browser.text("/settings?q=RELEVANCE"), await browser.page("/settings")
+    assert "sk-do-not" not in whole
+    assert f"retrieve.k 7 {own}" in seen(whole)
     assert "Weight of relevance." in found
     assert "retrieve.k " not in found
     assert re.findall(r'<details class="group" id="s-(\w+)" open', whole) == ["retrieve", "embedding"]

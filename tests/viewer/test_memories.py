@@ -2,6 +2,8 @@
 
 import re
 
+from made_files import written
+
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
@@ -147,8 +149,7 @@ async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: 
     memory_id = await browser.put("Parse the token")
     path = ".claude/skills/learned-x/SKILL.md"
     assert path not in await browser.text(f"/memories/{memory_id}")
-    (place.root / path).parent.mkdir(parents=True)
-    (place.root / path).write_text(marked([memory_id], digest("source"), "body"))
+    written(place.root / path, marked([memory_id], digest("source"), "body"))
     assert f"agents read it in {path}" in await browser.text(f"/memories/{memory_id}")
 
 

@@ -26,13 +26,10 @@ async def contradicting(browser: Browsing) -> tuple[str, str]:
     return one, other
 
 
-async def test_with_nothing_to_review_the_page_says_so(browser: Browsing) -> None:
+async def test_with_nothing_to_review_the_page_says_so_at_its_former_address_too(browser: Browsing) -> None:
     assert "Nothing is in quarantine." in await browser.text("/review")
-    await browser.page("/review?kind=other", status=400)
-
-
-async def test_the_former_address_shows_the_same(browser: Browsing) -> None:
     assert "Nothing contradicts another memory." in await browser.text("/desk?kind=contradicting")
+    await browser.page("/review?kind=other", status=400)
 
 
 async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser: Browsing) -> None:

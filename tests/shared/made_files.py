@@ -1,0 +1,26 @@
+"""Files and Git repositories as tests need them."""
+
+import subprocess
+from pathlib import Path
+
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "init.defaultBranch=main")
+
+
+def written(path: Path, data: str | bytes) -> Path:
+    """Write a file, and the folders above it; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run Git in a folder, as somebody."""
+    subprocess.run(["git", *IDENTITY, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def committed(folder: Path) -> Path:
+    """Make a repository with a first commit, which has no file; return its folder."""
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return folder

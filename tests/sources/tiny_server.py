@@ -1,0 +1,36 @@
+"""A server of tools over stdio that starts at once: it imports no library, as those of `e2e/test_mcp_servers.py` do."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+_SERVER = """
+import json, sys
+
+schema = {"type": "object", "properties": {"first": {"type": "integer"}, "second": {"type": "integer"}}}
+names = open("tools.txt").read().split()
+open("started", "a").write("x")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        about = {"name": "tiny", "version": "1"}
+        answer = {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}}
+    elif asked["method"] == "tools/list":
+        tools = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in names]
+        answer = {"result": {"tools": tools}}
+    else:
+        answer = {"error": {"code": -32601, "message": "Method not found"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def tiny_server(root: Path, *tools: str) -> dict[str, Any]:
+    """Write it into a project, with its tools into `tools.txt`; return its entry in a list of servers.
+
+    It adds an `x` to `started` whenever it starts.
+    """
+    (root / "server.py").write_text(_SERVER)
+    (root / "tools.txt").write_text(" ".join(tools))
+    return {"command": sys.executable, "args": ["server.py"]}
