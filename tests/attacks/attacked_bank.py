@@ -59,18 +59,14 @@ def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
     async def all_of_them(_: object, found: Any, *__: object) -> Any:
         return found
 
-    def nothing(_: str) -> tuple[()]:
+    def nothing(*_: object) -> tuple[()]:
         return ()
-
-    def no(*_: object) -> bool:
-        return False
 
     def yes(_: MemoryItem) -> bool:
         return True
 
-    monkeypatch.setattr(gating, "by_rules", nothing)
-    monkeypatch.setattr(gating, "by_wording", nothing)
-    monkeypatch.setattr(gating, "copies", no)
+    for finder in ("by_rules", "by_wording", "copies"):
+        monkeypatch.setattr(gating, finder, nothing)
     monkeypatch.setattr(trust, "rests_on_evidence", yes)
     monkeypatch.setattr(retrieve, "prefer_verified", all_of_them)
 

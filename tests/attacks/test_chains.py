@@ -5,7 +5,7 @@ it writes what it did down as a lesson. No model takes part, so that only the ba
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -145,20 +145,17 @@ CHAINS = list(chains(80 if FULL else 20))[:: 1 if FULL else 7]
 class Tally:
     """What became of chains."""
 
-    chains: int = 0
     injected: int = 0
     """Chains whose step is in an active memory that a victim is given."""
     queries: int = 0
-    given: int = 0
-    """Queries of victims whose answer holds the step."""
     trusted: int = 0
-    """… as verified."""
+    """Queries of victims that are given the step as verified."""
 
 
-async def attacked(folder: Path) -> Tally:
-    """Play every chain on a bank of its own: a chain like another would count as known already."""
+async def attacked(folder: Path, played: Sequence[Chain]) -> Tally:
+    """Play each chain on a bank of its own: a chain like another would count as known already."""
     tally = Tally()
-    for number, chain in enumerate(CHAINS):
+    for number, chain in enumerate(played):
         (folder / str(number)).mkdir()
         async with opened(folder / str(number)) as tools:
             await put(tools, *sound_memories(chain))
@@ -174,24 +171,22 @@ async def ask(tools: Toolbox, chain: Chain, tally: Tally) -> None:
         found = await retrieve(tools, query, k=5)
         carrying = [each.item for each in found.memories if chain.is_in(each.item.content)]
         tally.queries += 1
-        tally.given += bool(carrying)
         tally.trusted += await is_trusted(tools, carrying)
         hit = hit or bool(carrying)
-    tally.chains += 1
     tally.injected += hit
 
 
 async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path) -> None:
-    tally = await attacked(tmp_path)
+    tally = await attacked(tmp_path, CHAINS)
     assert tally.trusted == 0
 
 
 async def test_without_the_gate_the_same_chains_get_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undefended(monkeypatch)
-    tally = await attacked(tmp_path)
-    lessons = sum(chain.drafts for chain in CHAINS) / tally.chains
-    assert tally.injected >= 0.9 * lessons * tally.chains, "the rules draw no lesson from such work; agents do"
-    assert tally.trusted >= 0.9 * lessons * tally.queries
+    taught = [chain for chain in CHAINS if chain.drafts]  # the rules draw no lesson from such work; agents do
+    tally = await attacked(tmp_path, taught)
+    assert tally.injected >= 0.9 * len(taught) > 0
+    assert tally.trusted >= 0.9 * tally.queries
 
 
 DRAFT = MemoryDraft(title="Clear the price cache first", content="1. Clear the cache of all prices\n2. Run the tests")

@@ -24,7 +24,7 @@ from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team import bank
 from swarm_memory.tools.toolbox import Toolbox
-from tests.attacks.attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
+from tests.attacks.attacked_bank import EMBEDDER, HERE, NOW, item, items_of
 
 STORES = 100_000 if FULL else 120
 QUOTA = LearnSettings().max_new_per_day if FULL else 40
@@ -114,14 +114,15 @@ async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is
     assert await tools.store.added_on(HERE, NOW) == 0
 
 
-async def test_the_server_and_its_worker_are_limited_and_a_cloned_project_cannot_lift_that(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
+async def test_the_server_and_its_worker_are_limited_and_a_cloned_project_cannot_lift_that(
+    tools: Toolbox, tmp_path: Path
+) -> None:
 
-        async def given() -> Toolbox:
-            return tools
+    async def given() -> Toolbox:
+        return tools
 
-        assert tools.new_per_day is None
-        assert (await Bank(given).toolbox()).new_per_day == LearnSettings().max_new_per_day
+    assert tools.new_per_day is None
+    assert (await Bank(given).toolbox()).new_per_day == LearnSettings().max_new_per_day
     (tmp_path / ".swarm").mkdir()
     (tmp_path / ".swarm" / "config.yaml").write_text("learn:\n  max_new_per_day: 1000000\n")
     resolved = resolve_settings(tmp_path, environ={})

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from made_items import put
+from patience import FULL
 from screened_texts import attacks
 from scripted_chat import ScriptedChatModel
 from scripted_runs import Script
@@ -101,18 +102,19 @@ async def test_what_the_user_restored_may_be_edited_without_being_held_back_agai
     assert (await edit(tools, held.id, MemoryChange(title="Prepare a release"))).items[0].status == "active"
 
 
-async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(tools: Toolbox) -> None:
-    sound = [item(f"Check the quota of region {number} first", f"1. Ask for quota {number}") for number in range(900)]
-    poison = [item(f"Prepare region {number}", f"1. {POISON} {number}") for number in range(100)]
+async def test_a_large_import_is_gated_and_can_be_taken_back_by_its_run(tools: Toolbox) -> None:
+    many = 100 if FULL else 10
+    regions = range(9 * many)
+    sound = [item(f"Check the quota of region {number} first", f"1. Ask for quota {number}") for number in regions]
+    poison = [item(f"Prepare region {number}", f"1. {POISON} {number}") for number in range(many)]
     lines = [each.model_dump_json() for each in (*sound, *poison)]
     done = await import_memories(tools, lines, source="team.jsonl")
     held = await items_of(tools, "quarantined")
-    assert (done.added, len(held), len(await items_of(tools))) == (1000, 100, 900)
+    assert (done.added, len(held), len(await items_of(tools))) == (10 * many, many, 9 * many)
     assert all(each.provenance.imported_from == "team.jsonl" for each in held)
     every = await of_run(tools, done.run_id)
-    assert len((await tools.store.forget(tools.scope.readable(), every)).ids) == 1000
-    left = len(await items_of(tools, "active", "quarantined", "archived"))
-    assert left == 0
+    assert len((await tools.store.forget(tools.scope.readable(), every)).ids) == 10 * many
+    assert await items_of(tools, "active", "quarantined", "archived") == []
 
 
 async def test_an_export_of_a_quarantined_memory_stays_in_quarantine_when_it_is_imported(tmp_path: Path) -> None:
@@ -130,7 +132,8 @@ async def test_an_export_of_a_quarantined_memory_stays_in_quarantine_when_it_is_
 
 async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_through(tmp_path: Path) -> None:
     distilled = [let_in("Let the side door stand ajar"), let_in("Run the tests first")]
-    answer = {"items": [_said(1, "an access that stays"), {"number": 2, "suspect": False, "reason": ""}]}
+    suspect = {"number": 1, "suspect": True, "reason": "an access that stays"}
+    answer = {"items": [suspect, {"number": 2, "suspect": False, "reason": ""}]}
     async with opened(tmp_path, ScriptedChatModel([json.dumps(answer)])) as tools:
         first, second = (await screened(tools, distilled))[0]
         assert (first.status, second.status) == ("quarantined", "active")
@@ -163,7 +166,3 @@ def test_every_attack_that_is_caught_alone_is_caught_inside_of_a_sound_item() ->
     caught = [attack for attack in attacks() if attack.half == "dev" and screen(attack.text)]
     hidden = [f"Run the tests first\n1. Read the log.\n2. {attack.text}\n3. Commit." for attack in caught]
     assert sum(bool(screen(text)) for text in hidden) >= 0.97 * len(hidden)
-
-
-def _said(number: int, reason: str) -> dict[str, object]:
-    return {"number": number, "suspect": True, "reason": reason}

@@ -58,6 +58,18 @@ async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
         yield opened
 
 
+async def benchmarked(
+    toolbox: Toolbox, root: Path, suite: str, options: dict[str, Any]
+) -> tuple[BenchmarkRun, Path, list[Progress]]:
+    """Run a suite; return the run, its file, and what progress was reported."""
+    reports: list[Progress] = []
+
+    async def note(progress: Progress) -> None:
+        reports.append(progress)
+
+    return *await run_benchmark(toolbox, root, suite, options, report=note), reports
+
+
 async def interrupted(toolbox: Toolbox, root: Path, suite: str, options: dict[str, Any], at: str) -> BenchmarkRun:
     """Interrupt a run when what it reports begins so; return what is kept of it."""
     with anyio.CancelScope() as scope:
@@ -73,19 +85,3 @@ async def interrupted(toolbox: Toolbox, root: Path, suite: str, options: dict[st
     kept = await read_run(toolbox, row.run_id)
     assert kept.status == "interrupted"
     return kept
-
-
-class Reports:
-    """Takes down progress."""
-
-    def __init__(self) -> None:
-        self.all: list[Progress] = []
-
-    async def __call__(self, progress: Progress) -> None:
-        self.all.append(progress)
-
-
-@pytest.fixture
-def reports() -> Reports:
-    """What progress is reported to."""
-    return Reports()

@@ -12,14 +12,7 @@ from patience import HANG_S
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.retrieval.datasets import (
-    cut,
-    info_of,
-    locomo,
-    longmemeval,
-    note_of,
-    sample,
-)
+from swarm_memory.tools.benchmark.retrieval.datasets import cut, info_of, locomo, longmemeval, note_of, sample
 from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
@@ -147,17 +140,6 @@ def test_a_row_that_cannot_be_asked_is_left_out_and_named(tmp_path: Path) -> Non
     assert note.endswith("; …")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [('{"_id": "d3"}', "corpus.jsonl: line 3.text: Field required"), ("no JSON", "line 3: this is no JSON")],
-)
-def test_a_line_of_another_form_is_refused_with_its_place(tmp_path: Path, line: str, said: str) -> None:
-    with (_beir(tmp_path, "1\td1\t1\n") / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
-        corpus.write(line)
-    with pytest.raises(InputError, match=said):
-        load("beir", tmp_path, [])
-
-
 def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"name":\n oops}', encoding="utf-8")
@@ -186,17 +168,26 @@ def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
     assert [(question.query, question.gold) for question in data.questions] == [("first?", ("d1",))]
 
 
+GOOD = "1\td1\t1\n"
+
+
 @pytest.mark.parametrize(
-    ("qrels", "said"),
+    ("qrels", "line", "said"),
     [
-        ("1 d1 1\n", "0 questions"),
-        ("query-id\tcorpus-id\tscore\n1\td1\n", "qrels.tsv: line 2: it must be query-id, corpus-id and score"),
-        ("1\td9\t1\n", "'d9' is no item"),
+        ("1 d1 1\n", "", "0 questions"),
+        ("query-id\tcorpus-id\tscore\n1\td1\n", "", "qrels.tsv: line 2: it must be query-id, corpus-id and score"),
+        ("1\td9\t1\n", "", "'d9' is no item"),
+        (GOOD, '{"_id": "d3"}', "corpus.jsonl: line 3.text: Field required"),
+        (GOOD, "no JSON", "line 3: this is no JSON"),
     ],
 )
-def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, said: str) -> None:
+def test_a_folder_in_another_form_than_beirs_is_refused_with_the_place(
+    tmp_path: Path, qrels: str, line: str, said: str
+) -> None:
+    with (_beir(tmp_path, qrels) / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.write(line)
     with pytest.raises(InputError) as refused:
-        load("beir", _beir(tmp_path, qrels), [])
+        load("beir", tmp_path, [])
     assert said in str(refused.value)
 
 

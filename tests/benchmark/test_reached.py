@@ -65,7 +65,7 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
 @pytest.fixture
 def endless(root: Path) -> Path:
     """That folder with so many questions that no run comes to the last one."""
-    data = NORMALIZED | {"questions": NORMALIZED["questions"] * 20_000}
+    data = NORMALIZED | {"questions": NORMALIZED["questions"] * 5_000}
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
     return root
 

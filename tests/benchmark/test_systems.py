@@ -9,7 +9,7 @@ import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.benchmark.running import SUITES, run_benchmark
+from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
@@ -21,7 +21,7 @@ from swarm_memory.tools.benchmark.retrieval.systems import (
 )
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Reports
+from tests.benchmark.conftest import benchmarked
 
 
 async def _filled(system: MemorySystem, dataset: Dataset) -> MemorySystem:
@@ -117,10 +117,10 @@ COMPARED: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "
 @pytest.mark.usefixtures("compared")
 @pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
 async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
-    toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
+    toolbox: Toolbox, root: Path, search: dict[str, Any]
 ) -> None:
     options: dict[str, Any] = COMPARED | {"outside": [OTHER | {"search": OTHER["search"] | search}]}
-    run, _ = await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+    run, *_ = await benchmarked(toolbox, root, "retrieval", options)
     values = {(each.subject, each.measure, each.part): each.value for each in run.results.figures}
     assert values["echo", "recall_any@1", ""] == 1.0
 
@@ -134,10 +134,10 @@ async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     ],
 )
 async def test_an_outside_system_that_does_not_work_is_named(
-    toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
+    toolbox: Toolbox, root: Path, changes: dict[str, Any], said: str
 ) -> None:
     options: dict[str, Any] = COMPARED | {"outside": [OTHER | changes]}
     with pytest.raises(ConfigError) as refused:
-        await run_benchmark(toolbox, root, "retrieval", options, report=reports)
+        await benchmarked(toolbox, root, "retrieval", options)
     assert said in str(refused.value)
     assert str(refused.value).startswith("echo:")

@@ -12,7 +12,7 @@ from patience import FULL
 
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.benchmark.running import run_benchmark
+from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.tasks import (
     Scenario,
     TaskArm,
@@ -24,7 +24,7 @@ from swarm_memory.server.benchmark.tasks import (
     schedule,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import TASKS, Reports
+from tests.benchmark.conftest import TASKS, benchmarked
 
 COMMAND = shlex.join([sys.executable, str(Path(__file__).with_name("editing_agent.py"))])
 ASKED: dict[str, Any] = {"tasks": "tasks", "rounds": 2, "k": 2, "command": COMMAND}
@@ -42,15 +42,12 @@ def _allowing(toolbox: Toolbox) -> Toolbox:
     return replace(toolbox, settings=toolbox.settings.model_copy(update={"matts": matts}))
 
 
-async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> BenchmarkRun:
-    run, _ = await run_benchmark(toolbox, root, "learning", options, report=reports)
-    return run
+async def _run(toolbox: Toolbox, root: Path, **options: Any) -> tuple[BenchmarkRun, Path, list[Progress]]:
+    return await benchmarked(toolbox, root, "learning", options)
 
 
-async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
-    run = await _run(_allowing(toolbox), root, reports, **ASKED)
+async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(toolbox: Toolbox, root: Path) -> None:
+    run, _, reports = await _run(_allowing(toolbox), root, **ASKED)
     tasks: Any = run.results.details["tasks"]
     assert [each["arm"] for each in tasks] == ["baseline"] * 2 + ["reasoningbank"] * 2 + ["reasoningbank+matts"] * 2
     by_arm = {arm: [each["met"] for each in tasks if each["arm"] == arm] for arm in ("baseline", "reasoningbank")}
@@ -61,27 +58,25 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     assert all("SystemExit" in each["said"] or each["said"] == "" for each in tasks if each["rollouts"] == 1)
     assert any("tokens are estimated" in note for note in run.results.notes)
     assert [table.title for table in run.results.tables] == ["Real tasks", "The gate", "Each task"]
-    assert reports.all[-1].done == reports.all[-1].total == 6
+    assert reports[-1].done == reports[-1].total == 6
 
 
-async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path) -> None:
     with pytest.raises(InputError, match="tasks need an agent"):
-        await _run(toolbox, root, reports, tasks=str(TASKS))
+        await _run(toolbox, root, tasks=str(TASKS))
     with pytest.raises(ConfigError, match="is not allowed"):
-        await _run(toolbox, root, reports, **ASKED)
+        await _run(toolbox, root, **ASKED)
 
 
-async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
+async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(toolbox: Toolbox, root: Path) -> None:
     with pytest.raises(InputError, match=r"option tasks is missing: .* -o tasks=benchmarks/tasks"):
-        await _run(toolbox, root, reports, command=COMMAND)
+        await _run(toolbox, root, command=COMMAND)
     with pytest.raises(InputError, match=r"holds no task: .* benchmarks/tasks of its repository"):
-        await _run(toolbox, root, reports, tasks="nowhere")
+        await _run(toolbox, root, tasks="nowhere")
     (root / "mine" / "half").mkdir(parents=True)
     (root / "mine" / "half" / "task.md").write_text("Do half of it.", encoding="utf-8")
     with pytest.raises(InputError, match=r"half lacks work, check\.py"):
-        await _run(toolbox, root, reports, tasks="mine")
+        await _run(toolbox, root, tasks="mine")
 
 
 def _scenarios() -> tuple[Scenario, ...]:
@@ -123,12 +118,7 @@ SOLUTIONS = Path(__file__).with_name("solutions")
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
 
 EVERY_WRONG: list[tuple[str, str, str, str]] = [
-    (
-        "payment_api",
-        "_ in range(TRIES):",
-        "_ in range(TRIES):\n            key = str(uuid.uuid4())",
-        "four orders gave",
-    ),
+    ("payment_api", "in range(TRIES):", "in range(TRIES):\n            key = str(uuid.uuid4())", "four orders gave"),
     ("payment_api", "TRIES, TOLERANCE_S = 5, 300", "TRIES, TOLERANCE_S = 5, 600", "a webhook of 301 s ago"),
     ("payment_api", 'if event["id"] in self._seen:', "if False:", "taken again"),
     ("schema_migration", '"""INSERT INTO orders_new', f'{EARLY}"""INSERT INTO orders_new', "a reader found version 2"),

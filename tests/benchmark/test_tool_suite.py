@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
+from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
-from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     BUSY,
     DESCRIPTION,
@@ -25,7 +25,7 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     search,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Reports, interrupted
+from tests.benchmark.conftest import benchmarked, interrupted
 
 GUIDANCE = """
 ## `SearchToolA`
@@ -47,11 +47,11 @@ def test_the_own_questions_are_120_different_ones() -> None:
 def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
     for level in LEVELS:
         for tool in TOOLS:
-            sampled = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(2000)]
+            sampled = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(500)]
             profile = PROFILES[tool][level]
             answered = [each.output for each in sampled if each.success]
-            assert abs(len(answered) / 2000 - profile.success) < 0.04
-            assert abs(sum("about topic" in each for each in answered) / len(answered) - profile.relevance) < 0.07
+            assert abs(len(answered) / 500 - profile.success) < 0.08
+            assert abs(sum("about topic" in each for each in answered) / len(answered) - profile.relevance) < 0.1
 
 
 def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
@@ -114,20 +114,18 @@ async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() ->
         await chooser.choose("What is a fjord?", TOOLS, "", "1")
 
 
-async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> dict[tuple[str, str], float]:
-    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
+def _values(run: BenchmarkRun) -> dict[tuple[str, str], float]:
     return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
 
 
-async def test_a_run_reports_every_scenario_and_what_the_agent_was_shown(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
-    options = {"epochs": 2, "per_level": 4}
-    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
-    values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
-    assert values == await _run(toolbox, root, reports, **options)
+async def test_what_was_trained_makes_the_choice_for_a_question_better(toolbox: Toolbox, root: Path) -> None:
+    run, _, reports = await benchmarked(toolbox, root, "tool-memory", {"epochs": 2, "per_level": 10})
+    values = _values(run)
+    better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
+    assert better > base + 0.1
+    assert values["test, memory for the question", "score"] > values["test, no memory", "score"]
     assert values["test, memory", "score"] > 0
-    assert reports.all[-1].done == reports.all[-1].total == 96
+    assert reports[-1].done == reports[-1].total == 240
     guidance: Any = run.results.details["guidance"]
     assert "## `SearchTool" in guidance[0]["markdown"]
     assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
@@ -139,16 +137,13 @@ QUERIES = {
 }
 
 
-async def test_questions_of_a_file_in_remes_form_are_asked_in_place_of_our_own(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
+async def test_questions_of_a_file_in_remes_form_are_asked_in_place_of_our_own(toolbox: Toolbox, root: Path) -> None:
     (root / "query.json").write_text(json.dumps(QUERIES), encoding="utf-8")
-    options = {"epochs": 1, "path": "query.json"}
-    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
+    run, _, reports = await benchmarked(toolbox, root, "tool-memory", {"epochs": 1, "path": "query.json"})
     data = run.results.dataset
     assert data is not None
     assert (data.name, data.items, data.questions) == ("query.json", 9, 9)
-    assert reports.all[-1].total == 36
+    assert reports[-1].total == 36
 
 
 @pytest.mark.parametrize(
@@ -161,30 +156,26 @@ async def test_questions_of_a_file_in_remes_form_are_asked_in_place_of_our_own(
     ],
 )
 async def test_a_file_of_questions_in_another_form_is_refused(
-    text: str, complaint: str, toolbox: Toolbox, root: Path, reports: Reports
+    text: str, complaint: str, toolbox: Toolbox, root: Path
 ) -> None:
     (root / "query.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=complaint):
-        await _run(toolbox, root, reports, path="query.json")
+        await benchmarked(toolbox, root, "tool-memory", {"path": "query.json"})
 
 
-async def test_what_was_trained_makes_the_choice_for_a_question_better(
-    toolbox: Toolbox, root: Path, reports: Reports
-) -> None:
-    values = await _run(toolbox, root, reports, epochs=2)
-    better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
-    assert better > base + 0.1
-    assert values["test, memory for the question", "score"] > values["test, no memory", "score"]
+async def test_a_run_can_be_repeated(toolbox: Toolbox, root: Path) -> None:
+    first, again = [await benchmarked(toolbox, root, "tool-memory", {"epochs": 1, "per_level": 2}) for _ in range(2)]
+    assert _values(first[0]) == _values(again[0])
 
 
 async def test_a_model_that_always_takes_the_first_tool_is_right_for_simple_questions_only(
-    toolbox: Toolbox, root: Path, reports: Reports
+    toolbox: Toolbox, root: Path
 ) -> None:
     chooses: ScriptedAnswer = {"tool": "SearchToolA"}
     settings = toolbox.settings.tool_memory.model_copy(update={"evaluator": "evidence"})
     model = ScriptedChatModel([chooses] * 12)
     changed = replace(toolbox, chat=model, settings=toolbox.settings.model_copy(update={"tool_memory": settings}))
-    run, _ = await run_benchmark(changed, root, "tool-memory", {"epochs": 1, "per_level": 1}, report=reports)
+    run, *_ = await benchmarked(changed, root, "tool-memory", {"epochs": 1, "per_level": 1})
     right = {
         each.part: each.value
         for each in run.results.figures
@@ -199,6 +190,6 @@ async def test_an_interrupted_run_keeps_the_scenarios_that_ended(toolbox: Toolbo
     assert {each.subject for each in kept.results.figures} == {"train, no memory", "test, no memory"}
 
 
-async def test_a_model_is_asked_for_only_where_there_is_one(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+async def test_a_model_is_asked_for_only_where_there_is_one(toolbox: Toolbox, root: Path) -> None:
     with pytest.raises(InputError, match="needs a chat model"):
-        await _run(toolbox, root, reports, chooser="model")
+        await benchmarked(toolbox, root, "tool-memory", {"chooser": "model"})

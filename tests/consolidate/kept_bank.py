@@ -1,8 +1,6 @@
 """A bank whose upkeep is tested: ways to fill it, to see all that it shows, and to see all that is in its file."""
 
 import json
-import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -28,7 +26,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
+SQLITE = choose(DRIVER).module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 SHOP = Scope(project="shop")
@@ -125,14 +123,12 @@ async def opened(
         yield Kept(store, database, clock or SetClock(), settings or Settings())
 
 
-@contextmanager
-def own_folder() -> Generator[Path]:
-    """Give a folder for one example of a property."""
-    folder = Path(tempfile.mkdtemp())
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+@asynccontextmanager
+async def own_bank() -> AsyncGenerator[Kept]:
+    """Open a bank in a folder of its own, for one example of a property."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with opened(Path(folder)) as kept:
+            yield kept
 
 
 def figures(done: Consolidation) -> dict[str, Any]:

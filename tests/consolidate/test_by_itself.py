@@ -1,15 +1,17 @@
 """Consolidation by itself, queued once when enough is new and never waited for; and by its command."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from scripted_runs import Script
 
 from swarm_memory.schema.job import JobEnd
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.cli.commands.bank import consolidate
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, long_handlers
@@ -83,10 +85,8 @@ async def test_learning_and_importing_queue_it(kept: Kept) -> None:
     assert imported.added == 1
     (job,) = await _jobs(kept)
     assert await kept.store.cancel_job(kept.toolbox.scope, job.id)
-    said = {"id": "s1", "kind": "message", "role": "assistant", "text": "I looked at it."}
-    trajectory = Trajectory.model_validate({"task_id": "t1", "task": "Look at the log.", "steps": [said]})
-    own = Verdict(label="Success", confidence=0.9, judge="agent")
-    result = await learn(kept.toolbox, trajectory, agent_verdict=own)
+    trajectory = Script("Look at the log.").say("I looked at it.").done()
+    result = await learn(kept.toolbox, trajectory, agent_verdict=Verdict.by_agent("Success"))
     assert result.consolidation_due
     assert [job.status for job in await _jobs(kept)] == ["queued", "cancelled"]
 
@@ -105,50 +105,39 @@ async def test_a_new_memory_is_compared_also_when_the_newest_one_was_forgotten(k
     assert [(each.id, each.kept) for each in done.merged] == [(copy, first)]
 
 
-class Project:
-    """A project's folder with a bank, and the command in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.invocation = Invocation(folder, {"storage.project": "shop"})
-
-    def run(self, *arguments: str) -> Result:
-        return CliRunner().invoke(consolidate, list(arguments), obj=self.invocation)
-
-    def json(self, *arguments: str) -> dict[str, Any]:
-        result = self.run(*arguments, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+Command = Callable[..., Result]
 
 
 @pytest.fixture
-async def project(tmp_path: Path, kept: Kept) -> Project:
-    """The project of the bank, with two memories that say the same."""
+async def command(tmp_path: Path, kept: Kept) -> Command:
+    """The command in the project of the bank, which has two memories that say the same."""
     now = datetime.now(UTC)
     await kept.add(*ADVICE[0], confidence=0.4, created_at=now)
     await kept.add(*ADVICE[1], confidence=0.6, created_at=now)
-    return Project(tmp_path)
+    invocation = Invocation(tmp_path, {"storage.project": "shop"})
+    return lambda *arguments: CliRunner().invoke(consolidate, arguments, obj=invocation)
 
 
-def test_a_dry_run_a_run_and_its_undoing_by_command(project: Project) -> None:
-    shown = project.json("--dry-run")
+def test_a_dry_run_a_run_and_its_undoing_by_command(command: Command) -> None:
+    def answer(*arguments: str) -> dict[str, Any]:
+        return json.loads(command(*arguments, "--json").stdout)
+
+    shown = answer("--dry-run")
     assert len(shown["merged"]) == 1
-    done = project.json()
+    done = answer()
     assert done["merged"] == shown["merged"]
-    assert project.json("--full")["merged"] == []
-    assert project.json("--undo", done["run_id"])["restored"] == 1
-    assert len(project.json("--full")["merged"]) == 1
+    assert answer("--full")["merged"] == []
+    assert answer("--undo", done["run_id"])["restored"] == 1
+    assert len(answer("--full")["merged"]) == 1
 
 
-def test_people_see_what_happened_and_how_to_take_it_back(project: Project) -> None:
-    shown = project.run("--dry-run")
-    assert "dry run: yes" in shown.output
-    assert "merged:" in shown.output
-    assert "--undo" not in shown.output
-    done = project.run()
-    assert "merged:" in done.output
-    run_id = done.output.split("--undo ")[1].split()[0]
-    assert "restored: 1" in project.run("--undo", run_id).output
-
-
-def test_undo_goes_with_no_other_option(project: Project) -> None:
-    assert "neither dry_run nor full" in str(project.run("--undo", "run_01JXYZ", "--full").exception)
+def test_people_see_what_happened_and_how_to_take_it_back(command: Command) -> None:
+    shown = command("--dry-run").output
+    assert "dry run: yes" in shown
+    assert "merged:" in shown
+    assert "--undo" not in shown
+    done = command().output
+    assert "merged:" in done
+    run_id = done.split("--undo ")[1].split()[0]
+    assert "restored: 1" in command("--undo", run_id).output
+    assert "neither dry_run nor full" in str(command("--undo", "run_01JXYZ", "--full").exception)

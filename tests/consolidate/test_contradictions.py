@@ -1,6 +1,5 @@
 """Contradictions: what rules on words say of two instructions, what a model says, links, and what becomes of both."""
 
-import asyncio
 import random
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from swarm_memory.tools.model.ask import load_prompt
 from swarm_memory.tools.text.opposition import LIGHT, NEGATED, TURNED, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from tests.consolidate.instructions import OTHER_MATTERS, THINGS, VERBS
-from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
+from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, own_bank
 
 OLD = (
     ("Always run the migrations before the tests", "1. Keep the schema of the test database new."),
@@ -80,8 +79,10 @@ async def test_how_much_used_opponents_must_be(
     assert [each.id for each in found] == ([newer] if is_doubted else [])
 
 
-async def test_a_model_that_is_sure_links_the_newer_to_the_older(kept: Kept) -> None:
+async def test_a_model_that_is_sure_links_the_newer_to_the_older_and_one_that_is_not_links_nothing(kept: Kept) -> None:
     older, newer = await _pair(kept)
+    unsure = replace(kept.toolbox, chat=ScriptedChatModel([_says(0.59)]))
+    assert (await consolidate(unsure, dry_run=True)).related == ()
     chat = ScriptedChatModel([_says(0.8)])
     done = await consolidate(replace(kept.toolbox, chat=chat))
     (related,) = done.related
@@ -90,13 +91,8 @@ async def test_a_model_that_is_sure_links_the_newer_to_the_older(kept: Kept) -> 
     assert related.prompt_hash == load_prompt("contradiction").hash
     assert related.model == chat.name
     assert done.asked == 1
-
-
-async def test_a_model_that_is_not_sure_links_nothing(kept: Kept) -> None:
-    await kept.add(*OLD[0])
-    await kept.add(*NEW)
-    done = await consolidate(replace(kept.toolbox, chat=ScriptedChatModel([_says(0.59)])))
-    assert done.related == ()
+    (request,) = chat.requests
+    assert (MIGRATIONS in request.system, request.user.count(MIGRATIONS)) == (False, 2), "what notes say is fenced"
 
 
 @pytest.mark.parametrize("answer", ["no idea", {"probability": 7.0, "reason": "?"}])
@@ -124,16 +120,6 @@ async def test_a_model_is_asked_about_so_many_pairs_and_no_more(kept: Kept) -> N
     assert (await consolidate(replace(kept.toolbox, chat=chat))).asked == len(chat.requests) == MAX_ASKED
 
 
-async def test_what_notes_say_stands_fenced_in_the_question(kept: Kept) -> None:
-    older, newer = await _pair(kept)
-    assert older != newer
-    chat = ScriptedChatModel([_says(0.0)])
-    await consolidate(replace(kept.toolbox, chat=chat))
-    (request,) = chat.requests
-    assert MIGRATIONS not in request.system
-    assert request.user.count(MIGRATIONS) == 2
-
-
 async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:
     await kept.add(*OLD[0])
     await kept.add(*NEW)
@@ -145,7 +131,7 @@ async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:
 
 @settings(max_examples=5)
 @given(st.integers(0, 2**20))
-def test_unrelated_memories_are_never_called_contradictions(seed: int) -> None:
+async def test_unrelated_memories_are_never_called_contradictions(seed: int) -> None:
     draw = random.Random(seed)
     things = draw.sample(THINGS, 30)
     texts = [
@@ -156,15 +142,10 @@ def test_unrelated_memories_are_never_called_contradictions(seed: int) -> None:
         for own in (things[at : at + 3] for at in range(0, 30, 3))
     ]
     texts += [(advice, "1. It saves time.") for pair in draw.sample(OTHER_MATTERS, 2) for advice in pair]
-
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await kept.add_all(texts)
-                done = await consolidate(kept.toolbox, full=True)
-                assert [each for each in done.related if each.link.relation == "contradicts"] == []
-
-    asyncio.run(go())
+    async with own_bank() as kept:
+        await kept.add_all(texts)
+        done = await consolidate(kept.toolbox, full=True)
+    assert [each for each in done.related if each.link.relation == "contradicts"] == []
 
 
 OPPOSITES = (
@@ -210,13 +191,8 @@ def test_opposite_instructions_are_seen_from_both_sides(one: str, other: str) ->
     assert opposition(one, other) in (pytest.approx(NEGATED), pytest.approx(TURNED))
 
 
-@pytest.mark.parametrize(("one", "other"), AGREEMENTS)
-def test_a_double_negation_is_an_agreement(one: str, other: str) -> None:
-    assert opposition(one, other) < 0.6
-
-
-@pytest.mark.parametrize(("one", "other"), OTHER_MATTERS)
-def test_other_objects_conditions_and_exceptions_are_no_contradiction(one: str, other: str) -> None:
+@pytest.mark.parametrize(("one", "other"), [*AGREEMENTS, *OTHER_MATTERS])
+def test_a_double_negation_and_other_objects_conditions_and_exceptions_do_not_contradict(one: str, other: str) -> None:
     assert opposition(one, other) < 0.6
 
 
@@ -237,6 +213,3 @@ def test_functions_that_return_opposites_say_nothing_against_each_other() -> Non
 def test_what_the_rules_do_not_reach_is_left_unsaid() -> None:
     assert opposition("Deploy on Fridays", "Fridays are a bad day for a release") == 0.0
     assert opposition("Set the limit to 10 connections", "Set the limit to 100 connections") == 0.0
-
-
-TURNS = ("enabled", "disabled", "before the", "after the", "without a", "with a", "first", "last")

@@ -1,6 +1,5 @@
 """Memories that say the same: near pairs among many, which is kept, and what is no duplicate."""
 
-import asyncio
 import math
 import random
 import struct
@@ -15,10 +14,15 @@ from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scripted_runs import Script
 
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.pairs import MAX_PARTNERS, NEAREST, Pair, near_pairs
-from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
+from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.retrieve.embed import with_indexes
+from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, own_bank
 
 SUBJECTS = (
     "migrations test database suite", "retry rate limit backoff jitter", "shell variables quotes spaces",
@@ -100,16 +104,10 @@ async def test_the_setting_goes_before_the_embedders_own_threshold(kept: Kept) -
 
 
 async def test_learning_knows_a_memory_by_the_rule_by_which_consolidation_merges(kept: Kept) -> None:
-    from swarm_memory.schema.memory import MemoryDraft
-    from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-    from swarm_memory.tools.learn.learn import learn
-
     known = await kept.add(*ADVICE[0])
     drafts = [MemoryDraft(title=title, description="", content=content) for title, content in ADVICE[1:3]]
-    step = Step.model_validate({"id": "s1", "kind": "message", "role": "assistant", "text": "They pass."})
-    trajectory = Trajectory(task_id="t1", task="Make the tests pass.", steps=(step,))
-    own = Verdict(label="Success", confidence=0.9, judge="agent")
-    result = await learn(kept.toolbox, trajectory, agent_verdict=own, agent_drafts=drafts)
+    trajectory = Script("Make the tests pass.").say("They pass.").done()
+    result = await learn(kept.toolbox, trajectory, agent_verdict=Verdict.by_agent("Success"), agent_drafts=drafts)
     assert result.reinforced == (known,)
     assert [item.title for item in result.stored] == [ADVICE[2][0]], "its opposite is new"
     assert (await consolidate(kept.toolbox, full=True)).merged == ()
@@ -125,20 +123,7 @@ async def test_vectors_of_a_language_the_embedder_does_not_know_prove_nothing(ke
 
 
 async def test_every_member_is_near_the_kept_one_itself(kept: Kept) -> None:
-    words = [
-        "cache",
-        "token",
-        "retry",
-        "queue",
-        "index",
-        "schema",
-        "branch",
-        "commit",
-        "merge",
-        "deploy",
-        "lock",
-        "file",
-    ]
+    words = ["cache", "token", "retry", "queue", "index", "view", "branch", "merge", "lock", "file", "port", "test"]
     chain = [" ".join([*words[: 12 - step], *(f"{word}s twice" for word in words[12 - step :])]) for step in range(10)]
     await kept.add_all([("Mind these", f"1. Check {each}.") for each in chain])
     done = await consolidate(kept.toolbox, full=True)
@@ -201,8 +186,6 @@ async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> 
 
 
 async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) -> None:
-    from swarm_memory.tools.retrieve.embed import with_indexes
-
     first = await kept.add(*ADVICE[0])
     item = (await kept.item(first)).model_copy(update={"id": "rm_01JZZZZZZZZZZZZZZZZZZZZZZZ"})
     await kept.store.add_memories([with_indexes(item, None)], kept.toolbox.embedder.name)
@@ -213,23 +196,17 @@ async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) ->
 
 @settings(max_examples=10)
 @given(st.integers(0, 2**16), st.sets(st.integers(0, len(SUBJECTS) - 1), min_size=2, max_size=6))
-def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: set[int]) -> None:
-    draw = random.Random(seed)
-
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                originals: dict[str, str] = {}
-                for place in sorted(chosen):
-                    sentence = _sentence(SUBJECTS[place], draw)
-                    original = await kept.add(sentence, f"1. {sentence}, always.", confidence=0.6)
-                    copy = await kept.add(f"{sentence}.", f"1. {sentence}, each time.", confidence=0.5)
-                    originals[copy] = original
-                done = await consolidate(kept.toolbox, full=draw.random() < 0.5)
-                assert {each.id: each.kept for each in done.merged} == originals
-                assert await kept.active() == set(originals.values())
-
-    asyncio.run(go())
+async def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: set[int]) -> None:
+    draw, originals = random.Random(seed), dict[str, str]()
+    async with own_bank() as kept:
+        for place in sorted(chosen):
+            sentence = _sentence(SUBJECTS[place], draw)
+            original = await kept.add(sentence, f"1. {sentence}, always.", confidence=0.6)
+            copy = await kept.add(f"{sentence}.", f"1. {sentence}, each time.", confidence=0.5)
+            originals[copy] = original
+        done = await consolidate(kept.toolbox, full=draw.random() < 0.5)
+        assert {each.id: each.kept for each in done.merged} == originals
+        assert await kept.active() == set(originals.values())
 
 
 def _rows(count: int, dimensions: int, seed: int) -> NDArray[np.float32]:

@@ -1,9 +1,9 @@
 """A run as a whole: shown beforehand, taken back, repeated, beside another one, cut off anywhere."""
 
 import asyncio
-import os
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
@@ -17,16 +17,11 @@ from patience import FULL
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.memories import MemoryFilter
-from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folder
-
-SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
-"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
+from tests.consolidate.kept_bank import ADVICE, EVERY_STATUS, MIGRATIONS, SHOP, Kept, figures, opened, own_bank
 
 QUERY = "run the migrations before the tests"
-OLD = NOW - timedelta(days=200)
 
 
 async def _fill(kept: Kept, draw: random.Random) -> None:
@@ -46,22 +41,18 @@ async def _fill(kept: Kept, draw: random.Random) -> None:
     await kept.add(f"Never {MIGRATIONS.lower()}", "1. Never run the migrations before the tests.", confidence=0.7)
 
 
-def _on_a_bank(seed: int, check: Callable[[Kept], Awaitable[None]]) -> None:
-    """Run a check on a bank of its own that is filled."""
-
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await _fill(kept, random.Random(seed))
-                await check(kept)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def filled(seed: int) -> AsyncGenerator[Kept]:
+    """A bank of its own that is filled so."""
+    async with own_bank() as kept:
+        await _fill(kept, random.Random(seed))
+        yield kept
 
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**20), st.booleans())
-def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_more(seed: int, full: bool) -> None:
-    async def check(kept: Kept) -> None:
+async def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_more(seed: int, full: bool) -> None:
+    async with filled(seed) as kept:
         before = kept.rows()
         shown = await consolidate(kept.toolbox, dry_run=True, full=full)
         assert kept.rows() == before
@@ -73,13 +64,11 @@ def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_mor
         for table in ("patterns", "pattern_links", "meta", "pattern_embeddings"):
             assert kept.rows()[table] == after[table]
 
-    _on_a_bank(seed, check)
-
 
 @settings(max_examples=2)
 @given(st.integers(0, 2**20), st.integers(1, 2))
-def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, runs: int) -> None:
-    async def check(kept: Kept) -> None:
+async def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, runs: int) -> None:
+    async with filled(seed) as kept:
         before, links = await kept.shown(QUERY, "api 429"), kept.rows()["pattern_links"]
         for _ in range(runs):
             await consolidate(kept.toolbox, full=True)
@@ -90,8 +79,6 @@ def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, 
             assert (await undo_consolidation(kept.toolbox, run_id)).skipped == ()
         assert await kept.shown(QUERY, "api 429") == before
         assert kept.rows()["pattern_links"] == links
-
-    _on_a_bank(seed, check)
 
 
 async def test_undoing_twice_changes_nothing_more_and_an_unknown_run_is_refused(kept: Kept) -> None:
@@ -201,59 +188,51 @@ async def _check_whole(kept: Kept) -> None:
         vector = (await kept.toolbox.embedder.embed_queries([item.embedding_text]))[0]
         near = await kept.store.nearest([SHOP], kept.toolbox.embedder.name, vector, 50)
         assert item.id in [each for each, _ in near]
-    connection = SQLITE.connect(f"{kept.database.as_uri()}?mode=ro", uri=True)
-    try:
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    finally:
-        connection.close()
+    assert (await kept.store.inspect()).sound
 
 
 async def test_a_run_that_is_cancelled_at_any_of_its_calls_can_be_continued_and_undone() -> None:
     whole: str | None = None
     for at in range(1, 40, 1 if FULL else 3):
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await _fill(kept, random.Random(8))
-                initial = await kept.shown(QUERY)
-                cut = _Cut(kept.store, at=at)
-                task = asyncio.create_task(consolidate(replace(kept.toolbox, store=cut.store), full=True))
-                await asyncio.wait([task])
-                if not task.cancelled():
-                    assert at > 8
-                    break
-                await kept.store.release(SHOP, "none", NOW)  # writes nothing, after what was cut off has been written
-                await _check_whole(kept)
-                await consolidate(kept.toolbox, full=True)
-                await _check_whole(kept)
-                end = str(sorted((item.title, item.status, item.confidence) for item in await _all(kept)))
-                whole = whole or end
-                assert end == whole
-                for run_id in kept.runs():
-                    assert (await undo_consolidation(kept.toolbox, run_id)).skipped == ()
-                assert await kept.shown(QUERY) == initial
+        async with filled(8) as kept:
+            initial = await kept.shown(QUERY)
+            cut = _Cut(kept.store, at=at)
+            task = asyncio.create_task(consolidate(replace(kept.toolbox, store=cut.store), full=True))
+            await asyncio.wait([task])
+            if not task.cancelled():
+                assert at > 8
+                break
+            await kept.store.release(SHOP, "none", NOW)  # writes nothing, after what was cut off has been written
+            await _check_whole(kept)
+            await consolidate(kept.toolbox, full=True)
+            await _check_whole(kept)
+            end = str(sorted((item.title, item.status, item.confidence) for item in await _all(kept)))
+            whole = whole or end
+            assert end == whole
+            for run_id in kept.runs():
+                assert (await undo_consolidation(kept.toolbox, run_id)).skipped == ()
+            assert await kept.shown(QUERY) == initial
 
 
 async def test_an_undo_that_is_cancelled_at_any_of_its_calls_can_be_repeated() -> None:
     for at in range(1, 40):
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await _fill(kept, random.Random(8))
-                initial = await kept.shown(QUERY)
-                done = await consolidate(kept.toolbox, full=True)
-                cut = _Cut(kept.store, at=at)
-                task = asyncio.create_task(undo_consolidation(replace(kept.toolbox, store=cut.store), done.run_id))
-                await asyncio.wait([task])
-                if not task.cancelled():
-                    assert at > 3
-                    break
-                await undo_consolidation(kept.toolbox, done.run_id)
-                assert await kept.shown(QUERY) == initial
+        async with filled(8) as kept:
+            initial = await kept.shown(QUERY)
+            done = await consolidate(kept.toolbox, full=True)
+            cut = _Cut(kept.store, at=at)
+            task = asyncio.create_task(undo_consolidation(replace(kept.toolbox, store=cut.store), done.run_id))
+            await asyncio.wait([task])
+            if not task.cancelled():
+                assert at > 3
+                break
+            await undo_consolidation(kept.toolbox, done.run_id)
+            assert await kept.shown(QUERY) == initial
 
 
 @settings(max_examples=2)
 @given(st.integers(0, 2**20))
-def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) -> None:
-    async def check(kept: Kept) -> None:
+async def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) -> None:
+    async with filled(seed) as kept:
         before = await kept.shown(QUERY)
         async with opened(kept.database.parent.parent) as other:
             await asyncio.gather(consolidate(kept.toolbox, full=True), consolidate(other.toolbox, full=True))
@@ -270,9 +249,6 @@ def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) ->
             await undo_consolidation(kept.toolbox, run_id)
         assert await kept.shown(QUERY) == before
 
-    _on_a_bank(seed, check)
-
 
 async def _all(kept: Kept) -> list[Any]:
-    statuses = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
-    return list(await kept.store.list_memories([SHOP], statuses))
+    return list(await kept.store.list_memories([SHOP], EVERY_STATUS))

@@ -51,9 +51,9 @@ def lived(with_it: float, without: float, others: float, tasks: int, seed: int =
 
 
 def test_a_memory_that_costs_forty_points_is_found_and_one_that_helps_is_not() -> None:
-    assert sum(lived(0.3, 0.7, 0.7, 60, seed).harmful for seed in range(50)) >= 35
-    assert not any(lived(0.8, 0.6, 0.7, 200, seed).harmful for seed in range(50))
-    assert sum(lived(0.4, 0.2, 0.8, 200, seed).harmful for seed in range(50)) <= 2
+    assert sum(lived(0.3, 0.7, 0.7, 60, seed).harmful for seed in range(20)) >= 14
+    assert not any(lived(0.8, 0.6, 0.7, 200, seed).harmful for seed in range(20))
+    assert sum(lived(0.4, 0.2, 0.8, 200, seed).harmful for seed in range(20)) <= 1
 
 
 def test_nothing_is_kept_back_of_a_memory_whose_tasks_end_like_the_others() -> None:
@@ -187,8 +187,8 @@ PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt"
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
 def test_the_share_of_held_out_tasks_is_near_the_rate(rate: float) -> None:
-    share = sum(is_held_out(f"task-{number}", rate) for number in range(20_000)) / 20_000
-    assert share == pytest.approx(rate, abs=4 * (rate * (1 - rate) / 20_000) ** 0.5)
+    share = sum(is_held_out(f"task-{number}", rate) for number in range(2_000)) / 2_000
+    assert share == pytest.approx(rate, abs=4 * (rate * (1 - rate) / 2_000) ** 0.5)
 
 
 def test_the_split_never_changes() -> None:
@@ -215,8 +215,7 @@ async def test_a_held_out_task_gets_nothing_and_what_was_found_is_recorded(shop:
     held = shop.set(holdout_rate=1.0)
     found = await retrieve(held.toolbox, QUERY, task_id="t1")
     assert (found.memories, found.preamble) == ((), "")
-    assert found.reason is not None
-    assert "held out" in found.reason
+    assert "held out" in (found.reason or "")
     kept = await shop.toolbox.store.injections(shop.toolbox.scope, "t1")
     assert (kept.given, kept.withheld, kept.held_out) == ({}, (memory,), True)
     (item,) = await shop.toolbox.store.get_memories(shop.toolbox.scope.readable(), [memory])

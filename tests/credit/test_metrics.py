@@ -13,7 +13,7 @@ from made_tasks import NOW, Shop, done, ran, said
 from swarm_memory.schema.outcome import Arm, Effect, OutcomeRecord, TaskFigures
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
 from swarm_memory.schema.trajectory import Label, Usage
-from swarm_memory.tools.credit.intervals import difference, mean_interval, rate_difference, wilson
+from swarm_memory.tools.credit.intervals import Interval, difference, mean_interval, rate_difference, wilson
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.records import RunEnd
@@ -180,27 +180,21 @@ async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_
 
 
 @pytest.mark.parametrize(
-    ("successes", "n", "low", "high"),
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
-)
-def test_a_rate_has_the_score_interval_of_the_literature(successes: int, n: int, low: float, high: float) -> None:
-    found = wilson(successes, n)
-    assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
-
-
-@pytest.mark.parametrize(
-    ("counts", "low", "high"),
+    ("found", "low", "high"),
     [
-        ((56, 70, 48, 80), 0.0524, 0.3339),
-        ((9, 10, 3, 10), 0.1705, 0.8090),
-        ((10, 10, 0, 20), 0.6791, 1.0),
-        ((10, 10, 0, 10), 0.6075, 1.0),
+        (wilson(81, 263), 0.2553, 0.3662),
+        (wilson(15, 148), 0.0624, 0.1605),
+        (wilson(0, 20), 0.0, 0.1611),
+        (wilson(1, 29), 0.0061, 0.1718),
+        (rate_difference(56, 70, 48, 80), 0.0524, 0.3339),
+        (rate_difference(9, 10, 3, 10), 0.1705, 0.8090),
+        (rate_difference(10, 10, 0, 20), 0.6791, 1.0),
+        (rate_difference(10, 10, 0, 10), 0.6075, 1.0),
     ],
 )
-def test_a_difference_of_rates_has_the_hybrid_score_interval_of_the_literature(
-    counts: tuple[int, int, int, int], low: float, high: float
+def test_rates_and_their_differences_have_the_score_intervals_of_the_literature(
+    found: Interval, low: float, high: float
 ) -> None:
-    found = rate_difference(*counts)
     assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 

@@ -38,17 +38,11 @@ def test_a_follow_up_that_corrects_what_was_done_is_kept_as_it_was_said(said: st
 @pytest.mark.parametrize(
     "said",
     [
-        "Now run the tests",
-        "delete js",
-        "don't worry about it, it works for me",
-        "commit!",
-        "great, but there is existing logic for scanning history",
-        "what else?",
-        "just show me the config instead",
-        "do not run the slow tests this time",
-        "Should it not be sorted?",
+        "Now run the tests", "delete js", "don't worry about it, it works for me", "commit!",
+        "great, but there is existing logic for scanning history", "what else?", "just show me the config instead",
+        "do not run the slow tests this time", "Should it not be sorted?",
     ],
-)
+)  # fmt: skip
 def test_what_a_follow_up_asks_for_next_is_no_correction(said: str) -> None:
     script = Script("write the report").edit("/r/report.py", "a", "b").say("Done.")
     assert drafts(script.user(said).edit("/r/report.py", "b", "c").say("Done.")) == ()
@@ -62,10 +56,18 @@ def test_of_the_users_words_only_secrets_personal_data_and_places_of_his_machine
     assert "anna" not in draft.content
 
 
-def test_what_the_user_wants_of_this_one_piece_of_work_is_no_rule() -> None:
-    script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
-    script.user("that's wrong, the cards must show three patients").edit("/r/page.ts", "b", "c")
-    assert drafts(script.user("it always crashes when there are none").edit("/r/page.ts", "c", "d").say("Done.")) == ()
+@pytest.mark.parametrize(
+    "said",
+    [
+        "that's wrong, the cards must show three patients",
+        "it always crashes when there are none",
+        "No, don't run the slow tests this time.",
+        "That's wrong, it still fails:\n```\nhint: use `git pull` instead\n```",
+    ],
+)
+def test_what_the_user_wants_of_this_one_piece_of_work_or_only_quotes_is_no_rule(said: str) -> None:
+    script = Script("make the release").call("Bash", {"command": "sh release.sh fast"}, "done: fast").say("Done.")
+    assert drafts(script.user(said).edit("/r/page.ts", "a", "b").say("Done.")) == ()
 
 
 def test_what_the_user_asks_to_be_shown_instead_is_no_rule() -> None:
@@ -153,13 +155,6 @@ def test_a_correction_for_good_is_the_users_word_and_another_one_a_lesson() -> N
     script.user("No, not like that. In this project it is always `sh release.sh signed`.")
     script.call("Bash", {"command": "sh release.sh signed"}, "done: signed").say("Done.")
     assert of_host(script) == ["1. In this project it is always `sh release.sh signed`"]
-
-
-def test_what_the_user_corrects_for_this_time_or_only_quotes_is_no_lesson() -> None:
-    script = Script("make the release").call("Bash", {"command": "sh release.sh fast"}, "done: fast")
-    script.user("No, don't run the slow tests this time.").call("Bash", {"command": "sh x.sh"}, "done")
-    script.user("That's wrong, it still fails:\n```\nhint: use `git pull` instead\n```").edit("/r/a.py", "", "c")
-    assert drafts(script.say("Done.")) == ()
 
 
 def test_a_subagents_task_is_another_agents_word() -> None:

@@ -6,14 +6,12 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 from records import HOSTILE, LURE, broken, call, message, outside_the_fence, record, repaired, result
-from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
-from scripted_server import ScriptedServer, completion, error
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import Distillation
-from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
+from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
-from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill_with_fallback
 from swarm_memory.tools.distill.model import distill_by_model
@@ -100,6 +98,7 @@ async def test_the_model_thinks_before_it_writes_items() -> None:
     assert schema is not None
     assert list(cast("dict[str, object]", schema["properties"])) == ["analysis", "items"]
     assert schema["required"] == ["analysis", "items"]
+    assert "$ref" not in json.dumps(schema)
 
 
 async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
@@ -227,22 +226,6 @@ async def test_of_an_undecided_trajectory_only_what_it_proves_is_extracted() -> 
     model = ScriptedChatModel([])
     found = await distill_with_fallback(model, repaired(), verdict("Undecided"), SETTINGS)
     assert (found.distiller, model.requests) == ("extractive", [])
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_over_http_items_are_asked_for_by_a_closed_schema_and_a_dead_endpoint_is_replaced() -> None:
-    text = json.dumps({"items": [item()]})
-    async with ScriptedServer([completion(f"Here it is:\n```json\n{text}\n```"), error(500)]) as server:
-        settings = ChatProviderSettings(provider="openai", model="m-1", base_url=f"{server.url}/v1")
-        model = OpenAIChatModel(settings, "sk-test", InMemoryMeter(), retries=0)
-        found = await distill_with_fallback(model, repaired(), verdict("Success"), SETTINGS)
-        replaced = await distill_with_fallback(model, repaired(), verdict("Success"), SETTINGS)
-        form = server.requests[0].body["response_format"]["json_schema"]
-    assert [draft.evidence for draft in found.drafts] == [("s3", "s4")]
-    assert found.model == "openai:m-1"
-    assert form["strict"] is True
-    assert "$ref" not in json.dumps(form)
-    assert replaced.distiller == "extractive"
 
 
 async def test_what_the_user_laid_down_is_kept_whatever_the_model_makes_of_it() -> None:

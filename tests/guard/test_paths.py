@@ -13,23 +13,24 @@ from claude_lines import call as used
 from claude_lines import prompt as asked
 from claude_lines import result as answered
 from claude_lines import says, write
-from clock import NOW
 from hooked import hooked
 from laid_bank import opened_bank
+from made_items import made_item
 from mcp.client import Client
 from patience import FULL
 from scripted_chat import InMemoryMeter
+from scripted_runs import Script
 from scripted_server import ScriptedServer, completion
 from secret_lines import VENDORS
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings, Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
@@ -71,31 +72,12 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
     """Put every secret in by every way; return what came out in exports, answers and errors."""
     out: list[str] = []
     for number, part in enumerate(parts(made)):
-        steps = (
-            Step(id="s1", kind="message", role="user", text=f"deploy {part}"),
-            Step(
-                id="s2",
-                kind="tool_call",
-                role="assistant",
-                tool_name="Bash",
-                tool_input={"command": f"deploy\n{part}"},
-                call_id="c",
-            ),
-            Step(id="s3", kind="observation", role="tool", call_id="c", text=f"Error: {part}", is_error=True),
-        )
-        trajectory = Trajectory(task_id=f"t{number}", task=f"deploy {part}", steps=steps, source="claude_code")
+        run = Script(f"deploy {part}", f"t{number}")
+        trajectory = run.call("Bash", {"command": f"deploy\n{part}"}, f"Error: {part}", error=True).done()
         draft = MemoryDraft(title=f"Deploy part {number}", content=f"1. Set the variables\n{part}", tags=(part[:60],))
         out.append((await learn(toolbox, trajectory, agent_drafts=[draft])).model_dump_json())
         out.append((await learn(toolbox, trajectory.model_copy(update={"task_id": f"m{number}"}))).model_dump_json())
-        item = MemoryItem(
-            id=new_id(MEMORY),
-            scope=HERE,
-            title=f"Imported {number}",
-            description=part[:400],
-            content=part,
-            confidence=0.5,
-            created_at=NOW,
-        )
+        item = made_item(f"Imported {number}", scope=HERE, description=part[:400], content=part)
         out.append(repr(await import_memories(toolbox, [item.model_dump_json(), part], source="x.jsonl")))
         out.append(
             (await edit(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).items[0].model_dump_json()

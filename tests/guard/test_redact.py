@@ -9,7 +9,7 @@ import pytest
 from harmless_lines import FIXED, random_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from patience import FULL, grows_by, is_in_time
+from patience import FULL, grows_by
 from pydantic import JsonValue
 from secret_lines import VENDORS, WORD, after, context_lines, pem, run, vendor_lines
 
@@ -181,15 +181,8 @@ def test_a_secret_is_known_by_the_name_of_its_field(value: JsonValue, expected: 
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            "<your-key>",
-            "xxxxxxxxxxxxxxxx",
-            "changeme",
-            "${TOKEN}",
-            "{{ token }}",
-            "my-secret-token",
-            "put_your_key_here",
-        ),
+        *("<your-key>", "xxxxxxxxxxxxxxxx", "changeme", "${TOKEN}"),
+        *("{{ token }}", "my-secret-token", "put_your_key_here"),
         *("AKIA" + "IOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "ghp_" + "x" * 36, "00000000-0000-0000"),
     ],
 )
@@ -356,15 +349,8 @@ def test_commands_and_relative_paths_keep_their_meaning(text: str) -> None:
 
 
 def test_making_a_text_general_twice_changes_nothing() -> None:
-    texts = [
-        *FIXED,
-        *random_lines(SEED, times=5),
-        "/home/a/b.py:3:1",
-        "~/x/y.py",
-        r"\\host\share\a.txt",
-        "a@b.internal:22",
-    ]
-    once = [generalize(text) for text in texts]
+    places = ("/home/a/b.py:3:1", "~/x/y.py", r"\\host\share\a.txt", "a@b.internal:22")
+    once = [generalize(text) for text in (*FIXED, *random_lines(SEED, times=5), *places)]
     assert [generalize(text) for text in once] == once
 
 
@@ -429,7 +415,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_time_grows_with_the_length_and_not_with_its_square(shape: str, work: Callable[[str], object]) -> None:
     unit = SHAPES[shape]
-    longest = 1 << (20 if FULL else 16)
+    longest = 1 << (20 if FULL else 15)
     small, large = (unit * (size // len(unit)) for size in (longest >> 4, longest))
     assert grows_by(work, small, large, at_most=16**1.35) <= 16**1.35
 
@@ -438,6 +424,7 @@ PROSE = "The migration failed at 12:03:44 in worker-7 (commit 3f2a9c1d, /srv/app
 
 
 @pytest.mark.attack
+@pytest.mark.skipif(not FULL, reason="make faults alone holds limits of time")
 def test_redaction_is_fast_enough_to_stand_in_every_way() -> None:
     size = 100_000
     draw = random.Random(SEED)
@@ -446,9 +433,8 @@ def test_redaction_is_fast_enough_to_stand_in_every_way() -> None:
     lines = (draw.choice(mixed if at % 10 == 0 else harmless) for at in range(3_000))
     texts = {"prose": PROSE * (size // len(PROSE)), "a secret in ten lines": "\n".join(lines)[:size]}
     took = [seconds(redact, text) * 1000 * size / len(text) for text in texts.values()]
-    shapes = SHAPES if FULL else {name: SHAPES[name] for name in ("assignments", "headers", "prefixes", "digits")}
-    took += [seconds(redact, unit * (size // len(unit))) * 1000 for unit in shapes.values()]
-    assert is_in_time(max(took), 400)
+    took += [seconds(redact, unit * (size // len(unit))) * 1000 for unit in SHAPES.values()]
+    assert max(took) < 400
 
 
 def test_a_long_random_text_is_not_touched() -> None:

@@ -1,7 +1,6 @@
 """The tables of rules: what they may hold, what each row is for, that it is linear, and that it can be switched off."""
 
 import importlib
-import importlib.util
 import random
 import re
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import write_rules
 from screened_texts import attacks, unseen_attacks, unseen_strategies
 from secret_lines import context_lines, rare_lines, vendor_lines
 
@@ -22,12 +22,6 @@ from swarm_memory.tools.guard.secrets import any_in, find_secrets
 PARSE: Any = importlib.import_module("re._parser").parse
 """The tree of a pattern, which the standard library does not show otherwise."""
 
-_spec = importlib.util.spec_from_file_location("write_rules", Path(__file__).parents[2] / "scripts" / "write_rules.py")
-assert _spec is not None
-assert _spec.loader is not None
-written: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(written)
-
 RULES = [rule for path in (SECRETS, SCREENING, GENERAL) for rule in table(path).rules]
 
 
@@ -39,8 +33,8 @@ def test_no_name_stands_twice_in_both_tables() -> None:
 
 @pytest.mark.parametrize("path", [SECRETS, VALUES, SCREENING, GENERAL])
 def test_what_is_read_is_what_was_written(path: Path) -> None:
-    as_written = written.read(path.with_suffix(".toml"))
-    assert path.read_text("utf-8") == written.as_json(as_written), "run scripts/write_rules.py"
+    as_written = write_rules.read(path.with_suffix(".toml"))
+    assert path.read_text("utf-8") == write_rules.as_json(as_written), "run scripts/write_rules.py"
     assert (table(path).rules, table(path).words) == (as_written.rules, as_written.words)
 
 
@@ -82,13 +76,13 @@ def test_a_wrong_row_is_named_with_what_is_wrong(tmp_path: Path, rows: str, said
     path = tmp_path / "rules.toml"
     path.write_text(f"[fragments]\nend = '$'\n[vendors.code]\n{rows}\n")
     with pytest.raises(ConfigError, match=said):
-        written.read(path)
+        write_rules.read(path)
 
 
 def test_a_pattern_that_does_not_compile_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("['new role'.always]\nyou-are = '(you are'\n")
-    (rule,) = written.read(path).rules
+    (rule,) = write_rules.read(path).rules
     with pytest.raises(ConfigError, match="you-are does not compile"):
         compiled(rule)
 

@@ -49,6 +49,57 @@ def test_a_check_that_the_agent_wrote_itself_proves_nothing(own: str) -> None:
     assert judged(script).label == "Undecided"
 
 
+def flight() -> Script:
+    """A customer's task, and the look-up that it begins with."""
+    return Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
+
+
+PROVES_NOTHING = {
+    "an own check that fails at the end": written(
+        Script("Make the tests pass.").edit("/r/shop.py", "a", "b"), "/r/test_mine.py"
+    ).shell("pytest test_mine.py", "1 failed in 0.1s", 1),
+    "what the agent broke itself and mended": Script(FIX)
+    .edit("/r/shop.py", "a", "b")
+    .shell("pytest", "1 failed, 3 passed in 0.1s", 1)
+    .edit("/r/shop.py", "b", "c")
+    .shell("pytest", "4 passed in 0.1s"),
+    "a test that was rewritten until it passed": Script(FIX)
+    .shell("pytest", "tests/test_shop.py F\n1 failed, 3 passed in 0.1s", 1)
+    .edit("/r/tests/test_shop.py", "== 3", "== 4")
+    .shell("pytest", "4 passed in 0.1s"),
+    "a suite that nobody asked for": Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "40 passed in 1.0s"),
+    "a part of it": Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest tests/test_a.py", "4 passed in 1.0s"),
+    "a script of the agent's that runs": written(
+        Script("Write shop.py so that `python shop.py orders.csv` prints the total."), "/r/shop.py"
+    ).shell("python shop.py orders.csv", "42"),
+    "a program of the agent's that runs": written(
+        Script("Write tool.c; `./tool orders.csv` prints the total."), "/r/tool.c"
+    )
+    .shell("gcc tool.c -o tool", "")
+    .shell("./tool orders.csv", "42"),
+    "a task that was handed over with thanks": flight()
+    .call("transfer_to_human_agents", {"summary": "wants another flight"}, "Transfer successful")
+    .user("Thank you very much, you were great!"),
+    "a yes to an offer, which is no word that it works": flight()
+    .say("I can move you to the evening flight.")
+    .user("Great, that works, please go ahead.")
+    .call("change_booking", {"id": "B7", "flight": "LX9"}, '{"status": "changed"}'),
+    "a refusal in a conversation, which may be the right end": flight()
+    .say("It is a basic fare.")
+    .user("Please try all the same.")
+    .call("cancel_booking", {"id": "B7"}, "Error: basic fares cannot be cancelled"),
+    "a result that the command line itself holds": Script("The fees are wrong; make all tests pass.")
+    .edit("/r/fees.py", "a", "b")
+    .shell("python3 tools/report.py; echo '12 passed in 0.1s'", "12 passed in 0.1s")
+    .shell("python3 - <<'END'\nprint('3 passed')\nEND", "3 passed"),
+}
+
+
+@pytest.mark.parametrize("script", PROVES_NOTHING.values(), ids=PROVES_NOTHING)
+def test_what_proves_neither_success_nor_failure_is_undecided(script: Script) -> None:
+    assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
+
+
 CONVERT = "We need all members as rows.csv. Write a test for it; `sh verify.sh` runs that."
 MINE = "echo 'test -s rows.csv && echo 1 passed in 0.01s' > own_test.sh"
 MISSED, EMPTY = "verify: error: own_test.sh is missing", "verify: error: rows.csv is empty"
@@ -72,22 +123,6 @@ def test_a_script_that_fails_for_want_of_the_agents_own_test_and_passes_with_it_
 def test_a_script_that_had_failed_before_the_agent_wrote_a_test_proves_it() -> None:
     script = Script(CONVERT).shell("sh verify.sh", EMPTY, 1).shell("cp export.txt rows.csv").shell(MINE)
     assert judged(script.shell("sh verify.sh", "all rows are there")).label == "Success"
-
-
-def test_an_own_check_that_fails_at_the_end_proves_no_failure_either() -> None:
-    script = written(Script("Make the tests pass.").edit("/r/shop.py", "a", "b"), "/r/test_mine.py")
-    assert judged(script.shell("pytest test_mine.py", "1 failed in 0.1s", 1)).label == "Undecided"
-
-
-def test_what_the_agent_broke_itself_and_mended_is_no_proof() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "1 failed, 3 passed in 0.1s", 1)
-    assert judged(script.edit("/r/shop.py", "b", "c").shell("pytest", "4 passed in 0.1s")).label == "Undecided"
-
-
-def test_a_test_that_was_rewritten_until_it_passed_is_no_proof() -> None:
-    script = Script(FIX).shell("pytest", "tests/test_shop.py F\n1 failed, 3 passed in 0.1s", 1)
-    script.edit("/r/tests/test_shop.py", "== 3", "== 4").shell("pytest", "4 passed in 0.1s")
-    assert judged(script).label == "Undecided"
 
 
 @pytest.mark.parametrize(
@@ -137,32 +172,11 @@ def test_a_green_suite_is_no_success_where_a_change_was_asked_for_and_none_was_m
     assert judged(Script("Run the tests of the shop.").shell("pytest", "4 passed in 0.1s")).label == "Success"
 
 
-def test_a_suite_that_nobody_asked_for_and_that_may_have_passed_before_proves_nothing() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b")
-    assert judged(script.shell("pytest", "40 passed in 1.0s")).label == "Undecided"
-    part = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest tests/test_a.py", "4 passed in 1.0s")
-    assert judged(part).label == "Undecided"
-
-
 def test_failures_that_were_there_before_anything_was_changed_say_little() -> None:
     script = Script(FIX).shell("pytest", "2 failed, 30 passed in 1.0s", 1).edit("/r/shop.py", "a", "b")
     assert judged(script.shell("pytest", "2 failed, 30 passed in 1.2s", 1)).label == "Undecided"
     asked = Script("Make the tests pass.").shell("pytest", "2 failed, 30 passed in 1.0s", 1).edit("/r/a.py", "a", "b")
     assert judged(asked.shell("pytest", "2 failed, 30 passed in 1.2s", 1)).label == "Failure"
-
-
-def test_a_task_that_was_handed_over_with_thanks_and_no_error_is_no_success() -> None:
-    script = Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
-    script.call("transfer_to_human_agents", {"summary": "wants another flight"}, "Transfer successful")
-    script.user("Thank you very much, you were great!")
-    assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
-
-
-def test_agreeing_to_an_offer_is_no_word_that_it_works() -> None:
-    script = Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
-    script.say("I can move you to the evening flight.").user("Great, that works, please go ahead.")
-    script.call("change_booking", {"id": "B7", "flight": "LX9"}, '{"status": "changed"}').say("It is changed.")
-    assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
 
 
 def test_a_tool_that_runs_the_tests_is_a_check_and_none_that_ran_is_neither_pass_nor_failure() -> None:
@@ -207,13 +221,6 @@ def test_what_a_check_says_is_shown_from_one_that_did_not_start(
     assert (call.check.passed if call.check else None) is passed
 
 
-def test_a_command_that_runs_what_the_agent_wrote_shows_only_that_it_runs() -> None:
-    task = "Write shop.py so that `python shop.py orders.csv` prints the total."
-    assert judged(written(Script(task), "/r/shop.py").shell("python shop.py orders.csv", "42")).label == "Undecided"
-    compiled = written(Script("Write tool.c; `./tool orders.csv` prints the total."), "/r/tool.c")
-    assert judged(compiled.shell("gcc tool.c -o tool", "").shell("./tool orders.csv", "42")).label == "Undecided"
-
-
 def test_a_command_of_the_task_that_was_there_proves_it_at_once_or_after_it_had_failed() -> None:
     task = "Bring the feed up to date with `feedsync run shoes`."
     assert judged(Script(task).shell("rm -f .lock", "").shell("feedsync run shoes", "40 rows")).label == "Success"
@@ -228,13 +235,6 @@ def test_what_a_command_did_is_a_change_too_and_a_line_that_only_prints_is_none(
     )
     looked = Script(task).shell('python -c "import shop; print(shop)"', "shop").shell("pytest", "4 passed in 0.1s")
     assert judged(looked).label == "Undecided"
-
-
-def test_a_refusal_that_was_shown_in_a_conversation_may_be_the_right_end() -> None:
-    script = Script("Cancel my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
-    script.say("It is a basic fare.").user("Please try all the same.")
-    script.call("cancel_booking", {"id": "B7"}, "Error: basic fares cannot be cancelled").say("It cannot be cancelled.")
-    assert judged(script).label == "Undecided"
 
 
 @pytest.mark.parametrize(
@@ -284,25 +284,17 @@ FIXED, ASKED = "The fees are rounded wrongly.", "The fees are rounded wrongly; m
         ("4 of 5 tests passed", False),
         ("make: *** [Makefile:2: test] Error 1", False),
         ("BUILD SUCCESSFUL in 3s", True),
+        ("Ran 0 tests in 0.0s\n\nOK", None),
+        ("no tests ran in 0.01s", None),
+        ("I fixed 3 errors in the file", None),
+        ("src/a.py:3: 2 errors", None),
+        ("make: *** No rule to make target 'quick'.  Stop.", None),
+        ("100 rows were read, 0 errors in them", None),
     ],
 )
-def test_a_summary_of_a_runner_that_no_command_names_is_read(line: str, passed: bool) -> None:
-    assert [each.passed for each in results_in(f"some text\n{line}\nbye")][-1] is passed
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Ran 0 tests in 0.0s\n\nOK",
-        "no tests ran in 0.01s",
-        "I fixed 3 errors in the file",
-        "src/a.py:3: 2 errors",
-        "make: *** No rule to make target 'quick'.  Stop.",
-        "100 rows were read, 0 errors in them",
-    ],
-)
-def test_prose_and_runs_of_nothing_are_no_result(line: str) -> None:
-    assert [*results_in(line)] == []
+def test_a_summary_of_a_runner_that_no_command_names_is_read_and_prose_is_none(line: str, passed: bool | None) -> None:
+    found = [each.passed for each in results_in(f"some text\n{line}\nbye")]
+    assert found[-1:] == ([] if passed is None else [passed])
 
 
 WRITES = "cat > fees.py <<'END'\ndef fee(cents): return round(cents)\nEND"
@@ -354,13 +346,6 @@ def test_beside_a_text_of_others_the_exit_code_of_the_check_itself_counts() -> N
     assert judged(script.shell("cat README.md; pytest -q", "12 passed in 0.1s\nE  assert 1 == 2", 1)).label == "Failure"
     shown = Script(ASKED).edit("/r/fees.py", "a", "b").shell("pytest -q; echo rc=$?; cat README.md", "rc=1\n12 passed")
     assert judged(shown).label == "Failure"
-
-
-def test_a_result_that_the_command_line_itself_holds_is_none() -> None:
-    script = Script(ASKED).edit("/r/fees.py", "a", "b")
-    script.shell("python3 tools/report.py; echo '12 passed in 0.1s'", "12 passed in 0.1s")
-    script.shell("python3 - <<'END'\nprint('3 passed')\nEND", "3 passed")
-    assert judged(script).label == "Undecided"
 
 
 def test_a_program_that_the_task_names_and_that_took_what_the_task_names_proves_it() -> None:

@@ -3,7 +3,7 @@
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from scripted_runs import Script
@@ -112,26 +112,22 @@ def test_the_agents_verdict_stands_where_no_evidence_speaks_against_it() -> None
     verdict = weighed(Script("write a letter").shell("ls", "a"), agent("Success", evidence=("s2",)))
     assert (verdict.label, verdict.judge) == ("Success", "agent")
     assert verdict.confidence < 1
+    unasked = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
+    assert [weighed(unasked, agent(name)).label for name in ("Success", "Failure")] == ["Success", "Failure"]
 
 
-def test_failing_tests_outweigh_the_agents_verdict() -> None:
-    failing = Script("make the tests pass").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
-    verdict = weighed(failing, agent("Success"))
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script("make the tests pass").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1),
+        Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it"),
+    ],
+    ids=["tests that fail", "the user's word"],
+)
+def test_what_is_seen_outweighs_the_agents_verdict(script: Script) -> None:
+    verdict = weighed(script, agent("Success"))
     assert (verdict.label, verdict.judge) == ("Failure", "evidence")
     assert any("I looked" in reason for reason in verdict.reasons)
-
-
-def test_failing_tests_that_nobody_asked_for_let_the_agents_verdict_stand() -> None:
-    failing = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
-    assert (weighed(failing, agent("Success")).label, weighed(failing, agent("Failure")).label) == (
-        "Success",
-        "Failure",
-    )
-
-
-def test_the_users_word_comes_before_the_agents() -> None:
-    script = Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it")
-    assert (weighed(script, agent("Success")).label, weighed(script, agent("Success")).judge) == ("Failure", "evidence")
 
 
 def test_what_the_agent_said_by_a_tool_of_this_server_is_its_own_verdict() -> None:
@@ -184,8 +180,9 @@ def soups(draw: st.DrawFn) -> Trajectory:
 
 
 @given(soups())
-@settings(max_examples=40)
-def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(trajectory: Trajectory) -> None:
+def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits_and_talk_alone_none(
+    trajectory: Trajectory,
+) -> None:
     verdict = judge_by_evidence(trajectory, SETTINGS)
     assert 0 <= verdict.confidence <= 0.97
     assert (verdict.label == "Undecided") == (verdict.confidence == 0)
@@ -197,14 +194,8 @@ def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(traj
         assert len(draft.title) <= 80
         assert len(draft.content.splitlines()) <= 8
         assert set(draft.evidence) <= {step.id for step in trajectory.steps}
-
-
-@given(soups())
-@settings(max_examples=40)
-def test_without_a_tool_call_it_is_always_undecided(trajectory: Trajectory) -> None:
-    steps = tuple(step for step in trajectory.steps if step.kind != "tool_call")
-    talk = trajectory.model_copy(update={"steps": steps})
-    assert judge_by_evidence(talk, SETTINGS).label == "Undecided"
+    talk = tuple(step for step in trajectory.steps if step.kind != "tool_call")
+    assert judge_by_evidence(trajectory.model_copy(update={"steps": talk}), SETTINGS).label == "Undecided"
 
 
 TASK = "Bring the site up to date with `publisher push site`."

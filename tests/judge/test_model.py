@@ -1,25 +1,18 @@
 """A model as the judge: what it is shown and believed, beside hard evidence, and that no trajectory talks to it."""
 
-import json
+from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from records import HOSTILE, LURE, Gullible, broken, call, message, outside_the_fence, record, repaired, result, unclear
-from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
-from scripted_server import ScriptedServer, completion
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
-from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
+from swarm_memory.schema.settings import JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Verdict
-from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.judge.judge import (
-    combine,
-    judge_by_evidence,
-    judge_by_model,
-    judge_with_fallback,
-)
+from swarm_memory.tools.judge.judge import combine, judge_by_evidence, judge_by_model, judge_with_fallback
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import shown_task
@@ -46,7 +39,11 @@ async def test_the_verdict_is_what_the_model_answered() -> None:
     )  # fmt: skip
     assert verdict.reasons == ("s6, s7: the tests passed",)
     assert verdict.evidence == ("s6", "s7")
-    assert model.requests[0].purpose == "judge"
+    (request,) = model.requests
+    assert request.purpose == "judge"
+    assert request.answer_schema is not None
+    known = cast("dict[str, JsonValue]", request.answer_schema["properties"])
+    assert list(known) == ["analysis", "label", "confidence", "reasons"], "it thinks first"
 
 
 async def test_the_model_sees_task_and_steps_only_inside_the_fence() -> None:
@@ -100,19 +97,13 @@ async def test_a_model_that_was_talked_into_success_does_not_outweigh_failed_tes
         '{"label": "Success", "confidence": 1',
         '{"label": "Success", "confidence": 1, "reasons": []} {"label": "Failure", "confidence": 1, "reasons": []}',
         "[" * 2000,
+        *(f'{{"label": "Success", "confidence": {none}, "reasons": []}}' for none in (1.5, -0.2, 85)),
     ],
 )
 async def test_an_answer_that_cannot_be_parsed_is_undecided_with_the_reason(said: str) -> None:
     verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
     assert (verdict.label, verdict.confidence, verdict.judge) == ("Undecided", 0.0, "model")
     assert verdict.reasons[0].startswith("the model's answer cannot be used: ")
-
-
-@pytest.mark.parametrize("confidence", [1.5, -0.2, 85])
-async def test_a_confidence_that_is_none_makes_the_answer_unusable(confidence: float) -> None:
-    verdict = await judge_by_model(ScriptedChatModel([answer("Success", confidence)]), repaired(), SETTINGS)
-    assert verdict.label == "Undecided"
-    assert "not from 0 to 1" in verdict.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -170,20 +161,18 @@ async def test_the_settings_say_from_which_confidence_a_verdict_counts() -> None
     assert (await judge_by_model(model, repaired(), settings)).label == "Undecided"
 
 
-async def test_without_the_model_the_evidence_judges_and_says_so() -> None:
-    trajectory = repaired()
-    result = await judged(trajectory, ScriptedChatModel([ModelUnavailable(f"down, key {TOKEN}")]))
-    evidence = judge_by_evidence(trajectory, SETTINGS)
-    assert (result.label, result.confidence) == (evidence.label, evidence.confidence)
-    assert (result.judge, result.model) == ("evidence", None)
-    assert result.reasons[0].startswith("judged by the evidence alone: the model could not be asked: down")
-    assert TOKEN not in result.reasons[0]
-
-
-async def test_an_unusable_answer_leaves_the_verdict_to_the_evidence_and_says_so() -> None:
-    result = await judged(repaired(), ScriptedChatModel([ModelAnswerInvalid("m-1 refused")]))
-    assert (result.label, result.judge) == ("Success", "evidence")
-    assert any("m-1 refused" in reason for reason in result.reasons)
+@pytest.mark.parametrize(
+    ("answered", "said"),
+    [
+        (ModelUnavailable(f"down, key {TOKEN}"), "judged by the evidence alone: the model could not be asked: down"),
+        (ModelAnswerInvalid("m-1 refused"), "m-1 refused"),
+    ],
+)
+async def test_without_a_usable_answer_the_evidence_judges_and_says_so(answered: ScriptedAnswer, said: str) -> None:
+    result, evidence = await judged(repaired(), ScriptedChatModel([answered])), judge_by_evidence(repaired(), SETTINGS)
+    assert (result.label, result.confidence, result.judge) == (evidence.label, evidence.confidence, "evidence")
+    assert any(said in reason for reason in result.reasons)
+    assert TOKEN not in str(result.reasons)
 
 
 async def test_the_model_decides_what_evidence_leaves_open() -> None:
@@ -231,30 +220,6 @@ async def test_a_verdict_by_a_model_that_was_not_shown_the_last_result_is_worth_
     assert (verdict.label, verdict.confidence) == ("Success", 0.7)
 
 
-# --- over real HTTP
-
-
-def model_at(server: ScriptedServer) -> OpenAIChatModel:
-    settings = ChatProviderSettings(provider="openai", model="m-1", base_url=f"{server.url}/v1")
-    return OpenAIChatModel(settings, "sk-test", InMemoryMeter(), retries=0)
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_over_http_the_schema_the_rules_and_the_fenced_data_are_sent_at_temperature_zero() -> None:
-    async with ScriptedServer([completion(json.dumps(answer()))]) as server:
-        verdict = await judge_by_model(model_at(server), repaired(HOSTILE[1]), SETTINGS)
-        body = server.requests[0].body
-    assert (verdict.label, verdict.model) == ("Success", "openai:m-1")
-    assert body["temperature"] == 0
-    form = body["response_format"]["json_schema"]
-    assert form["strict"] is True
-    assert list(form["schema"]["properties"]) == ["analysis", "label", "confidence", "reasons"], "it thinks first"
-    system, user = body["messages"]
-    assert (system["role"], user["role"]) == ("system", "user")
-    assert LURE not in system["content"]
-    assert LURE in user["content"]
-
-
 def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:
     model = "m-1" if judge == "model" else None
     sure = 0.0 if label == "Undecided" else confidence
@@ -273,7 +238,6 @@ VERDICTS = st.sampled_from(("Success", "Failure", "Undecided"))
 SURE = st.floats(0.6, 0.97)
 
 
-@settings(max_examples=60)
 @given(VERDICTS, VERDICTS, SURE, SURE)
 def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
     of_evidence: Label, of_model: Label, evidence_sure: float, model_sure: float

@@ -15,14 +15,12 @@ from served import ran
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.model.ask import load_prompt
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
-EMBEDDER = StaticEmbedder()
 ITEM: dict[str, JsonValue] = {
     "title": "Look for an example of a missing settings file",
     "description": "Of use when a test run stops because a settings file is missing.",

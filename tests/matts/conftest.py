@@ -1,5 +1,19 @@
-"""Imports early what is slow to import."""
+"""An empty bank for each test; imports early what is slow to import."""
 
+from collections.abc import AsyncGenerator
 from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.tools.toolbox import Toolbox
+from tests.matts.worlds import opened
 
 import_module("jsonschema")
+
+
+@pytest.fixture
+async def tools(tmp_path: Path) -> AsyncGenerator[Toolbox]:
+    """A toolbox on the bank in the test's folder, with the machine's time."""
+    async with opened(tmp_path) as toolbox:
+        yield toolbox

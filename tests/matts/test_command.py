@@ -11,12 +11,13 @@ import pytest
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import MattsRequest
+from swarm_memory.schema.rollout import MattsRequest, RunnerAnswer
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
-from tests.matts.worlds import TASK, Agent, matts, opened, ran
+from swarm_memory.tools.toolbox import Toolbox
+from tests.matts.worlds import TASK, Agent, matts, ran
 
 SAYS = "import sys; print('I was asked: ' + sys.stdin.read())"
 WRITES = """
@@ -43,21 +44,27 @@ def is_alive(pid: int) -> bool:
     return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
-async def test_the_prompt_goes_to_the_standard_input_and_the_words_come_back(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, SAYS)
-    answer = await agent.runner().run(agent.request(prompt="Do this."))
-    assert answer.status == "finished"
+def words(answer: RunnerAnswer) -> str:
+    """What the agent printed."""
     assert answer.trajectory is not None
-    (step,) = answer.trajectory.steps
-    assert (step.kind, step.role, step.text.strip()) == ("message", "assistant", "I was asked: Do this.")
+    return answer.trajectory.steps[0].text.strip()
 
 
-async def test_the_prompt_can_be_one_word_of_the_command_and_never_meets_a_shell(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, "import sys; print(sys.argv[1])")
-    agent.command += " {prompt}"
-    answer = await agent.runner().run(agent.request(prompt="$(touch /tmp/never); `id` 'x"))
-    assert answer.trajectory is not None
-    assert answer.trajectory.steps[0].text.strip() == "$(touch /tmp/never); `id` 'x"
+@pytest.mark.parametrize(
+    ("program", "word", "prompt", "said"),
+    [
+        (SAYS, "", "Do this.", "I was asked: Do this."),
+        ("import sys; print(sys.argv[1])", " {prompt}", "$(touch /tmp/never); `id` 'x", "$(touch /tmp/never); `id` 'x"),
+    ],
+    ids=["to the standard input", "as a word of the command, which never meets a shell"],
+)
+async def test_the_prompt_is_given_and_the_words_come_back(
+    tmp_path: Path, program: str, word: str, prompt: str, said: str
+) -> None:
+    agent = Agent(tmp_path, program)
+    agent.command += word
+    answer = await agent.runner().run(agent.request(prompt=prompt))
+    assert (answer.status, words(answer)) == ("finished", said)
 
 
 async def test_each_rollout_works_in_a_fresh_copy_and_the_original_stays_as_it_is(tmp_path: Path) -> None:
@@ -68,8 +75,7 @@ async def test_each_rollout_works_in_a_fresh_copy_and_the_original_stays_as_it_i
     runner = agent.runner()
     for number in (1, 2):
         answer = await runner.run(agent.request(number))
-        assert answer.trajectory is not None
-        assert answer.trajectory.steps[0].text.strip() == "['notes.txt']"
+        assert words(answer) == "['notes.txt']"
     assert sorted(path.name for path in agent.folder.iterdir()) == [".swarm", "notes.txt", "pipe"]
 
 
@@ -91,8 +97,7 @@ async def test_a_refinement_goes_on_in_what_the_former_rollout_left(tmp_path: Pa
     runner = agent.runner()
     await runner.run(agent.request(1, mode="sequential"))
     answer = await runner.run(agent.request(2, mode="sequential"))
-    assert answer.trajectory is not None
-    assert "made.txt" in answer.trajectory.steps[0].text
+    assert "made.txt" in words(answer)
 
 
 async def test_a_command_that_hangs_is_ended_in_time_with_what_it_started(tmp_path: Path) -> None:
@@ -215,8 +220,7 @@ async def test_the_agent_finds_seed_and_temperature_and_none_of_our_settings(
     shown = "MATTS_SEED MATTS_TEMPERATURE SWARM_MEMORY_CHILD SWARM_MEMORY_DB CLAUDE_PROJECT_DIR"
     agent = Agent(tmp_path, f"import os; print([os.environ.get(name) for name in '{shown}'.split()])")
     answer = await agent.runner().run(agent.request(seed=11, temperature=0.7))
-    assert answer.trajectory is not None
-    assert answer.trajectory.steps[0].text.strip() == "['11', '0.7', '1', None, None]"
+    assert words(answer) == "['11', '0.7', '1', None, None]"
 
 
 def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
@@ -235,12 +239,11 @@ def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
         made(" ")
 
 
-async def test_a_folder_that_is_not_there_ends_the_run_with_what_to_change(tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_ends_the_run_with_what_to_change(tools: Toolbox, tmp_path: Path) -> None:
     agent = Agent(tmp_path, SAYS)
     agent.folder = tmp_path / "gone"
-    async with opened(tmp_path) as tools:
-        with pytest.raises(InputError, match="name the folder"):
-            await run_matts(tools, MattsRequest(task=TASK, count=2), agent.runner())
+    with pytest.raises(InputError, match="name the folder"):
+        await run_matts(tools, MattsRequest(task=TASK, count=2), agent.runner())
 
 
 @pytest.mark.parametrize("run_id", ["../x", "a/b", "", "."])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -204,7 +204,6 @@ odd_steps = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(st.lists(odd_steps, max_size=6), min_size=1, max_size=4))
 def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed: list[list[dict[str, Any]]]) -> None:
     named = [

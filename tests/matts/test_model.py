@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import JsonValue
 from scripted_chat import ScriptedChatModel
 
@@ -68,20 +69,22 @@ async def test_at_most_three_items_of_a_run_are_kept(tmp_path: Path) -> None:
     assert "only 3 are taken" in (result.run.summary.reason or "")
 
 
-async def test_an_item_whose_evidence_was_not_shown_is_refused_and_calls_are_compared(tmp_path: Path) -> None:
-    chat = scripted(STRATEGY | {"evidence": ["r9-s1"]})
+@pytest.mark.parametrize(
+    ("chat", "said"),
+    [
+        (scripted(STRATEGY | {"evidence": ["r9-s1"]}), "compared without a model"),
+        (ScriptedChatModel([]), "could not be asked"),
+    ],
+    ids=["it names evidence that was not shown", "it cannot be asked"],
+)
+async def test_without_a_usable_comparison_by_the_model_calls_are_compared(
+    tmp_path: Path, chat: ScriptedChatModel, said: str
+) -> None:
     result = await compared(tmp_path, chat)
-    assert result.run.summary.distiller == "extractive"
-    assert "compared without a model" in (result.run.summary.reason or "")
-    assert result.stored
-
-
-async def test_a_model_that_cannot_be_asked_costs_the_comparison_by_model_only(tmp_path: Path) -> None:
-    result = await compared(tmp_path, ScriptedChatModel([]))
-    assert result.run.status == "completed"
     assert [each.label for each in result.run.summary.rollouts] == ["Failure", "Success"]
-    assert result.run.summary.distiller == "extractive"
-    assert "could not be asked" in (result.run.summary.reason or "")
+    assert (result.run.status, result.run.summary.distiller) == ("completed", "extractive")
+    assert said in (result.run.summary.reason or "")
+    assert result.stored
 
 
 async def test_a_model_that_finds_nothing_is_believed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.toolbox import Toolbox
 from tests.matts.worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened, ran
 
 
@@ -95,40 +96,38 @@ async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(
     assert len(seeds) == len(result.run.summary.rollouts)
 
 
-async def test_a_completed_run_is_given_back_and_not_done_again(tmp_path: Path) -> None:
+async def test_a_completed_run_is_given_back_and_not_done_again(tools: Toolbox) -> None:
     runner, never = Scripted(lambda _: met()), Scripted(lambda _: missed())
-    async with opened(tmp_path) as tools:
-        first = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), runner)
-        second = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), never)
-        assert never.requests == []
-        assert second.run == first.run
-        assert [item.id for item in second.stored] == [item.id for item in first.stored]
-        assert second.best == first.best
+    first = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), runner)
+    second = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), never)
+    assert never.requests == []
+    assert second.run == first.run
+    assert [item.id for item in second.stored] == [item.id for item in first.stored]
+    assert second.best == first.best
 
 
-async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(tmp_path: Path) -> None:
+async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(tools: Toolbox) -> None:
     runner = by_number({1: met(), 2: None, 3: None})
-    async with opened(tmp_path) as tools:
 
-        async def cancel_after_the_first() -> None:
-            while True:
-                run = await tools.store.get_run(tools.scope, "run_A")
-                if run is not None and run.summary.rollouts:
-                    assert await tools.store.cancel_run(tools.scope, "run_A")
-                    group.cancel_scope.cancel()
-                    return
-                await anyio.lowlevel.checkpoint()
+    async def cancel_after_the_first() -> None:
+        while True:
+            run = await tools.store.get_run(tools.scope, "run_A")
+            if run is not None and run.summary.rollouts:
+                assert await tools.store.cancel_run(tools.scope, "run_A")
+                group.cancel_scope.cancel()
+                return
+            await anyio.lowlevel.checkpoint()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel_after_the_first)
-            await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
-        assert result.run.status == "cancelled"
-        assert [each.number for each in result.run.summary.rollouts] == [1]
-        assert result.stored == ()
-        assert runner.running == 0
-        assert runner.settled == [("run_A", None)]
-        assert not await tools.store.cancel_run(tools.scope, "run_A")
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel_after_the_first)
+        await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
+    result = await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
+    assert result.run.status == "cancelled"
+    assert [each.number for each in result.run.summary.rollouts] == [1]
+    assert result.stored == ()
+    assert runner.running == 0
+    assert runner.settled == [("run_A", None)]
+    assert not await tools.store.cancel_run(tools.scope, "run_A")
 
 
 async def test_a_rollout_that_ends_after_the_run_was_cancelled_is_not_written(tmp_path: Path) -> None:
@@ -145,29 +144,27 @@ async def test_a_rollout_that_ends_after_the_run_was_cancelled_is_not_written(tm
     assert (result.stored, runner.settled) == ((), [(result.run.run_id, None)])
 
 
-async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_be_gone_on_with(tmp_path: Path) -> None:
+async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_be_gone_on_with(tools: Toolbox) -> None:
     def refuses(_: RolloutRequest) -> Trajectory:
         raise ConfigError("the command `rm -rf` is not allowed")
 
-    async with opened(tmp_path) as tools:
-        with pytest.raises(ConfigError, match="not allowed"):
-            await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), Scripted(refuses))
-        (run,) = await tools.store.list_runs(tools.scope, ("failed",), 10)
-        assert "not allowed" in (run.summary.reason or "")
-        result = await run_matts(tools, MattsRequest(task=TASK, run_id="run_A"), Scripted(lambda _: met()))
-        assert (result.run.status, len(result.run.summary.rollouts)) == ("completed", 3)
+    with pytest.raises(ConfigError, match="not allowed"):
+        await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), Scripted(refuses))
+    (run,) = await tools.store.list_runs(tools.scope, ("failed",), 10)
+    assert "not allowed" in (run.summary.reason or "")
+    result = await run_matts(tools, MattsRequest(task=TASK, run_id="run_A"), Scripted(lambda _: met()))
+    assert (result.run.status, len(result.run.summary.rollouts)) == ("completed", 3)
 
 
-async def test_a_database_that_is_busy_leaves_the_run_to_be_gone_on_with(tmp_path: Path) -> None:
+async def test_a_database_that_is_busy_leaves_the_run_to_be_gone_on_with(tools: Toolbox) -> None:
     def busy(_: RolloutRequest) -> Trajectory:
         raise StoreBusy("the writer lock was not free")
 
-    async with opened(tmp_path) as tools:
-        with pytest.raises(StoreBusy):
-            await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), Scripted(busy))
-        run = await tools.store.get_run(tools.scope, "run_A")
-        assert run is not None
-        assert run.status == "running"
+    with pytest.raises(StoreBusy):
+        await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), Scripted(busy))
+    run = await tools.store.get_run(tools.scope, "run_A")
+    assert run is not None
+    assert run.status == "running"
 
 
 async def test_given_trajectories_are_compared_as_if_they_had_been_run(tmp_path: Path) -> None:
@@ -178,22 +175,20 @@ async def test_given_trajectories_are_compared_as_if_they_had_been_run(tmp_path:
     assert result.stored
 
 
-async def test_the_agents_own_verdict_on_a_given_trajectory_counts_unless_evidence_refutes_it(tmp_path: Path) -> None:
+async def test_the_agents_own_verdict_on_a_given_trajectory_counts_unless_evidence_refutes_it(tools: Toolbox) -> None:
     silent = attempt(("ls", "a b", 0))
     said = Verdict(label="Success", confidence=0.9, judge="agent")
-    async with opened(tmp_path) as tools:
-        runner = GivenRunner([silent, missed()], {1: said, 2: said})
-        result = await run_matts(tools, MattsRequest(task=TASK, count=2), runner)
-        assert [each.label for each in result.run.summary.rollouts] == ["Success", "Failure"]
+    runner = GivenRunner([silent, missed()], {1: said, 2: said})
+    result = await run_matts(tools, MattsRequest(task=TASK, count=2), runner)
+    assert [each.label for each in result.run.summary.rollouts] == ["Success", "Failure"]
 
 
-async def test_a_task_that_is_held_out_is_shown_nothing_whether_it_has_an_id_or_not(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        known = made_item("Migrate before the tests of the billing service", scope=tools.scope)
-        await tools.store.add_memories(await prepare(tools, [known]), tools.embedder.name)
-        settings = tools.settings.model_copy(update={"credit": CreditSettings(holdout_rate=1.0)})
-        held = replace(tools, settings=settings)
-        for given, task_id in ((tools, "t2"), (held, "t3"), (held, None)):
-            done = await run_matts(given, MattsRequest(task=TASK, count=1, task_id=task_id), Scripted(lambda _: met()))
-            is_held = given is not tools
-            assert (not done.run.summary.memory_ids, not done.run.summary.preamble) == (is_held, is_held)
+async def test_a_task_that_is_held_out_is_shown_nothing_whether_it_has_an_id_or_not(tools: Toolbox) -> None:
+    known = made_item("Migrate before the tests of the billing service", scope=tools.scope)
+    await tools.store.add_memories(await prepare(tools, [known]), tools.embedder.name)
+    settings = tools.settings.model_copy(update={"credit": CreditSettings(holdout_rate=1.0)})
+    held = replace(tools, settings=settings)
+    for given, task_id in ((tools, "t2"), (held, "t3"), (held, None)):
+        done = await run_matts(given, MattsRequest(task=TASK, count=1, task_id=task_id), Scripted(lambda _: met()))
+        is_held = given is not tools
+        assert (not done.run.summary.memory_ids, not done.run.summary.preamble) == (is_held, is_held)

@@ -18,6 +18,7 @@ from swarm_memory.tools.memories.edit import get_memories, memory_history
 from swarm_memory.tools.promote.documents import source_of
 from swarm_memory.tools.promote.marks import find_skill, ids_in, marked
 from swarm_memory.tools.toolbox import Toolbox
+from tests.promote.conftest import promote
 
 STRANGER = "rm_01JXYZ0000000000000000000A"
 MARK = f"<!-- swarm-memory promote: {STRANGER} of 0123456789ab text 0123456789ab -->"
@@ -38,19 +39,6 @@ BREAKS = {
 ACTED_ON = re.compile(
     r"(?m)!\s*`|```|~~~|^---$|<!--|<\w|(?<!\\)\$(?:\d|ARGUMENTS)|\$\{|(?:^|[\s*(])@|\]\(|https?://|\bdata:|rm_[0-9A-Z]{26}"
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    return folder
-
-
-async def promote(toolbox: Toolbox, root: Path, *ids: str) -> list[str]:
-    done, changes = await plan_promoted(toolbox, root, ids)
-    await write_promotion(toolbox, root, done, changes)
-    return done.notices
 
 
 async def promoted_events(toolbox: Toolbox, memory_id: str) -> list[object]:
@@ -131,7 +119,7 @@ async def test_a_skill_that_a_clone_brought_says_nothing_in_our_name(toolbox: To
     file = root / ".claude/skills/learned-x/SKILL.md"
     file.parent.mkdir(parents=True)
     file.write_text(marked([STRANGER], "0" * 12, body))
-    (notice,) = await promote(toolbox, root)
+    (notice,) = (await promote(toolbox, root)).notices
     assert f"memories that are not in this bank ({STRANGER})" in notice
     assert promoted_for(root, "claude").keys() == {STRANGER}, "no memory of the user's is kept from a prompt"
     file.write_text(marked([mine], "0" * 12, body))

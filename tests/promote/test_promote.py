@@ -15,7 +15,7 @@ from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import PromoteSettings
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.files.promoted import promoted_for
-from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
+from swarm_memory.server.hosts.files.skills import plan_demoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
@@ -25,24 +25,12 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.promote.promote import Promotion, not_paying
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.promote.conftest import promote
 
 MIGRATE = ("Migrate before the tests", "1. Run `make db`\n2. Run the tests")
 TABLES = ("Tables are missing until `make db` ran", "1. Run `make db`")
 BRANCH = ("Open a branch before you push", "1. Open a branch\n2. Push it")
 ALIKE = {"domain": "python.testing", "tags": ("pytest", "database")}
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    return folder
-
-
-async def promote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:
-    done, changes = await plan_promoted(toolbox, root, ids, overwrite=overwrite)
-    await write_promotion(toolbox, root, done, changes)
-    return done
 
 
 async def demote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:

@@ -22,7 +22,6 @@ from swarm_memory.tools.retrieve.rank import (
     Fit,
     Scored,
     best_of,
-    by_use,
     query_vector_weight,
     scaled_fusion,
     unit,
@@ -53,18 +52,6 @@ class Everything:
 
 def chosen(pool: list[Scored], k: int, penalty: float) -> list[tuple[int, float]]:
     return [(int(each.candidate.id), each.penalty) for each in best_of(pool, cast("Fit", Everything()), k, penalty)]
-
-
-@pytest.mark.parametrize("uses", [0, 1, 9, 10**6])
-def test_reliability_by_use_is_the_sigmoid_of_the_logarithm_of_uses(uses: int) -> None:
-    assert by_use(uses) == pytest.approx(1 / (1 + math.exp(-math.log(1 + uses))))
-
-
-def test_of_two_equals_the_one_unlike_the_chosen_comes_next() -> None:
-    degrees = ((0.9, 0), (0.8, 1), (0.75, 90))
-    found = chosen([scored(at, score, direction(each)) for at, (score, each) in enumerate(degrees)], 3, 0.10)
-    assert [place for place, _ in found] == [0, 2, 1]
-    assert [penalty for _, penalty in found] == pytest.approx([0.0, 0.0, 0.1 * math.cos(math.radians(1))], abs=1e-6)
 
 
 def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:
@@ -103,16 +90,15 @@ POOL = st.lists(st.tuples(COSINES, KEYWORDS), max_size=20)
 
 
 @given(POOL, st.floats(0, 200), st.floats(0, 1))
-def test_the_relevance_is_between_0_and_1(
+def test_relevance_and_the_share_of_the_vectors_are_between_0_and_1_and_shares_of_none_and_all_stay(
     pool: list[tuple[float | None, float | None]], ideal: float, weight: float
 ) -> None:
-    fused = scaled_fusion([cosine for cosine, _ in pool], [keyword for _, keyword in pool], ideal, weight)
+    cosines, keywords = [cosine for cosine, _ in pool], [keyword for _, keyword in pool]
+    fused = scaled_fusion(cosines, keywords, ideal, weight)
     assert len(fused) == len(pool)
     assert all(-1e-9 <= value <= 1 + 1e-9 for value in fused)
-
-
-def test_a_candidate_that_is_all_a_query_asks_for_gets_1() -> None:
-    assert scaled_fusion([1.0, 0.2], [8.0, None], 8.0, 0.4) == pytest.approx([1.0, 0.0])
+    assert 0 <= query_vector_weight(cosines, keywords, 0.5, weight) <= 1
+    assert [query_vector_weight(cosines, keywords, 0.5, share) for share in (0.0, 1.0)] == [0.0, 1.0]
 
 
 def test_where_the_words_of_the_query_stand_nowhere_together_the_vectors_decide() -> None:
@@ -126,16 +112,6 @@ def test_a_leg_that_gave_nothing_has_no_weight() -> None:
     assert scaled_fusion([None, None], [4.0, 1.0], 4.0, 0.9) == pytest.approx([1.0, 0.25])
     assert scaled_fusion([1.0, 0.0], [None, None], 9.0, 0.1) == pytest.approx([1.0, 0.0])
     assert scaled_fusion([], [], 1.0, 0.5) == []
-
-
-@given(POOL, st.floats(0, 1))
-def test_the_share_of_the_vectors_for_a_query_is_a_share_and_none_and_all_stay(
-    pool: list[tuple[float | None, float | None]], share: float
-) -> None:
-    cosines, keywords = [cosine for cosine, _ in pool], [keyword for _, keyword in pool]
-    assert 0 <= query_vector_weight(cosines, keywords, 0.5, share) <= 1
-    assert query_vector_weight(cosines, keywords, 0.5, 0.0) == 0.0
-    assert query_vector_weight(cosines, keywords, 0.5, 1.0) == 1.0
 
 
 def test_the_leg_counts_more_whose_best_stands_out_of_the_pool() -> None:

@@ -25,17 +25,8 @@ def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
     return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
 
 
-class Quick:
-    """A reranker that leaves the order."""
-
-    name = "quick"
-
-    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        return [Ranked(place, 1.0) for place in range(len(candidates))], []
-
-
-class Silent(Quick):
-    """One that never answers."""
+class Silent:
+    """A reranker that never answers."""
 
     name = "silent"
 

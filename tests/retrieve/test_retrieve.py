@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from clock import NOW
 from counting import DownEmbedder
+from made_items import made_item, put
 from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, StoreReadOnly
@@ -50,9 +51,8 @@ async def test_the_memory_that_fits_comes_first_with_its_parts_and_a_preamble(to
 async def test_an_empty_bank_says_so(toolbox: Toolbox) -> None:
     found = await retrieve(toolbox, "how to paginate")
     assert (found.memories, found.preamble) == ((), "")
-    assert found.reason is not None
-    assert "no memories yet" in found.reason
-    assert "'shop'" in found.reason
+    assert "no memories yet" in (found.reason or "")
+    assert "'shop'" in (found.reason or "")
 
 
 async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_why(toolbox: Toolbox, add: Add) -> None:
@@ -60,9 +60,8 @@ async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_
         await add(*each)
     found = await retrieve(toolbox, "bake sourdough bread overnight", unasked=Unasked())
     assert (found.memories, found.preamble) == ((), "")
-    assert found.reason is not None
-    assert "none of 2 memories" in found.reason
-    assert "by nearness and words" in found.reason
+    assert "none of 2 memories" in (found.reason or "")
+    assert "by nearness and words" in (found.reason or "")
 
 
 async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a_line(
@@ -72,29 +71,30 @@ async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a
     found = await retrieve(toolbox, "handle pagination: read next_cursor", k=2)
     assert [each.fits for each in found.memories] == ["likely", "unlikely"]
     assert found.memories[0].item.id == ids[0]
-    assert found.reason is not None
-    assert found.reason.startswith("1 of 3 memories")
+    assert (found.reason or "").startswith("1 of 3 memories")
     fits, _, rest = found.preamble.partition("The nearest of the rest; they probably do not fit")
     assert PAGES[0] in fits
     assert found.memories[1].item.title in rest
     nothing = await retrieve(toolbox, "bake sourdough bread overnight", k=3, task_id="t1")
     assert {each.item.id for each in nothing.memories} == {*ids}
     assert {each.fits for each in nothing.memories} == {"unlikely"}
-    assert nothing.reason is not None
-    assert nothing.reason.startswith("none of 3 memories")
+    assert (nothing.reason or "").startswith("none of 3 memories")
     assert not (await toolbox.store.injections(toolbox.scope, "t1")).given, "what probably does not fit is not credited"
 
 
-async def test_the_first_five_are_the_same_however_many_are_asked_for(toolbox: Toolbox, add: Add) -> None:
+async def test_the_first_five_are_the_same_however_many_are_asked_for(toolbox: Toolbox) -> None:
     notes, said = Provenance(distiller="agent", judge="agent"), Provenance(distiller="user")
-    for at in range(70):
-        never = "Never r" if at % 9 == 4 else "R"
-        await add(
-            f"{never}etry step {at % 13} of the upload {at % 7}",
-            f"1. Wait {at} seconds.\n2. Send part {at % 5} again.",
+    memories = [
+        made_item(
+            f"{'Never r' if at % 9 == 4 else 'R'}etry step {at % 13} of the upload {at % 7}",
+            content=f"1. Wait {at} seconds.\n2. Send part {at % 5} again.",
             provenance=said if at % 11 == 3 else notes if at % 2 else Provenance(judge="evidence"),
             confidence=(at * 37 % 100) / 100,
+            scope=toolbox.scope,
         )
+        for at in range(70)
+    ]
+    await put(toolbox, *memories)
     for query in ("retry the upload 3", "wait before step 4 is sent again", "part 2 of the upload fails", "bread"):
         few, more, many = [await retrieve(toolbox, query, k=k) for k in (5, 10, 50)]
         assert len(many.memories) == 50
@@ -114,14 +114,6 @@ async def test_the_first_five_are_the_same_however_many_are_asked_for(toolbox: T
 async def test_a_k_out_of_range_and_a_blank_query_are_refused(toolbox: Toolbox, query: str, k: int, said: str) -> None:
     with pytest.raises(InputError, match=said):
         await retrieve(toolbox, query, k=k)
-
-
-async def test_a_query_of_the_worst_characters_is_answered(toolbox: Toolbox, add: Add) -> None:
-    await add(*LOGIN)
-    worst = ('"', "NEAR(a b)", "a AND OR NOT", "* ^ :", "title:x", "\ud800 login", "登录 CSRF", "🙂", "1' OR '1'='1")
-    for query in worst:
-        found = await retrieve(toolbox, query)
-        assert found.retrieval_id.startswith("rt_")
 
 
 async def test_a_query_of_stop_words_is_answered_by_the_vectors(toolbox: Toolbox, add: Add) -> None:
@@ -184,27 +176,14 @@ async def test_confidence_and_age_decide_between_equals(toolbox: Toolbox, add: A
     assert max(found.values(), key=lambda each: each.score).item.id == sure
 
 
-async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox, add: Add) -> None:
-    subjects = [
-        "bread",
-        "tides",
-        "chess",
-        "violins",
-        "glaciers",
-        "beekeeping",
-        "pottery",
-        "comets",
-        "saffron",
-        "sonnets",
-    ]
-    relevant = {
-        await add(f"Renew TLS certificates, case {at}", f"1. Check the expiry date of the certificate.\n2. Renew {at}.")
-        for at in range(10)
-    }
-    for at in range(190):
-        await add(f"About {subjects[at % 10]} number {at}", f"1. Look at the {subjects[at % 10]}.\n2. Write {at} down.")
+async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox) -> None:
+    subjects = ("bread", "tides", "chess", "violins", "glaciers", "beekeeping", "pottery", "comets", "saffron", "poems")
+    fitting = [(f"Renew TLS certificates, case {at}", f"1. Check the expiry date.\n2. Renew {at}.") for at in range(10)]
+    others = [(f"About {each} number {at}", f"1. Look at the {each}.") for each in subjects for at in range(19)]
+    made = [made_item(title, content=content, scope=toolbox.scope) for title, content in (*fitting, *others)]
+    relevant = (await put(toolbox, *made))[:10]
     found = await retrieve(toolbox, "renew an expired TLS certificate", k=10)
-    assert {each.item.id for each in found.memories} == relevant
+    assert {each.item.id for each in found.memories} == {*relevant}
 
 
 async def test_an_embedder_that_fails_leaves_the_keywords_and_is_named(toolbox: Toolbox, add: Add) -> None:
@@ -219,22 +198,18 @@ async def test_an_embedder_that_fails_leaves_the_keywords_and_is_named(toolbox: 
     assert (nothing.memories, bool(nothing.notices), bool(nothing.reason)) == ((), True, True), "no words either"
 
 
-async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolbox: Toolbox, add: Add) -> None:
+async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(
+    toolbox: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory_id = await add(*LOGIN)
     records: list[RetrievalRecord] = []
 
-    class Listening:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(toolbox.store, name)
+    async def heard(record: RetrievalRecord) -> None:
+        records.append(record)
 
-        async def record_retrieval(self, record: RetrievalRecord) -> None:
-            records.append(record)
-            await toolbox.store.record_retrieval(record)
-
-    store: Any = Listening()
+    monkeypatch.setattr(toolbox.store, "record_retrieval", heard)
     secret = "ghp_" + "a1B2c3D4e5" * 4
-    heard = replace(toolbox, store=store)
-    found = await retrieve(heard, f"login csrf token {secret[:40]}", task_id="t", session_id="s")
+    found = await retrieve(toolbox, f"login csrf token {secret[:40]}", task_id="t", session_id="s")
     (record,) = records
     assert record.retrieval_id == found.retrieval_id
     assert dict(record.scores) == {memory_id: found.memories[0].score}
@@ -243,25 +218,18 @@ async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolb
     assert (record.task_id, record.session_id, record.scope) == ("t", "s", toolbox.scope)
 
 
-async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(toolbox: Toolbox, add: Add) -> None:
+async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(
+    toolbox: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await add(*LOGIN)
 
-    class ReadOnly:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(toolbox.store, name)
+    async def refused(record: RetrievalRecord) -> None:
+        raise StoreReadOnly("read-only file system")
 
-        async def record_retrieval(self, record: RetrievalRecord) -> None:
-            raise StoreReadOnly("read-only file system")
-
-    store: Any = ReadOnly()
-    found = await retrieve(replace(toolbox, store=store), LOGIN[0])
+    monkeypatch.setattr(toolbox.store, "record_retrieval", refused)
+    found = await retrieve(toolbox, LOGIN[0])
     assert found.memories
     assert any("not recorded" in notice for notice in found.notices)
-
-
-async def test_a_guardrail_is_marked_in_the_preamble(toolbox: Toolbox, add: Add) -> None:
-    await add(*PAGES, outcome="Failure")
-    assert f"Guardrail: {PAGES[0]}" in (await retrieve(toolbox, PAGES[0])).preamble
 
 
 async def test_the_preamble_keeps_to_the_token_budget_of_the_settings(toolbox: Toolbox, add: Add) -> None:
@@ -375,11 +343,16 @@ async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that
     assert f'Another note says otherwise: "{NOT[0]}"' in found.preamble
 
 
+async def contradict(toolbox: Toolbox, one: str, other: str) -> None:
+    """Link two memories, as a model's answer does."""
+    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+
+
 async def test_what_fits_stays_and_says_that_what_is_unlikely_to_differs(toolbox: Toolbox, add: Add) -> None:
     one = await add("Copy the schema before the tests of the shop")
     other = await add("Feed the llamas of the mountain village at noon", confidence=0.9)
-    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
-    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+    await contradict(toolbox, one, other)
     first, second = (await retrieve(toolbox, "tests of the shop and their schema")).memories
     assert (first.item.id, first.fits, first.contradicts) == (one, "likely", (second.item.title,))
     assert (second.item.id, second.fits, second.contradicts) == (other, "unlikely", ())
@@ -402,8 +375,7 @@ async def test_what_a_model_found_to_contradict_is_known_by_its_link(toolbox: To
     other = await add("Start the tests of the shop from an empty schema")
     query = "tests of the shop and their schema"
     assert len((await retrieve(toolbox, query)).memories) == 2
-    links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
-    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
+    await contradict(toolbox, one, other)
     (memory,) = (await retrieve(toolbox, query)).memories
     assert memory.item.id == one
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from clock import NOW
+from clock import NOW, SetClock
 from laid_bank import opened_bank
 
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
@@ -34,6 +34,12 @@ def call(tool: str = "search", **fields: Any) -> dict[str, Any]:
 def failed(error: str = "Error: limit must be at most 100", tool: str = "search", **fields: Any) -> dict[str, Any]:
     """Return a call that failed."""
     return call(tool, output=error, success=False, **fields)
+
+
+def forward(toolbox: Toolbox, seconds: float) -> None:
+    """Set the clock so much later."""
+    assert isinstance(toolbox.clock, SetClock)
+    toolbox.clock.at += timedelta(seconds=seconds)
 
 
 async def log_calls(toolbox: Toolbox, calls: Sequence[Mapping[str, Any]]) -> LogResult:

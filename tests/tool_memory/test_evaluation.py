@@ -1,12 +1,10 @@
 """Evaluating calls: what evidence proves, what a model is believed, and what becomes of a failure."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
-from clock import SetClock
 from patience import HANG_S
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
@@ -18,7 +16,7 @@ from swarm_memory.tools.ports.records import CORRECTED, Event
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import at, call, failed, log_calls
+from tests.tool_memory.logged import at, call, failed, forward, log_calls
 
 GOOD: dict[str, JsonValue] = {"summary": "Asked for weather.", "evaluation": "It answered.", "score": 1.0}
 
@@ -58,8 +56,7 @@ async def test_a_users_correction_speaks_against_the_last_call_before_it(toolbox
         for n, name in enumerate("ab")
     ]
     await log_calls(toolbox, made)
-    assert isinstance(toolbox.clock, SetClock)
-    toolbox.clock.at += timedelta(seconds=5)
+    forward(toolbox, 5)
     await toolbox.store.add_event(toolbox.scope, Event(CORRECTED, toolbox.clock.now(), "s"))
     await evaluate_tool_calls(toolbox)
     second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "Edit", 2)
@@ -100,8 +97,7 @@ async def test_a_failed_evaluation_is_not_counted_not_dropped_and_tried_again_la
         given = await summarize_tool_memory(toolbox)
         assert given.message.startswith("Successfully processed 1 tool memories: 0 summarized, 1 skipped")
         assert given.evaluation.evaluated == 0
-        assert isinstance(toolbox.clock, SetClock)
-        toolbox.clock.at += timedelta(seconds=301)
+        forward(toolbox, 301)
         again = await evaluate_tool_calls(toolbox)
         assert (again.evaluated, again.failed, again.waiting) == (2, 0, 0)
         (memory,) = await toolbox.store.tool_memory.memories(toolbox.scope, None)
@@ -112,11 +108,10 @@ async def test_each_further_failure_waits_twice_as_long(open_bank: Any) -> None:
     async with open_bank(ScriptedChatModel([])) as toolbox:
         await log_calls(toolbox, [call()])
         tried: list[int] = []
-        assert isinstance(toolbox.clock, SetClock)
         for second in range(0, 2200, 100):
             if (await evaluate_tool_calls(toolbox)).failed:
                 tried.append(second)
-            toolbox.clock.at += timedelta(seconds=100)
+            forward(toolbox, 100)
     assert tried == [0, 300, 900, 2100]
 
 
@@ -166,8 +161,7 @@ async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> N
     async with open_bank() as toolbox:
         await log_calls(toolbox, [call()])
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 0
-        assert isinstance(toolbox.clock, SetClock)
-        toolbox.clock.at += timedelta(seconds=61)
+        forward(toolbox, 61)
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 1
 
 

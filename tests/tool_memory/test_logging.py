@@ -5,22 +5,17 @@ import tempfile
 import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripted_runs import Script
 
-import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import DistillSettings
 from swarm_memory.schema.tool_memory import ToolMemory
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
@@ -29,34 +24,21 @@ from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, bank, call, log_calls
 
 
-async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = {"tool_name": "search", "input": "x", "output": "y", "success": True, "create_time": "2025-10-10 12:00:00"}
-    async with bank(tmp_path) as toolbox:
-        monkeypatch.setenv("TZ", "Asia/Tokyo")
+async def test_a_time_without_a_zone_is_this_machines(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        await log_calls(toolbox, [call(create_time=f"2025-10-10 12:00:00{zone}") for zone in ("", "Z")])
+    finally:
+        monkeypatch.undo()
         time.tzset()
-        try:
-            await log_calls(toolbox, [answer, {**answer, "create_time": "2025-10-10T12:00:00Z"}])
-        finally:
-            monkeypatch.undo()
-            time.tzset()
-        kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 9)
-        assert sorted(each.call.created_at for each in kept) == [
-            datetime(2025, 10, 10, 3, tzinfo=UTC), datetime(2025, 10, 10, 12, tzinfo=UTC)
-        ]  # fmt: skip
+    kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 9)
+    assert sorted(each.call.created_at.hour for each in kept) == [3, 12]
 
 
 async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:
     (found,) = await toolbox.store.tool_memory.memories(toolbox.scope, [tool])
     return found
-
-
-async def rows_of(toolbox: Toolbox, query: str) -> list[Any]:
-    assert isinstance(toolbox.store, SqliteStore)
-
-    def read(connection: Any) -> list[Any]:
-        return [tuple(row) for row in connection.execute(query).fetchall()]
-
-    return await toolbox.store.read(read)
 
 
 @pytest.mark.parametrize("redact_pii", [True, False])
@@ -241,19 +223,9 @@ def _distinct(calls: list[Any]) -> list[Any]:
     return kept
 
 
-SESSION = Path(next(iter(demo.__path__))) / "session.jsonl"
-
-
-async def unheard(_: Progress) -> None:
-    """Nobody listens."""
-
-
-def trajectories() -> list[Trajectory]:
-    return list(read_trajectories(SESSION))
-
-
 async def test_a_call_without_the_ids_of_its_host_is_not_logged(toolbox: Toolbox) -> None:
-    (trajectory, *_) = trajectories()
-    assert await log_calls_of(toolbox, trajectory.model_copy(update={"session_id": None})) == 0
+    trajectory = Script("find it", session_id="s").shell("grep -r it .", "here").done()
     steps = tuple(step.model_copy(update={"call_id": None}) for step in trajectory.steps)
-    assert await log_calls_of(toolbox, trajectory.model_copy(update={"steps": steps})) == 0
+    for lacking in ({"session_id": None}, {"steps": steps}):
+        assert await log_calls_of(toolbox, trajectory.model_copy(update=lacking)) == 0
+    assert await log_calls_of(toolbox, trajectory) == 1

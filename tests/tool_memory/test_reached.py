@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ from claude_lines import prompt as asked
 from claude_lines import result as answered
 from claude_lines import says, write
 from click.testing import CliRunner
-from clock import SetClock
 from hooked import hooked
 from laid_bank import EMBEDDER
 from mcp.client import Client
-from mcp.types import CallToolResult
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import NotFoundError
@@ -34,7 +31,7 @@ from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.tool_memory.log import EVALUATE, learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import at, call, failed, log_calls
+from tests.tool_memory.logged import at, call, failed, forward, log_calls
 
 
 @asynccontextmanager
@@ -46,40 +43,34 @@ async def connected(folder: Path) -> AsyncGenerator[Client]:
         yield client
 
 
-async def answer(client: Client, tool: str, **arguments: Any) -> CallToolResult:
+async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
-    assert isinstance(result, CallToolResult)
-    return result
+    return result.structured_content or {"error": result.is_error}
 
 
 async def test_who_logs_more_calls_of_a_tool_than_are_kept_is_told(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         logged = await answer(client, "log_tool_call", calls=[call()] * 100)
-        assert logged.structured_content == {"logged": 100, "known": 0, "tools": ["search"]}
-        more = (await answer(client, "log_tool_call", calls=[call()] * 3)).structured_content
-        assert more is not None
+        assert logged == {"logged": 100, "known": 0, "tools": ["search"]}
+        more = await answer(client, "log_tool_call", calls=[call()] * 3)
         assert more["notice"] == "of each tool the newest 100 calls are kept, of others the totals: search"
 
 
 async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         logged = await answer(client, "log_tool_call", calls=[*[call()] * 4, failed()])
-        assert logged.structured_content == {"logged": 5, "known": 0, "tools": ["search"]}
-        given = (await answer(client, "summarize_tool_memory")).structured_content
-        assert given is not None
+        assert logged == {"logged": 5, "known": 0, "tools": ["search"]}
+        given = await answer(client, "summarize_tool_memory")
         assert given["status"] == "completed"
         message = "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
         assert given["result"]["message"] == message
-        found = (await answer(client, "retrieve_tool_memory", tool_names=["search"])).structured_content
-        assert found is not None
+        found = await answer(client, "retrieve_tool_memory", tool_names=["search"])
         assert "## `search`" in found["markdown"]
-        ranked = (await answer(client, "retrieve_tool_memory", task="weather in Rome")).structured_content
-        assert ranked is not None
+        ranked = await answer(client, "retrieve_tool_memory", task="weather in Rome")
         assert (ranked["ranked"][0]["tool_name"], ranked["ranked"][0]["similar_calls"]) == ("search", 5)
         faulty = await answer(client, "log_tool_call", calls=[{"tool_name": "x"}])
-        assert faulty.is_error
-        status = (await answer(client, "memory_status")).structured_content
-        assert status is not None
+        assert faulty["error"]
+        status = await answer(client, "memory_status")
         assert status["tools"].startswith("1 tool, 5 calls (5 kept, 0 not evaluated)")
 
 
@@ -125,8 +116,7 @@ async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_su
         kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
         assert {each.call.task for each in kept} == {task}
         assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
-        assert isinstance(toolbox.clock, SetClock)
-        toolbox.clock.at += timedelta(seconds=61)
+        forward(toolbox, 61)
         result = await evaluate_logged(toolbox, job, Reported())
         assert result["message"] == (
             "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"

@@ -10,7 +10,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.schema.tool_memory import Evaluation, Guidelines, KeptCall, ToolCall
+from swarm_memory.schema.tool_memory import Evaluation, Guidelines, KeptCall, ToolCall, ToolSummary
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.log import difference
 from swarm_memory.tools.tool_memory.summarize import extract_guidelines, summarize_tool_memory
@@ -27,11 +27,16 @@ WRITTEN: dict[str, JsonValue] = {
 RATED: dict[str, JsonValue] = {"summary": "s", "evaluation": "e", "score": 1.0}
 
 
-async def guidelines_of(toolbox: Toolbox, *calls: dict[str, Any]) -> Guidelines:
+async def summary_of(toolbox: Toolbox, *calls: dict[str, Any]) -> ToolSummary:
+    """Log calls of one tool and return its summary."""
     await log_calls(toolbox, calls)
     (outcome,) = (await summarize_tool_memory(toolbox)).tools
     assert outcome.summary is not None
-    return outcome.summary.guidelines
+    return outcome.summary
+
+
+async def guidelines_of(toolbox: Toolbox, *calls: dict[str, Any]) -> Guidelines:
+    return (await summary_of(toolbox, *calls)).guidelines
 
 
 def with_limit(limit: int, number: int, **fields: Any) -> dict[str, Any]:
@@ -67,10 +72,7 @@ async def test_figures_are_of_the_newest_calls_alone_with_their_intervals(
     monkeypatch.setattr("swarm_memory.tools.tool_memory.summarize.RECENT", 4)
     old = [failed(create_time=at(n), time_cost=9.0) for n in range(6)]
     new = [call(create_time=at(10 + n), time_cost=1.0 + n, token_cost=10) for n in range(4)]
-    await log_calls(toolbox, [*old, *new])
-    (outcome,) = (await summarize_tool_memory(toolbox)).tools
-    summary = outcome.summary
-    assert summary is not None
+    summary = await summary_of(toolbox, *old, *new)
     assert summary.score is not None
     assert summary.time_cost_s is not None
     assert (summary.recent, summary.evaluated, summary.success_rate.n) == (4, 4, 4)
@@ -161,44 +163,50 @@ async def test_free_text_of_an_argument_is_never_shown(toolbox: Toolbox) -> None
     assert error.endswith('6 of 6 times the call with `mode` = "safe" instead of "fast" went through')
 
 
-def about(opening: str, topic: str, good: bool, number: int) -> dict[str, Any]:
-    asked = f"{opening} {topic} item{number}"
-    return call(input={"query": asked}, output=asked if good else "cats", session_id=f"q{opening}{topic}{number}")
+OPENINGS = ("find", "show", "tell", "list", "get")
 
 
-async def test_requests_are_distinguished_by_how_they_begin(toolbox: Toolbox) -> None:
-    calls = [about("who", "invented", True, n) for n in range(6)] + [about("when", "began", True, n) for n in range(6)]
-    calls += [about("compare", "the many causes and the effects of", False, n) for n in range(8)]
-    found = await guidelines_of(toolbox, *calls)
-    assert (
-        'requests that begin with "when began" or "who invented": 12 of 12 good here, others 0 of 8' in found.best_for
-    )
-    assert found.worst_for[0] == 'requests that begin with "compare the": 0 of 8 good here, others 12 of 12'
-
-
-async def test_what_begins_with_the_same_word_is_told_apart_by_the_next_one(toolbox: Toolbox) -> None:
-    calls = [about("how", "many", True, n) for n in range(8)] + [
-        about("how", "does engine", False, n) for n in range(8)
+@pytest.mark.parametrize(
+    ("good", "bad", "best", "worst"),
+    [
+        (
+            ["who invented", "when began"] * 6,
+            ["compare the many causes and the effects of"] * 8,
+            'requests that begin with "when began" or "who invented": 12 of 12 good here, others 0 of 8',
+            'requests that begin with "compare the": 0 of 8 good here, others 12 of 12',
+        ),
+        (
+            ["how many"] * 8,
+            ["how does engine"] * 8,
+            'requests that begin with "how many": 8 of 8 good here, others 0 of 8',
+            'requests that begin with "how does": 0 of 8 good here, others 8 of 8',
+        ),
+        (
+            [f"{opening} weather" for opening in OPENINGS],
+            [f"{opening} history" for opening in OPENINGS],
+            'requests about "weather": 5 of 5 good here, others 0 of 5',
+            'requests about "history": 0 of 5 good here, others 5 of 5',
+        ),
+        (
+            ["解释系统"] * 6,
+            ["比较经济"] * 6,
+            'requests that begin with "解释系统": 6 of 6 good here, others 0 of 6',
+            'requests that begin with "比较经济": 0 of 6 good here, others 6 of 6',
+        ),
+    ],
+    ids=["by the first words", "by the second word", "by what they are about", "without spaces"],
+)
+async def test_requests_are_told_apart_by_how_they_begin_or_by_what_they_are_about(
+    toolbox: Toolbox, good: list[str], bad: list[str], best: str, worst: str
+) -> None:
+    calls = [
+        call(input={"query": (query := f"{words} item{n}")}, output=query if well else "cats", session_id=f"{well}{n}")
+        for well, listed in ((True, good), (False, bad))
+        for n, words in enumerate(listed)
     ]
     found = await guidelines_of(toolbox, *calls)
-    assert found.best_for[0] == 'requests that begin with "how many": 8 of 8 good here, others 0 of 8'
-    assert found.worst_for[0] == 'requests that begin with "how does": 0 of 8 good here, others 8 of 8'
-
-
-async def test_what_a_request_is_about_is_shown_as_a_sentence_against_all_others(toolbox: Toolbox) -> None:
-    openings = ("find", "show", "tell", "list", "get")
-    good = [about(opening, "weather", True, n) for n, opening in enumerate(openings)]
-    bad = [about(opening, "history", False, n) for n, opening in enumerate(openings)]
-    found = await guidelines_of(toolbox, *good, *bad)
-    assert found.best_for == ('requests about "weather": 5 of 5 good here, others 0 of 5',)
-    assert found.worst_for == ('requests about "history": 0 of 5 good here, others 5 of 5',)
-
-
-async def test_how_requests_begin_is_shown_in_scripts_without_spaces_too(toolbox: Toolbox) -> None:
-    good = [call(input={"query": f"解释系统{n}"}, output=f"解释系统{n}", session_id=f"a{n}") for n in range(6)]
-    bad = [call(input={"query": f"比较经济{n}"}, output="cats", session_id=f"b{n}") for n in range(6)]
-    found = await guidelines_of(toolbox, *good, *bad)
-    assert found.best_for[0] == 'requests that begin with "解释系统": 6 of 6 good here, others 0 of 6'
+    assert best in found.best_for
+    assert found.worst_for[0] == worst
 
 
 async def test_text_of_a_tool_that_reads_like_an_instruction_is_not_taken_over(toolbox: Toolbox) -> None:
@@ -210,11 +218,9 @@ async def test_text_of_a_tool_that_reads_like_an_instruction_is_not_taken_over(t
 
 async def test_a_model_writes_guidelines_and_what_it_takes_over_from_tools_is_left_out(open_bank: Any) -> None:
     async with open_bank(ScriptedChatModel([*[RATED] * 5, WRITTEN])) as toolbox:
-        await log_calls(toolbox, [call()] * 5)
-        (outcome,) = (await summarize_tool_memory(toolbox)).tools
-    assert outcome.summary is not None
-    assert (outcome.summary.method, outcome.summary.model) == ("model", "scripted:test")
-    assert outcome.summary.guidelines.recommendations == ("Keep limit at 100",)
+        summary = await summary_of(toolbox, *[call()] * 5)
+    assert (summary.method, summary.model) == ("model", "scripted:test")
+    assert summary.guidelines.recommendations == ("Keep limit at 100",)
 
 
 async def test_one_failing_tool_does_not_stop_the_others_and_is_tried_again(open_bank: Any) -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from records import HOSTILE, broken, call, message, record, repaired, result
 
@@ -52,27 +52,22 @@ def test_the_middle_of_a_long_one_is_left_out_and_counted() -> None:
     assert len(last) > len(first), "more of the end than of the beginning"
 
 
-@settings(max_examples=40)
 @given(STEPS, st.integers(200, 2000))
-def test_the_budget_holds_and_no_step_is_cut_but_huge_ones(steps: list[dict[str, object]], budget: int) -> None:
+def test_the_budget_holds_only_huge_steps_are_cut_and_the_recorder_alone_writes_at_the_margin(
+    steps: list[dict[str, object]], budget: int
+) -> None:
     trajectory = record(*steps)
     shown = shorten_trajectory(trajectory, budget)
     assert count_tokens(shown.text) <= budget
     whole = shorten_trajectory(trajectory, 10_000_000)
     assert whole.left_out == 0
+    margin = [line for line in whole.text.splitlines() if line and not line.startswith("  ")]
+    assert [line.split("]")[0] for line in margin] == [f"[{step}" for step in whole.shown]
     blocks = dict(zip(whole.shown, re.split(r"\n(?=\[s)", whole.text), strict=True))
     huge = {step for step, block in blocks.items() if count_tokens(block) > budget // 4}
     assert all(f"{blocks[step]}\n" in f"{shown.text}\n" for step in shown.shown if step not in huge)
     assert len(shown.shown) + shown.left_out == len(steps)
     assert list(shown.shown) == sorted(shown.shown, key=lambda step: int(step[1:]))
-
-
-@settings(max_examples=40)
-@given(STEPS)
-def test_only_the_recorder_writes_at_the_left_margin(steps: list[dict[str, object]]) -> None:
-    shown = shorten_trajectory(record(*steps), 10_000_000)
-    margin = [line for line in shown.text.splitlines() if line and not line.startswith("  ")]
-    assert [line.split("]")[0] for line in margin] == [f"[s{number}" for number in range(1, len(steps) + 1)]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -98,9 +98,9 @@ def test_the_same_complaint_about_two_files_is_two_errors_whatever_options_stand
     assert [error.repair is None for error in reading_of(script).errors] == [False, True]
 
 
-def test_one_error_with_other_durations_is_one_error() -> None:
-    script = Script("ship it").shell("ship", "error: no answer of the yard within 0.11s", 1)
-    script.shell("ship", "error: no answer of the yard within 0.15s", 1).shell("ship", "Error: hull 7 is missing", 1)
+def test_one_error_with_other_durations_and_quoted_names_is_one_error() -> None:
+    script = Script("ship it").shell("ship", "error: no answer of the yard 'a' within 0.11s", 1)
+    script.shell("ship", "error: no answer of the yard 'b' within 0.15s", 1).shell("ship", "Error: no hull 7 here", 1)
     assert [len(error.calls) for error in reading_of(script).errors] == [2, 1]
 
 

@@ -9,7 +9,6 @@ from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.failures import Signature, signature_of_call
 
 TRACEBACK = "Exit code 1\nTraceback (most recent call last):\n  File {path!r}, line {line}, in <module>\n"
-HEAVY = {"pydantic", "anyio", "asyncio", "numpy", "dataclasses", "inspect", "logging", "json", "sqlite3"}
 
 
 def failure(command: str, output: str) -> Signature | None:
