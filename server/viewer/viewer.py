@@ -62,7 +62,8 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["one_line"] = one_line
     filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
-    made.tests["teams"] = lambda item: is_teams(item.scope)
+    tests: dict[str, Any] = made.tests
+    tests["teams"] = lambda item: is_teams(item.scope)
     return made
 
 
