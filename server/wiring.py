@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
 from swarm_memory.tools.guard.names import check_detector
-from swarm_memory.tools.toolbox import SystemClock, Toolbox
+from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import EmbeddingSettings, Settings
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 _log = logging.getLogger(__name__)
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> datetime:
+        """Return the present, aware, in UTC."""
+        return datetime.now(UTC)
 
 
 def place_of(folder: Path | None, settings: Settings) -> Location:

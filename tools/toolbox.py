@@ -3,7 +3,7 @@
 from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
@@ -26,13 +26,6 @@ GiveWay = Callable[[], Awaitable[None]]
 Promoted = Callable[[str | None], Mapping[str, str]]
 """Says which memories are in files of the project that an agent, by its name, reads by itself (None: in any), and in
 which."""
-
-
-class SystemClock:
-    """The machine's time."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
 
 
 async def at_once() -> None:

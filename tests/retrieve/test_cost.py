@@ -18,7 +18,7 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-MOST_STATEMENTS, MOST_FILES = 16, 25
+MOST_STATEMENTS, MOST_FILES = 16, 26
 """With two scopes that hold memories, and memories that nothing but a model vouches for: the most that happens."""
 
 OURS = Path(os.path.realpath(anchor.__file__)).parents[1]

@@ -21,8 +21,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.rules import SCREENING, Rule, compiled, table
-from swarm_memory.tools.guard.secrets import any_in
+from swarm_memory.tools.guard.rules import SCREENING, Rule, any_in, compiled, table
 from swarm_memory.tools.guard.wording import plain
 from swarm_memory.tools.text.cleaning import clean
 
