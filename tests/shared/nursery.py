@@ -8,6 +8,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shutil
 import socket
 import sys
 import tempfile
@@ -24,6 +25,7 @@ import swarm_memory
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.hooks.events import answer_hook
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, place_of
@@ -31,6 +33,8 @@ from swarm_memory.tools.learn.learn import learn
 
 LATE = ("anyio._backends._asyncio", "rich.logging")
 """What others import when it is used."""
+
+TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 
 
 def warm_up() -> None:
@@ -45,16 +49,21 @@ def warm_up() -> None:
 
 
 async def main_job(folder: Path) -> None:
-    """Learn, remember and retrieve in an empty project, through a server."""
+    """Learn, remember and retrieve in an empty project, through a server and a host's hooks."""
     settings = Settings(embedding=EmbeddingSettings(provider="static"))
     place = place_of(folder, settings)
     bank = Bank(lambda: open_toolbox(place, settings))
+    transcript = shutil.copy(SESSION, folder)
     async with Client(build_server(bank)) as client:
         await client.list_tools()
-        for trajectory in read_trajectories(SESSION):
+        for trajectory in read_trajectories(transcript):
             await learn(await bank.toolbox(), trajectory)
         await client.call_tool("remember", {"text": "Never push to main without asking"})
-        await client.call_tool("retrieve_memories", {"query": "Make the tests pass"})
+        await client.call_tool("retrieve_memories", {"query": TASK})
+        for name in ("SessionStart", "UserPromptSubmit", "PostToolUseFailure", "UserPromptSubmit", "Stop"):
+            session = {"session_id": "s1", "transcript_path": str(transcript), "hook_event_name": name, "prompt": TASK}
+            failed = {"tool_name": "Bash", "tool_input": {"command": "pytest"}, "error": "Exit code 1"}
+            await answer_hook(bank.toolbox, session | failed, "hook", place, f"claude {name} 0")
 
 
 def forking(asked: socket.socket) -> dict[str, Any]:
