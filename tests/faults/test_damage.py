@@ -354,26 +354,29 @@ def crash(database: Path, before: str, within: str) -> None:
     assert database.with_name(f"{database.name}-journal").stat().st_size > 0
 
 
+@pytest.fixture
+def unshared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where no bank is yet, and one will keep a rollback journal, as on a file system without shared memory."""
+    monkeypatch.setattr(connection_module, "JOURNAL", "delete")
+    return tmp_path / "unshared" / "memory.db"
+
+
 @pytest.mark.parametrize("driver_name", POSSIBLE)
 async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(
-    database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
+    unshared: Path, driver_name: str
 ) -> None:
-    monkeypatch.setattr(connection_module, "JOURNAL", "delete")
-    await filled(database, 5)
-    crash(database, STEAL, "DROP TRIGGER steal")
-    assert b"TRIGGER steal" not in database.read_bytes()
+    await filled(unshared, 5)
+    crash(unshared, STEAL, "DROP TRIGGER steal")
+    assert b"TRIGGER steal" not in unshared.read_bytes()
     with pytest.raises(StoreUntrusted, match="steal"):
-        connect(database, driver=choose(driver_name))
+        connect(unshared, driver=choose(driver_name))
 
 
 @pytest.mark.parametrize("driver_name", POSSIBLE)
-async def test_readers_of_an_open_bank_survive_the_crash_of_another_writer(
-    database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection_module, "JOURNAL", "delete")
-    async with opened(database, sqlite=driver_name) as store:
+async def test_readers_of_an_open_bank_survive_the_crash_of_another_writer(unshared: Path, driver_name: str) -> None:
+    async with opened(unshared, sqlite=driver_name) as store:
         items = await fill(store, 5)
-        crash(database, "SELECT 1", "DELETE FROM patterns")
+        crash(unshared, "SELECT 1", "DELETE FROM patterns")
         found = await store.list_memories([HERE], EVERY)
         sound = (await store.inspect()).sound
     assert {item.id for item in found} == {item.id for item in items}

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from clock import SetClock
 
@@ -55,20 +56,33 @@ async def opened_bank(
         yield Toolbox(store, embedder, clock or SetClock(), settings or Settings(), scope, chat)
 
 
+class _Made(NamedTuple):
+    """An empty bank to copy, and what its record says of it."""
+
+    database: Path
+    bank: str
+    secret: str
+    number: int
+
+
 def laid(database: Path, sqlite: str = DRIVER) -> Path:
-    """Lay an empty bank where there is no file, as this user's; return the path."""
+    """Lay an empty bank where there is no file, as this user's, complete and bound; return the path."""
     if not database.exists():
+        made = _made(sqlite)
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copyfile(_made(sqlite), database)
+        shutil.copyfile(made.database, database)
         database.chmod(0o600)
-        registry.begin(database)
+        registry.sign(database, made.bank, made.secret)
+        registry.note(database, made.number)
     return database
 
 
 @cache
-def _made(sqlite: str) -> Path:
+def _made(sqlite: str) -> _Made:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
     database = folder / "memory.db"
     close(connect(database, driver=choose(sqlite)), database)
-    return database
+    record = registry.find(database)
+    assert record is not None
+    return _Made(database, record.banks[0], record.secrets[0], registry.noted_number(database))

@@ -1,23 +1,69 @@
-"""A process that has imported all of ours, and forks for each command that it is asked for: see `forked.py`."""
+"""A process that has imported and used all of ours, and forks for each command it is asked for: see `forked.py`."""
 
 import atexit
 import gc
 import json
+import logging
 import os
 import pkgutil
 import runpy
 import select
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import anyio
+from mcp.client import Client
+
 import swarm_memory
+from swarm_memory.schema.settings import EmbeddingSettings, Settings
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.hooks.events import answer_hook
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.learn.learn import learn
 
 LATE = ("anyio._backends._asyncio", "rich.logging")
 """What others import when it is used."""
+
+TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
+
+
+def warm_up() -> None:
+    """Do the main job once: patterns, models and tables that are made at their first use are there in every fork."""
+    with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as folder:
+        os.environ["HOME"] = folder  # the records of banks lie there
+        anyio.run(main_job, Path(folder))
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():  # one that holds a lock would hold it in every fork for good
+            thread.join()
+    logging.basicConfig(handlers=[], level=logging.WARNING, force=True)  # a server sets up its own
+
+
+async def main_job(folder: Path) -> None:
+    """Learn, remember and retrieve in an empty project, through a server and a host's hooks."""
+    settings = Settings(embedding=EmbeddingSettings(provider="static"))
+    place = place_of(folder, settings)
+    bank = Bank(lambda: open_toolbox(place, settings))
+    transcript = shutil.copy(SESSION, folder)
+    async with Client(build_server(bank)) as client:
+        await client.list_tools()
+        for trajectory in read_trajectories(transcript):
+            await learn(await bank.toolbox(), trajectory)
+        await client.call_tool("remember", {"text": "Never push to main without asking"})
+        await client.call_tool("retrieve_memories", {"query": TASK})
+        for name in ("SessionStart", "UserPromptSubmit", "PostToolUseFailure", "UserPromptSubmit", "Stop"):
+            session = {"session_id": "s1", "transcript_path": str(transcript), "hook_event_name": name, "prompt": TASK}
+            failed = {"tool_name": "Bash", "tool_input": {"command": "pytest"}, "error": "Exit code 1"}
+            await answer_hook(bank.toolbox, session | failed, "hook", place, f"claude {name} 0")
 
 
 def forking(asked: socket.socket) -> dict[str, Any]:
@@ -86,6 +132,7 @@ if __name__ == "__main__":
             import_module(module.name)
     for name in LATE:
         import_module(name)
+    warm_up()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as way:
         asked_for = forking(way)
