@@ -223,9 +223,11 @@ def _distinct(calls: list[Any]) -> list[Any]:
     return kept
 
 
-async def test_a_call_without_the_ids_of_its_host_is_not_logged(toolbox: Toolbox) -> None:
+async def test_a_call_without_its_id_is_not_logged_and_without_a_session_once_a_task(toolbox: Toolbox) -> None:
     trajectory = Script("find it", session_id="s").shell("grep -r it .", "here").done()
     steps = tuple(step.model_copy(update={"call_id": None}) for step in trajectory.steps)
-    for lacking in ({"session_id": None}, {"steps": steps}):
-        assert await log_calls_of(toolbox, trajectory.model_copy(update=lacking)) == 0
+    assert await log_calls_of(toolbox, trajectory.model_copy(update={"steps": steps})) == 0
+    for task_id, logged in (("t1", 1), ("t1", 0), ("t2", 1)):
+        given = trajectory.model_copy(update={"session_id": None, "task_id": task_id})
+        assert await log_calls_of(toolbox, given) == logged
     assert await log_calls_of(toolbox, trajectory) == 1

@@ -123,8 +123,8 @@ async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(
     assert "Proposed by ann" in memory
     assert "It waits again" in await browser.post("/proposals/undo", id=proposal.id)
     trail = await toolbox.store.people.audit("default", 3)
-    assert [(each.action, each.data.get("status")) for each in trail] == [
-        ("team.ruled", "waiting"), ("team.ruled", "accepted"), ("team.proposed", "waiting"),
+    assert [(each.action, each.person, each.data.get("status")) for each in trail] == [
+        ("team.ruled", None, "waiting"), ("team.ruled", None, "accepted"), ("team.proposed", "ann", "waiting"),
     ]  # fmt: skip
     assert "1 proposal of your team" in await browser.text("")
 

@@ -24,7 +24,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
     if waiting := statistics.memories.get("candidate", 0):
         shown = "`swarm-memory memories list --status candidate`"
-        notices.append(f"{counted(waiting, 'candidate')}, not retrieved until another session bears it out: {shown}")
+        notices.append(f"{counted(waiting, 'candidate')}, not retrieved until another session shows the same: {shown}")
     where = toolbox.promoted(None)
     notices += [
         f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` takes it out"

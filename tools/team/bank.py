@@ -192,8 +192,7 @@ class TeamBank:
         shared_id = item.id if known is None else known.id
         accepted = self._ruled(there, proposal, decided, "accepted", shared_id)
         new = stored if shared_id == item.id else None
-        by_proposer = there.store.by(proposal.person_id).team  # who brought it
-        return await by_proposer.share(there.scope, accepted, new, there.embedder.name)
+        return await there.store.team.share(there.scope, accepted, new, there.embedder.name)
 
     async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
         undone = decided.act == "undo"

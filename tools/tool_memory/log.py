@@ -217,8 +217,8 @@ async def learn_and_log(
 async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
     """Log the calls that have ended, at their own times; return how many were not known. Raises `StorageError`.
 
-    A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; a
-    trajectory without these ids has none to log.
+    A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; where a
+    trajectory names no session, its task stands for one.
     """
     reading = read(given)
     trajectory = reading.trajectory
@@ -229,7 +229,7 @@ async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
             output=call.output,
             success=call.observation.is_error is not True,
             create_time=call.step.at,
-            session_id=trajectory.session_id,
+            session_id=trajectory.session_id or trajectory.task_id[:500],
             task_id=trajectory.task_id[:500],
             call_id=call.step.call_id,
             task=trajectory.task,
@@ -239,9 +239,7 @@ async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
         # One that a person interrupted, or that never ended, says nothing of its tool.
         if call.observation is not None and not call.observation.interrupted
     ]
-    if trajectory.session_id is None or not logged:
-        return 0
-    return (await log_tool_calls(toolbox, logged)).logged
+    return (await log_tool_calls(toolbox, logged)).logged if logged else 0
 
 
 MAX_VALUE = 60

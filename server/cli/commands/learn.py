@@ -203,6 +203,5 @@ async def post_task(
         how_many = "more than one task" if found else "no task"
         raise InputError(f"{file} holds {how_many}: give the trajectory of {task_id} alone")
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
-    session = found[0].session_id or task_id  # its calls are known by it
-    named = found[0].model_copy(update={"task_id": task_id, "session_id": session})
+    named = found[0].model_copy(update={"task_id": task_id})
     return operations.of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))

@@ -93,7 +93,7 @@ def _memories(answer: Row) -> Any:
 def _show_list(answer: Row) -> None:
     long = {"description", "content", "provenance"}
     short = [{name: value for name, value in each.items() if name not in long} for each in answer["memories"]]
-    _show({**answer, "memories": short or "none"})
+    _show({**answer, "memories": short or "none (`swarm-memory status` counts what is not in use)"})
 
 
 def _show(answer: Row) -> None:

@@ -25,7 +25,7 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Part, reads, writes, writing_as
 from swarm_memory.server.storage.stores.memories import (
     add_items,
     change_status,
@@ -121,10 +121,11 @@ class SharedMemories(Part):
         if not _ruled(connection, scope_id, accepted, "waiting"):
             return False
         if memory is not None:
-            if _MEMORIES.row(connection, "find_pattern", accepted.memory_id, scope_id) is None:
-                add_items(connection, self.bank, [memory], embedder)
-            else:
-                replace_item(connection, self.bank, memory, embedder, "accepted again")
+            with writing_as(accepted.person_id):  # who brought it
+                if _MEMORIES.row(connection, "find_pattern", accepted.memory_id, scope_id) is None:
+                    add_items(connection, self.bank, [memory], embedder)
+                else:
+                    replace_item(connection, self.bank, memory, embedder, "accepted again")
         _enter(connection, scope_id, accepted.memory_id, by=accepted.decided_by, at=accepted.decided_at)
         self.bank.index.tidy(connection)
         return True
