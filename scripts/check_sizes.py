@@ -46,7 +46,7 @@ BUDGETS = {
     "server/cli": 3_001,  # aim 2,800
     "server/mcp server/operations": 1_596,  # aim 1,400
     "server/http server/access": 604,  # aim 700
-    "server/viewer": 1_201,
+    "server/viewer": 1_207,
     "server/chat": 634,  # aim 500
     "server/embedding server/rerank": 707,
     "server/jobs": 1_008,  # aim 900

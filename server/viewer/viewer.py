@@ -31,6 +31,7 @@ from swarm_memory.schema.errors import (
     StorageError,
     SwarmMemoryError,
 )
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
@@ -62,8 +63,13 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["one_line"] = one_line
     filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
-    made.tests["teams"] = lambda item: is_teams(item.scope)
+    tests: dict[str, Any] = made.tests
+    tests["teams"] = _is_teams
     return made
+
+
+def _is_teams(item: MemoryItem) -> bool:
+    return is_teams(item.scope)
 
 
 def _shown(value: object) -> object:
