@@ -131,7 +131,8 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         steps = [*fixed["steps"], said, {"role": "assistant", "content": "All right."}]
         learned = server.call("learn_from_trajectory", **{**fixed, "steps": steps})
         assert learned["structuredContent"]["consolidation_due"]
-        (listed,) = server.call("job", action="list")["structuredContent"]["jobs"]
+        jobs = server.call("job", action="list")["structuredContent"]["jobs"]
+        (listed,) = [each for each in jobs if each["kind"] == "consolidate"]
         (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
         said = server.call("memory_status")["structuredContent"]["consolidation"]
