@@ -120,7 +120,6 @@ class StaticEmbedder:
     raises `InputError`; any other, in whatever script, gets a finite vector of unit length.
     """
 
-    name = SHIPPED_TABLE.stem
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.45
     duplicate_cosine = 0.80
@@ -130,9 +129,7 @@ class StaticEmbedder:
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""
-        self._path = table
-        if table != SHIPPED_TABLE:
-            self.name = table.stem
+        self._path, self.name = table, table.stem
 
     @property
     def dimensions(self) -> int:

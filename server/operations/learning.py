@@ -128,9 +128,12 @@ async def distill_memories(
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
-    session = await session_so_far(await site.session(), site.folders or (), site.root)
+    hooked = await site.session()
+    session = await session_so_far(hooked, site.folders or (), site.root)
     had_read = await anyio.to_thread.run_sync(session.read)
-    result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read)
+    result = await learn_and_log(
+        toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read, has_hooks=hooked is not None
+    )
     site.wake()
     return of_learned(result) | {"items": [_of_draft(item, item.provenance.evidence) for item in result.stored]}
 
@@ -190,7 +193,8 @@ async def learn_from_trajectory(
         if dry_run:
             spends = settings.chat.providers  # what a model spends is kept in the bank
             return await _proposed(await (site.toolbox() if spends else site.for_reading()), trajectory)
-        result = await learn_and_log(await site.toolbox(), trajectory, agent_verdict=own)
+        has_hooks = await site.session() is not None
+        result = await learn_and_log(await site.toolbox(), trajectory, agent_verdict=own, has_hooks=has_hooks)
         consolidation_due = result.consolidation_due
         return of_learned(result)
 

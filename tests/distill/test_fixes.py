@@ -115,7 +115,8 @@ async def test_a_candidate_is_hidden_and_a_second_task_makes_it_a_memory(tmp_pat
         assert await bank.items() == [], "the same session bears nothing out"
 
         third = await learn(tools, pushed(3, "sh house.sh open"))
-        assert (third.stored, third.reason) == ((), f"its calls show again what {item.id} says")
+        assert third.stored == ()
+        assert str(third.reason).endswith(f"; its calls show again what {item.id} says")
         assert [each.id for each in await bank.items()] == [item.id]
         (way,) = await tools.store.known_fixes(tools.scope, [signature.digest])
         assert (way.memory_id, way.worked) == (item.id, 3)

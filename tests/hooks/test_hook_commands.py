@@ -32,7 +32,7 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
     with shop.no_workers_left():
         for verb in VERBS:
             shown = shop.event(hook_event_name="UserPromptSubmit", prompt="/help", tool_name="Bash")
-            assert shop.told(verb, shown) == ""
+            assert shop.printed(verb, shown) == ""
         for prompt in ("/cost now", "", "<command-name>/clear</command-name>"):
             assert shop.prompt(prompt) == ""
     assert list(shop.root.iterdir()) == []
@@ -41,7 +41,7 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
 
 def test_the_end_of_a_session_in_a_project_without_a_bank_makes_one_and_learns(shop: HookProject) -> None:
     with shop.no_workers_left():
-        assert shop.told("session-end") == ""
+        assert shop.printed("session-end") == ""
     assert [(job["key"], job["status"]) for job in learning(shop)] == [("s1:all", "completed")]
     assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns"))
     assert missed(shop.root) == []
@@ -54,13 +54,13 @@ def learning(shop: HookProject) -> list[dict[str, str]]:
 
 
 def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> None:
-    answer = json.loads(learned.told("session-start"))["hookSpecificOutput"]
+    answer = json.loads(learned.printed("session-start"))["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
     assert SAID in answer["additionalContext"]
     assert NOTE not in answer["additionalContext"], "a fix is shown where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
-    assert learned.told("session-start") == ""
+    assert learned.printed("session-start") == ""
 
 
 def test_the_commands_of_reasoningbanks_document_are_the_hooks_of_a_prompt_and_of_a_turns_end(
@@ -91,7 +91,7 @@ def test_a_busy_database_costs_a_session_end_little_and_loses_nothing(shop: Hook
     """The worker that it starts waits for the database and queues the session itself."""
     shop.cli("jobs", "work", "--until-idle")
     with shop.no_workers_left(), writer_lock(shop.database, 5):
-        assert shop.told("session-end") == ""
+        assert shop.printed("session-end") == ""
     assert [(job["key"], job["status"]) for job in learning(shop)] == [("s1:all", "completed")]
     assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns"))
     assert missed(shop.root) == []
@@ -107,9 +107,9 @@ def test_a_bad_database_never_reaches_the_host(shop: HookProject, content: bytes
     with shop.no_workers_left():
         for verb in VERBS:
             shown = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK)
-            said = json.loads(shop.told(verb, shown) or "{}").get("systemMessage", "")
+            said = json.loads(shop.printed(verb, shown) or "{}").get("systemMessage", "")
             assert bool(said) == (verb == "session-start" and content != b"")
-        assert shop.told("session-start") == "", "it is said once"
+        assert shop.printed("session-start") == "", "it is said once"
 
 
 def test_a_bank_that_came_with_a_clone_is_named_once_and_gets_not_even_a_log(
@@ -118,16 +118,16 @@ def test_a_bank_that_came_with_a_clone_is_named_once_and_gets_not_even_a_log(
     clone = HookProject.made(tmp_path / "clone", learned.home)
     shutil.copytree(learned.root, clone.root, dirs_exist_ok=True)
     before = {path: path.read_bytes() for path in clone.bank.iterdir()}
-    shown = json.loads(clone.told("session-start"))
+    shown = json.loads(clone.printed("session-start"))
     assert shown.keys() == {"systemMessage"}
     assert "swarm-memory bank trust" in shown["systemMessage"]
     with clone.no_workers_left():
         for verb in VERBS:
-            assert clone.told(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)) == ""
+            assert clone.printed(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)) == ""
     assert {each.event for each in missed(clone.root)} >= {"UserPromptSubmit", "Stop", "SessionEnd"}
     assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
     clone.cli("bank", "trust", "--yes")
-    assert clone.told("session-start") == "", "whoever made the clone is not the user"
+    assert clone.printed("session-start") == "", "whoever made the clone is not the user"
     assert SAID in clone.prompt("May I push to main without asking?")
 
 
@@ -136,20 +136,20 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
     events = ("", "[]", "[" * 100_000, '{"session_id": 7}', "{}", '{"session_id": "../x"}')
     runs = [("no json", verb) for verb in (*VERBS, "no-such-verb")]
     for shown, verb in (*runs, *((each, verb) for each in events for verb in ("prompt", "session-end"))):
-        assert shop.told(verb, shown) == ""
+        assert shop.printed(verb, shown) == ""
     assert "no-such-verb: ValueError: there is no hook" in shop.log()
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
 
 
 def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:
-    assert learned.told("prompt", learned.event(prompt="x" * 8_000_000)) == ""
+    assert learned.printed("prompt", learned.event(prompt="x" * 8_000_000)) == ""
     (noted,) = missed(learned.root)
     assert "larger than 8,000,000 bytes" in noted.reason
 
 
 def test_settings_of_a_clone_that_take_long_to_read_are_left_out(shop: HookProject) -> None:
     written(shop.bank / "config.yaml", f"retrieve: {{k: [{'[a],' * 10_000}]}}\n")
-    assert shop.told("stop") == ""
+    assert shop.printed("stop") == ""
     assert missed(shop.root) == []
     assert "larger than 32,000 bytes" in shop.cli("status")
 
@@ -162,7 +162,7 @@ def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> Non
         attacker.execute("UPDATE patterns SET standing = 1")
         shutil.copy(f"{theirs}-wal", f"{learned.database}-wal")
     for verb in ("session-start", "stop", "session-end"):
-        assert "additionalContext" not in learned.told(verb)
+        assert "additionalContext" not in learned.printed(verb)
     assert {"bank trust" in each.reason for each in missed(learned.root)} == {True}
 
 

@@ -90,7 +90,7 @@ def test_a_hook_that_hangs_ends_in_its_time_and_is_counted(learned: HookProject)
     assert (noted.event, noted.reason, noted.times) == ("SessionEnd", "no answer within 1.3 s", 1)
     assert learned.log() == ""
     (state_folder() / "paused").unlink()
-    assert SAID in learned.told("session-start")
+    assert SAID in learned.printed("session-start")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that is never read to its end")
@@ -99,7 +99,7 @@ def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject) -
         file = learned.configure("", users=users)
         file.unlink()
         os.mkfifo(file)
-    assert SAID in learned.told("session-start")
+    assert SAID in learned.printed("session-start")
     assert missed(learned.root) == []
 
 

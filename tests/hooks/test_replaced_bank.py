@@ -112,14 +112,14 @@ def test_what_another_put_into_the_very_bank_is_neither_shown_nor_run_and_a_back
     assert PLANTED.encode() in learned.database.read_bytes()
     before = learned.database.read_bytes()
     for verb in ("session-start", "session-end"):
-        assert "additionalContext" not in learned.told(verb)
+        assert "additionalContext" not in learned.printed(verb)
     assert not learned.prompt("Push to main")
     doctor = run([*CLI, "doctor"], cwd=learned.root, env=learned.environment, text=True)
     assert doctor.returncode == 1
     assert "bank trust" in " ".join(doctor.stdout.split())
     assert learned.database.read_bytes() == before, "a job that had run would stand in it"
     assert "restored" in learned.cli("bank", "restore", "--yes")
-    shown = learned.told("session-start")
+    shown = learned.printed("session-start")
     assert SAID in shown
     assert PLANTED not in shown
 
@@ -129,13 +129,13 @@ def test_an_older_bank_of_the_user_that_a_pull_brings_back_does_not_open(learned
     older = learned.database.read_bytes()
     learned.cli("remember", "Ask before a release")
     learned.database.write_bytes(older)
-    assert "additionalContext" not in learned.told("session-start")
+    assert "additionalContext" not in learned.printed("session-start")
 
 
 def test_other_rights_or_another_time_keep_nobody_out(learned: HookProject) -> None:
     learned.database.chmod(0o640)
     os.utime(learned.database)
-    assert SAID in learned.told("session-start")
+    assert SAID in learned.printed("session-start")
 
 
 async def test_a_week_of_daily_copies_is_kept_outside_the_project(

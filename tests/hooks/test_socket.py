@@ -223,7 +223,7 @@ def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: Ho
         server.call("memory_status")
         assert NOTE in learned.prompt(patient=True)
         wait_until(lambda: bool(learned.rows("SELECT 1 FROM host_sessions")))
-        assert learned.told("stop") == ""
+        assert learned.printed("stop") == ""
         wait_until(lambda: learned.rows("SELECT key, status FROM jobs WHERE kind = 'learn'") == [("s1:1", "completed")])
 
 

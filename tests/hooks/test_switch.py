@@ -43,7 +43,7 @@ def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     with project.no_workers_left():
         for verb in VERBS:
             given = project.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
-            assert project.told(verb, given) == "", verb
+            assert project.printed(verb, given) == "", verb
     assert state_of(project) == before
     assert missed(project.root) == []
 
@@ -65,10 +65,10 @@ def test_what_was_paused_is_on_again_after_a_resume(learned: HookProject, tmp_pa
     assert pause(learned.root)
     assert not pause(learned.root), "it was off already"
     assert pause(other)
-    assert learned.told("session-start") == ""
+    assert learned.printed("session-start") == ""
     assert resume(learned.root)
     assert not resume(learned.root)
-    assert SAID in learned.told("session-start")
+    assert SAID in learned.printed("session-start")
     assert switched_off(other) == "`swarm-memory pause`"
     assert pause(None)
     assert switched_off(learned.root) == "`swarm-memory pause --everywhere`"
@@ -95,10 +95,10 @@ def test_a_variable_that_says_no_switches_nothing_off(tmp_path: Path, monkeypatc
 def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_written(
     learned: HookProject, text: str
 ) -> None:
-    assert SAID in learned.told("session-start")
+    assert SAID in learned.printed("session-start")
     assert NOTE in learned.prompt(session="before")
     learned.configure(text)
-    assert learned.told("session-start") == ""
+    assert learned.printed("session-start") == ""
     assert learned.prompt() == ""
     query = "SELECT type FROM events WHERE subject_id = 's1:1'"
     assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, before the rate was set"

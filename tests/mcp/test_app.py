@@ -408,6 +408,21 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
         assert "text is empty" in await caller.error("remember", text="!!! ???")
 
 
+async def test_calls_of_a_trajectory_without_a_session_are_logged_but_where_hooks_log_them(
+    connected: Connected, monkeypatch: pytest.MonkeyPatch, fixed: Task
+) -> None:
+    async def session(bank: Bank) -> HostSession:
+        toolbox = await bank.toolbox()
+        return HostSession(session_id="s1", scope=toolbox.scope, task_number=1, updated_at=toolbox.clock.now())
+
+    async with connected() as caller:
+        (first,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        assert first["calls"] > 0
+        monkeypatch.setattr(Bank, "session", session)
+        (second,) = (await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"}))["tasks"]
+        assert second["calls"] == 0
+
+
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
 EVENT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": SIMILAR}
 

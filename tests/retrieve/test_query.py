@@ -88,7 +88,9 @@ class Accompanied(StaticEmbedder):
 
     light = StaticEmbedder()
 
-    name = "heavy"
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "heavy"
 
 
 async def test_the_light_embedder_has_its_share_in_the_order_and_none_in_what_fits(toolbox: Toolbox, add: Add) -> None:

@@ -42,11 +42,11 @@ class DownEmbedder(StaticEmbedder):
 class SlowEmbedder(StaticEmbedder):
     """Stands for one that takes long for a text, as MiniLM: beside its vectors those of a light one are kept."""
 
-    name = "slow-256"
     light = StaticEmbedder()
 
     def __init__(self) -> None:
         super().__init__()
+        self.name = "slow-256"
         self.batches: list[int] = []
         """How many texts were given at a time."""
 

@@ -117,7 +117,7 @@ class HookProject:
     def hook(self, verb: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.run("-c", UNHURRIED, verb, given=given)
 
-    def told(self, verb: str, given: str | None = None) -> str:
+    def printed(self, verb: str, given: str | None = None) -> str:
         """Return what a hook that does the host no harm prints."""
         done = self.hook(verb, given)
         assert (done.returncode, done.stderr) == (0, "")

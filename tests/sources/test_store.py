@@ -79,7 +79,9 @@ async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox
 class Other(StaticEmbedder):
     """The same vectors under another name."""
 
-    name = "other-256"
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "other-256"
 
 
 async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox) -> None:

@@ -52,8 +52,8 @@ def team_of_three(tmp_path: Path, database_url: str | None) -> Generator[list[Ho
 def failure(project: HookProject, error: str, session: str) -> str:
     """Return what the hook tells an agent beside a command that failed so."""
     call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest -q"}, "error": error}
-    told = project.told("tool-failure", project.event(session_id=session, **call))
-    return str(json.loads(told)["hookSpecificOutput"]["additionalContext"]) if told else ""
+    printed = project.printed("tool-failure", project.event(session_id=session, **call))
+    return str(json.loads(printed)["hookSpecificOutput"]["additionalContext"]) if printed else ""
 
 
 def first_error(transcript: Path) -> str:
@@ -93,8 +93,8 @@ def test_a_poison_that_is_marked_at_home_reaches_others_only_with_its_mark(
         assert "status: accepted" in rob.cli("team", "review", card["id"], "accept", "--although-suspect")
         cem.cli("remember", "We use pytest here")
         cem.cli("jobs", "work", "--until-idle")
-        assert "pytest" in (told := cem.told("session-start"))
-        assert "principal" not in told
+        assert "pytest" in (printed := cem.printed("session-start"))
+        assert "principal" not in printed
     with closing(sqlite3.connect(f"file:{cem.database}?mode=ro", uri=True)) as bank:
         kept = bank.execute("SELECT status, standing FROM patterns WHERE pattern_data LIKE '%principal%'").fetchall()
     assert kept == [("active", -1)]

@@ -80,6 +80,9 @@ async def test_the_users_own_word_has_no_confidence(browser: Browsing) -> None:
 
 async def test_another_project_is_looked_at_and_changed_in_its_own_place(browser: Browsing) -> None:
     foreign = await browser.put("Count the money", project="bank")
+    choices = await browser.page("/memories")
+    assert '<option value="bank">bank (1 of its own)</option>' in choices
+    assert re.search(r'<option value="\w+" selected>\w+ \(0 of its own\)</option>', choices)
     assert "Count the money" not in await browser.text("/memories")
     assert "Count the money" in await browser.text("/memories?project=bank")
     await browser.page(f"/memories/{foreign}", status=404)

@@ -51,7 +51,7 @@ def distill_by_extraction(
     """
     reading = read(given)
     is_broken = reading.trajectory.broken_off is not None and verdict.label == "Undecided"
-    why = "no error that was seen to end, no correction and no check of the project to learn from"
+    why = "no error that was seen to end in a new way, no correction and no check of the project to learn from"
     if is_broken:
         why = "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
     found = [] if is_broken else [*corrections(reading), *fix_drafts(reading, known), *procedures(reading)]

@@ -368,6 +368,7 @@ async def _learned(
     await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
     again = ", ".join(dict.fromkeys(each.memory_id for each in ways if each.worked and each.memory_id not in new))
+    shown_again = f"its calls show again what {again} says" if again else None
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
@@ -379,7 +380,7 @@ async def _learned(
         reinforced=found.known,
         superseded=written,
         credited=credited,
-        reason=found.why_less(f"its calls show again what {again} says" if again else distillations[0].reason),
+        reason=found.why_less("; ".join(filter(None, (distillations[0].reason, shown_again)))),
         consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )
 

@@ -204,14 +204,20 @@ async def learn_and_log(
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
     had_read: Read = NOTHING_READ,
+    has_hooks: bool = False,
 ) -> LearnResult:
-    """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`."""
+    """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`.
+
+    Of an agent that `has_hooks` these log its calls: those of a trajectory that names no session are the same.
+    """
     reading = read(given)
     learned = await learn(
         toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts, had_read=had_read
     )
     is_copy = learned.task_id != reading.trajectory.task_id  # in a forked session, whose calls are the other's
-    return learned.model_copy(update={"calls": 0 if is_copy else await log_calls_of(toolbox, reading)})
+    if is_copy or (has_hooks and reading.trajectory.session_id is None):
+        return learned
+    return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
 
 
 async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:

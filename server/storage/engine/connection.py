@@ -9,11 +9,11 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from swarm_memory.schema.errors import (
     InputError,
@@ -39,6 +39,7 @@ from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
+    OpenedFile,
     flush,
     make_folder,
     make_private,
@@ -283,50 +284,6 @@ def is_being_written(database: Path) -> bool:
         return True
     except StoreReadOnly:
         return False
-
-
-Found: TypeAlias = Literal["same", "log lost", "moved"]
-
-
-_FILES = ("", "-wal", "-shm")
-
-
-class OpenedFile:
-    """The files of a connection: the database as it was before, its log since: an earlier one may be that of others."""
-
-    def __init__(self, database: Path) -> None:
-        self._database = str(database)
-        self._files: dict[str, tuple[int, int]] = {}
-        self.note([""])
-
-    def note(self, suffixes: Iterable[str] = _FILES) -> None:
-        """Remember files that were not there before; to be called while the connection is known to be right."""
-        for suffix in suffixes:
-            if suffix not in self._files and (found := _identity(self._database + suffix)):
-                self._files[suffix] = found
-
-    def look(self) -> Found:
-        """Return `moved` when the database is another file or none, `log lost` when only its log is."""
-        others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
-        if "" in others or "" not in self._files:
-            return "moved"
-        return "log lost" if others else "same"
-
-    def check(self, found: Found | None = None) -> None:
-        """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
-        if (found or self.look()) != "same":
-            raise StoreReplaced(
-                f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
-                "or see `swarm-memory bank restore --list`"
-            )
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - asked before each write
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The files of a bank as the system sees them: on the disk for good, under the writer lock.
+"""The files of a bank as the system sees them: on the disk for good, still the ones opened, under the writer lock.
 
 No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
 
@@ -11,14 +11,17 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreReplaced
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
+
+_FILES = ("", "-wal", "-shm")
 
 
 def flush(path: Path) -> None:
@@ -71,12 +74,51 @@ def size_of(path: str) -> int:
         return 0
 
 
+Found: TypeAlias = Literal["same", "log lost", "moved"]
+
+
+class OpenedFile:
+    """The files of a connection: the database as it was before, its log since: an earlier one may be that of others."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = str(database)
+        self._files: dict[str, tuple[int, int]] = {}
+        self.note([""])
+
+    def note(self, suffixes: Iterable[str] = _FILES) -> None:
+        """Remember files that were not there before; to be called while the connection is known to be right."""
+        for suffix in suffixes:
+            if suffix not in self._files and (found := _identity(self._database + suffix)):
+                self._files[suffix] = found
+
+    def look(self) -> Found:
+        """Return `moved` when the database is another file or none, `log lost` when only its log is."""
+        others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
+        if "" in others or "" not in self._files:
+            return "moved"
+        return "log lost" if others else "same"
+
+    def check(self, found: Found | None = None) -> None:
+        """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
+        if (found or self.look()) != "same":
+            raise StoreReplaced(
+                f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
+                "or see `swarm-memory bank restore --list`"
+            )
+
+
 def inode_of(path: str) -> int | None:
     """Return the number of a file on its disk; None without one."""
+    found = _identity(path)
+    return None if found is None else found[1]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        return os.stat(path).st_ino  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116 - asked before each write
     except OSError:
         return None
+    return status.st_dev, status.st_ino
 
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02

@@ -14,7 +14,6 @@ from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly, S
 from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import (
-    OpenedFile,
     close,
     connect,
     is_being_written,
@@ -24,7 +23,7 @@ from swarm_memory.server.storage.engine.connection import (
     writing,
 )
 from swarm_memory.server.storage.engine.engine import FORKED, Engine, writing_as
-from swarm_memory.server.storage.engine.files import inode_of, size_of, writer_lock
+from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder

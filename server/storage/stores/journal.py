@@ -23,7 +23,7 @@ _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 
 
 class Journal(Engine):
-    """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
+    """Sessions of hosts, events and figures of one bank."""
 
     @reads
     def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
