@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.folders import own_state
-from swarm_memory.server.location import write_private
+from swarm_memory.server.location import state_folder, write_private
 
 DISABLED = "SWARM_MEMORY_DISABLED"
 _NO = ("", "0", "false", "no", "off")
@@ -57,7 +56,7 @@ def _name(root: Path | None) -> str:
 
 
 def _file() -> Path:
-    return Path(own_state(), "paused")
+    return state_folder() / "paused"
 
 
 def _paused() -> list[str]:
