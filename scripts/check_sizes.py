@@ -27,7 +27,7 @@ BUDGETS = {
     "tools/tool_memory": 1_507,  # aim 1,400
     "tools/retrieve": 1_819,
     "tools/credit": 633,  # aim 600
-    "tools/consolidate": 895,  # aim 900
+    "tools/consolidate": 901,  # aim 900
     "tools/memories tools/tasks": 1_663,  # aim 1,500
     "tools/guard": 1_685,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_677,  # aim 1,500
@@ -53,7 +53,7 @@ BUDGETS = {
     "server/sources tools/sources": 2_659,  # aim 2,800
     "server/team tools/team": 859,  # aim 950
     "server/benchmark tools/benchmark": 2_822,
-    "server/*.py": 1_423,  # aim 1,300
+    "server/*.py": 1_422,  # aim 1,300
 }
 """Lines of Python that rooms have at most; who adds says what leaves. A room above its aim only shrinks."""
 

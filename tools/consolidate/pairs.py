@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from threading import Event as Flag
 from typing import Literal, NamedTuple, TypeVar
 
@@ -232,25 +233,30 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
         for pair in survey.pairs
         if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.priority <= 0
     ]
-    texts = await texts_of(toolbox, pairs)
+    texts, words = await texts_of(toolbox, pairs), cache(words_of)  # each text is compared with many
     found: dict[str, Merged] = {}
     for part in in_parts(pairs, AT_ONCE):
         await toolbox.give_way()
         for better, other, cosine in part:
             is_open = found.keys().isdisjoint((better.id, other.id)) and texts.keys() >= {better.id, other.id}
-            if is_open and is_same(texts[other.id], texts[better.id]):
+            if is_open and is_same(texts[other.id], texts[better.id], words):
                 found[other.id] = Merged(id=other.id, kept=better.id, similarity=round(cosine, 4))
     return list(found.values())
 
 
-def is_same(one: MemoryItem, other: MemoryItem) -> bool:
+def words_of(text: str) -> frozenset[str]:
+    """Return the stems of a text."""
+    return frozenset(tokenize(text))
+
+
+def is_same(one: MemoryItem, other: MemoryItem, words_of: Callable[[str], frozenset[str]] = words_of) -> bool:
     """Whether two memories whose vectors are near say the same.
 
     Both are strategies or both guardrails, they share words, their titles name the same commands and no different
     numbers, both advise something or both advise against it, their titles hold no antonyms, and no instruction of one
     is the opposite of one of the other. Consolidation and learning both decide by this and by `duplicate_threshold`.
     """
-    words, others = (frozenset(tokenize(each.embedding_text)) for each in (one, other))
+    words, others = words_of(one.embedding_text), words_of(other.embedding_text)
     names, other_names = ({name.lower() for name in _NAME.findall(each.title)} for each in (one, other))
     numbers, other_numbers = (set(_NUMBER.findall(each.title)) for each in (one, other))
     return (
