@@ -18,6 +18,7 @@ from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.tools.consolidate import pairs
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.pairs import MAX_PARTNERS, NEAREST, Pair, near_pairs
 from swarm_memory.tools.learn.learn import learn
@@ -175,6 +176,22 @@ async def test_a_crowd_of_copies_shrinks_to_one(kept: Kept) -> None:
     done = await consolidate(kept.toolbox, full=True)
     assert len(done.merged) == 89
     assert len(await kept.active()) == 1
+
+
+async def test_the_words_of_a_memory_are_read_once_however_many_it_is_compared_with(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    def counted(text: str) -> frozenset[str]:
+        read.append(text)
+        return frozenset(text.split())
+
+    monkeypatch.setattr(pairs, "words_of", counted)
+    for number in range(8):
+        await kept.add(f"Import {number}", "1. Read the file in parts.\n2. Check each part.")
+    assert not (await consolidate(kept.toolbox)).merged
+    assert 1 < len(read) == len(set(read))
 
 
 async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> None:
