@@ -278,6 +278,27 @@ async def test_a_log_that_goes_with_its_last_reader_while_a_bank_is_opened_is_no
     assert not caplog.text
 
 
+async def test_a_read_outlasts_several_changes_of_its_bank_one_after_another(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened_again = threads.ConnectionThread.reconnect
+    changes = 3
+
+    async def changed_once_more(connection: threads.ConnectionThread) -> None:
+        nonlocal changes
+        await opened_again(connection)
+        if changes:
+            changes -= 1
+            os.utime(database)  # as one that is killed in a write leaves it: changed, and not noted
+
+    monkeypatch.setattr(threads.ConnectionThread, "reconnect", changed_once_more)
+    async with opened(database) as store:
+        await fill(store, 2)
+        os.utime(database)
+        assert len(await store.list_memories([HERE], EVERY)) == 2
+    assert not changes
+
+
 async def test_a_moved_or_replaced_file_takes_no_write_unseen(database: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     elsewhere = database.parent / "elsewhere.db"

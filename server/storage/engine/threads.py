@@ -35,6 +35,9 @@ END_WAIT_S = 2.0
 
 SAVE_WAIT_S = 10.0
 
+MAX_REOPENINGS = 5
+"""More than one: while a bank is opened again, the next of several processes can be killed in a write."""
+
 log = logging.getLogger(__name__)
 
 
@@ -228,18 +231,19 @@ class BankThreads(Engine):
 
     async def _run(self, thread: ConnectionThread, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
-        try:
-            return await thread.run(function)
-        except StoreReplaced:
-            await self._open_again()
-            return await thread.run(function)
-        except StoreReadOnly:
-            writer = self._writer
-            if writer is None or thread is writer:
-                raise
-            # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
-            await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
-            return await thread.run(function)
+        for _ in range(MAX_REOPENINGS):
+            try:
+                return await thread.run(function)
+            except StoreReplaced:
+                await self._open_again()
+            except StoreReadOnly:
+                writer = self._writer
+                if writer is None or thread is writer:
+                    raise
+                # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
+                await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
+                break
+        return await thread.run(function)
 
     async def _open_again(self) -> None:
         """Close every connection before one is opened: those of one process share what they know of a log."""
