@@ -19,6 +19,8 @@ MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
 
 MAX_RUNS = 100_000
+MAX_RETRIEVALS = 1000
+"""Of a week, whose events are read to be counted: a status is asked for again and again."""
 
 WEEK = timedelta(days=7)
 
@@ -53,9 +55,10 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     if not (shown or lately or active):
         return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
     if not (shown or lately):
-        retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, MAX_RUNS, since)
+        retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, MAX_RETRIEVALS, since)
         if asked := sum(bool(event.data.get("scores")) for event in retrieved):
-            return f"This week: {counted(asked, 'retrieval')} answered with notes, of no task that is known."
+            number = ("at least " if len(retrieved) == MAX_RETRIEVALS else "") + counted(asked, "retrieval")
+            return f"This week: {number} answered with notes, of no task that is known."
         when = "it comes where a task, call or error fits it; `swarm-memory doctor` checks the hooks"
         return f"No note was shown to an agent this week, of {active:,} in use: {when}."
     notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
