@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable
 
@@ -432,9 +433,13 @@ def test_redaction_is_fast_enough_to_stand_in_every_way() -> None:
     mixed = [line for _, _, line in vendor_lines(SEED)] + harmless
     lines = (draw.choice(mixed if at % 10 == 0 else harmless) for at in range(3_000))
     texts = {"prose": PROSE * (size // len(PROSE)), "a secret in ten lines": "\n".join(lines)[:size]}
-    took = [seconds(redact, text) * 1000 * size / len(text) for text in texts.values()]
-    took += [seconds(redact, unit * (size // len(unit))) * 1000 for unit in SHAPES.values()]
-    assert max(took) < 400
+    texts |= {shape: unit * (size // len(unit)) for shape, unit in SHAPES.items()}
+    # A limit in ms is one of a processor: what splitting prose of the same length takes says which this is.
+    factors = {
+        name: seconds(redact, text) / seconds(re.compile(r"\w+|\W").findall, texts["prose"]) * size / len(text)
+        for name, text in texts.items()
+    }
+    assert max(factors.values()) < 40, factors
 
 
 def test_a_long_random_text_is_not_touched() -> None:

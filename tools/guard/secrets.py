@@ -111,10 +111,12 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
 
 def is_example(value: str) -> bool:
     """Whether even what has a vendor's format is none of somebody's: a variable, a placeholder, a published example."""
+    if value in table(SECRETS).words["examples"] or shape("reference").match(value) or shape("stop").search(value):
+        return True
+    if len(value) < _LONG_ROW:  # a short row may be somebody's password
+        return False
     ascending = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value[:_LOOKED_AT]))
-    is_row = len(value) >= _LONG_ROW and ascending > _ASCENDING * len(value)  # a short one may be somebody's password
-    is_known = value in table(SECRETS).words["examples"] or is_row
-    return is_known or bool(shape("reference").match(value) or shape("stop").search(value))
+    return ascending > _ASCENDING * len(value)
 
 
 def _stands_for_one(value: str) -> bool:
@@ -137,7 +139,6 @@ class _Name(NamedTuple):
     after: str
     start: int
     """Of the word."""
-    end: int
     is_parameter: bool
     """Whether it is in the query of an address: `?key=`, `&userpass=`."""
     is_for_password: bool
@@ -152,8 +153,12 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
             continue
         position = 0
         for match in compiled(rule).finditer(lower):
-            name = _name_at(text, match, rule) if match.start() >= position else None
-            given = name and shape("given").match(text, name.end)
+            if match.start() < position:
+                continue
+            after = shape("after").match(text, match.end())
+            tail = after[0].rstrip("-.") if after else ""
+            given = shape("given").match(text, match.end() + len(tail))
+            name = given and _name_at(text, match, tail, rule)
             if name is None or given is None:
                 continue
             start, end = _value_after(text, given)
@@ -179,15 +184,15 @@ def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
     return bool(after and after[-1] in words["attributes"]) or not words["public_kinds"].isdisjoint(before)
 
 
-def _name_at(text: str, match: re.Match[str], rule: Rule) -> _Name | None:
-    """Return the whole of the name; None where the word begins another one, as in `tokenizer`, or is of no secret."""
+def _name_at(text: str, match: re.Match[str], tail: str, rule: Rule) -> _Name | None:
+    """Return the whole of the name; None where the word begins another one, as in `tokenizer`, or is of no secret.
+
+    `tail`: what is in it after the word.
+    """
     before, word = text[max(0, match.start() - 60) : match.start()], match[0]
     stem = before[len(before.rstrip(_OF_A_NAME)) :]
     if word == "key" and before.endswith(" "):
         stem = before[len(before[:-1].rstrip(string.ascii_letters)) :]
-    after = shape("after").match(text, match.end())
-    tail = after[0].rstrip("-.") if after else ""
-    end = match.end() + len(tail)
     if tail[:1] in ("s", "S") and not tail[1:2].isalpha():
         tail = tail[1:]
     last, first = text[match.end() - 1], match.start() - len(stem)
@@ -209,7 +214,7 @@ def _name_at(text: str, match: re.Match[str], rule: Rule) -> _Name | None:
         may_be = True
     else:
         is_sure = word not in ("auth", "sig", "pat", "signature") or not stem[-1:].islower()
-    name = _Name(stem, word, tail, match.start(), end, is_parameter, is_for_password, is_sure)
+    name = _Name(stem, word, tail, match.start(), is_parameter, is_for_password, is_sure)
     return name if is_sure or may_be else None
 
 
@@ -338,6 +343,6 @@ def _given(text: str, lower: str) -> Iterator[Span]:
             continue
         for match in compiled(rule).finditer(lower):
             value = text[match.start(1) : match.end(1)]
-            is_value = is_mixed(value) if rule.section in _WITH_MIXED else is_password(value, loud=True)
-            if is_value and not _stands_for_one(value):
+            is_token = rule.section in _WITH_MIXED
+            if is_mixed(value) and not _stands_for_one(value) if is_token else is_password(value, loud=True):
                 yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)
