@@ -28,10 +28,10 @@ BUDGETS = {
     "tools/retrieve": 1_819,
     "tools/credit": 636,  # aim 600
     "tools/consolidate": 901,  # aim 900
-    "tools/memories tools/tasks": 1_663,  # aim 1,500
+    "tools/memories tools/tasks": 1_677,  # aim 1,500
     "tools/guard": 1_690,  # aim 1,400
-    "tools/text tools/model tools/anchors server/project": 1_677,  # aim 1,500
-    "tools/mirror server/mirror": 395,
+    "tools/text tools/model tools/anchors server/project": 1_689,  # aim 1,500
+    "tools/mirror server/mirror": 396,
     "tools/promote": 458,
     "tools/ports tools/*.py": 971,  # aim 800
     "schema": 2_271,  # aim 2,000
@@ -43,10 +43,10 @@ BUDGETS = {
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_023,  # aim 900
     "server/hosts": 3_424,
-    "server/cli": 3_000,  # aim 2,800
+    "server/cli": 3_003,  # aim 2,800
     "server/mcp server/operations": 1_600,  # aim 1,400
     "server/http server/access": 604,  # aim 700
-    "server/viewer": 1_207,
+    "server/viewer": 1_208,
     "server/chat": 634,  # aim 500
     "server/embedding server/rerank": 699,
     "server/jobs": 1_008,  # aim 900

@@ -30,6 +30,7 @@ from swarm_memory.tools.memories.decide import (
 )
 from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
+from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -164,6 +165,16 @@ async def test_where_nothing_changes_nothing_is_decided(toolbox: Toolbox, add: A
     (item,) = await get_memories(toolbox, [one])
     assert await edit(toolbox, one, MemoryChange(title=LOGIN[0])) == Decided("", "edit", (item,))
     assert await latest_decisions(toolbox) == []
+
+
+async def test_a_title_that_was_made_of_the_text_follows_it_and_one_of_its_own_stays(
+    toolbox: Toolbox, add: Add
+) -> None:
+    said = (await remember(toolbox, "Use pnpm. It is faster.", by_hand=True)).item
+    named = await add("Packages", "Use pnpm. It is faster.")
+    for each in (said.id, named):
+        await edit(toolbox, each, MemoryChange(content="Use yarn. It is there."))
+    assert [item.title for item in await get_memories(toolbox, [said.id, named])] == ["Use yarn", "Packages"]
 
 
 CHECKED = Provenance(judge="evidence")

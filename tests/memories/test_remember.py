@@ -20,12 +20,12 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import MemoryChange, confirm, edit, set_memory_status, undo
 from swarm_memory.tools.memories.edit import forget_memories, get_memories
-from swarm_memory.tools.memories.remember import Attribution, attributed, remember_notes, title_of
+from swarm_memory.tools.memories.remember import Attribution, attributed, remember_notes
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.text.requests import without_request
+from swarm_memory.tools.text.requests import title_of, without_request
 from swarm_memory.tools.toolbox import Toolbox
 
 PNPM = "We install packages with pnpm here, never with npm."
@@ -247,6 +247,23 @@ async def test_one_text_that_two_servers_are_sent_at_one_moment_is_stored_once(
         late = await remember(one, "Answer in German.")
         every = await one.store.list_memories((one.scope,), MemoryFilter())
         assert (late.is_new, [item.id for item in every]) == (False, [late.item.id])
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Use tabs for indentation", "Use spaces for indentation"),
+        ("Ask me before you push", "Push without asking me"),
+        ("Commit messages in English, please", "From now on commit messages in German"),
+    ],
+)
+async def test_what_the_user_said_before_about_the_same_is_named_to_be_archived(
+    toolbox: Toolbox, add: Add, before: str, now: str
+) -> None:
+    await add(before, before)  # nobody's word
+    earlier = (await remember(toolbox, before)).item
+    assert not (await remember(toolbox, "The staging database is rebuilt on Mondays", by_hand=True)).notices
+    assert sum(earlier.id in notice for notice in (await remember(toolbox, now)).notices) == 1
 
 
 async def test_secrets_are_replaced_and_that_is_said(toolbox: Toolbox) -> None:

@@ -22,6 +22,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.requests import title_of
 from swarm_memory.tools.toolbox import Toolbox
 
 What = Literal["keep", "edit", "merge", "withdraw", "quarantine", "restore", "promote", "confirm"]
@@ -82,7 +83,7 @@ async def edit(
     by_hand: bool = True,
     had_read: Read = NOTHING_READ,
 ) -> Decided:
-    """Change what is given, embed again, and keep the former text in the history.
+    """Change what is given, embed again, and keep the former text in the history. A title made of the text follows it.
 
     What is new in it goes through the gate as `admitted` says. What an agent changed (not `by_hand`), which `had_read`
     something, is vouched for by nobody any more; where the user had said it, it is the agent's note. Raises
@@ -93,6 +94,8 @@ async def edit(
     changes = {name: value for name, value in change._asdict().items() if value is not None}
     if not changes:
         raise InputError("nothing to change: give a title, description, content, tags or domain")
+    if change.content is not None and change.title is None and item.title == title_of(item.content):
+        changes["title"] = title_of(redact(change.content).text)
     agents = {"judge": "agent"} | (
         {"distiller": "agent", "heard_in": "nowhere"} if item.provenance.is_users_word else {}
     )

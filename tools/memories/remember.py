@@ -25,15 +25,17 @@ from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
+from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
-from swarm_memory.tools.text.cleaning import clean, harmless, one_line
+from swarm_memory.tools.text.cleaning import clean, harmless
 from swarm_memory.tools.text.opposition import is_negated
 from swarm_memory.tools.text.requests import (
+    LEAST_CHARS,
     asks_to_be_kept,
-    begun,
     is_meant_once,
     is_question,
     own_words,
+    title_of,
     without_request,
 )
 from swarm_memory.tools.text.tokens import tokenize
@@ -179,9 +181,11 @@ MOST_NOTES = 3
 TAUGHT, PREFERENCE = "note", "preference"
 """Tags of an agent's note, and of what the user wants from now on."""
 
-_TITLE_CHARS, _LEAST_CHARS = 100, 3
-_MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+ABOUT_THE_SAME = 0.5
+"""The share of the words of the shorter of two texts that makes them about the same thing."""
+
+_LOOKED_AT = 20
+
 _PLACE = re.compile(r"<(?:path|url|host|user|id)>|\[[a-z ]{1,30}\]")
 """What stands in a note for what was taken out of it."""
 
@@ -224,7 +228,7 @@ async def remember(
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
     said = without_request(text.strip())
-    if len(clean(said).strip()) < _LEAST_CHARS or not any(map(str.isalnum, said)):
+    if len(clean(said).strip()) < LEAST_CHARS or not any(map(str.isalnum, said)):
         raise InputError("text is empty or too short: give what the user said")
     given = {"title": title_of(redact(said).text), "description": "", "content": said, "tags": (kind,), "domain": None}
     is_users = by_hand or attribution.where == "prompt"
@@ -238,7 +242,7 @@ async def remember(
     if not ids and (known := await toolbox.store.said(scope, item.content)):  # another process stored it since
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     redacted = None if item.content == clean(said).strip() else "secrets or personal data in it were replaced"
-    return _stored(item, attribution, redacted, fault)
+    return _stored(item, attribution, redacted, fault, await _said_before(toolbox, item))
 
 
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
@@ -273,16 +277,8 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
         else:
             marks = {*_PLACE.findall(item.content)} - {*_PLACE.findall(part.note)}
             held = f"{', '.join(sorted(marks))}: in place of what is of one machine or person" if marks else None
-            answers.append(_stored(item, where, held, fault))
+            answers.append(_stored(item, where, held, fault, await _said_before(toolbox, item)))
     return answers
-
-
-def title_of(said: str) -> str:
-    """Return the first sentence of what was said, or its line, or all, where that is too short; in 100 characters."""
-    lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
-    line = next((line for line in lines if line), said)
-    ended = (each.rstrip(" .,;:") for each in (_SENTENCE_END.split(line, maxsplit=1)[0], line))
-    return begun(one_line(next((each for each in ended if len(each) >= _LEAST_CHARS), said), _TITLE_CHARS))
 
 
 def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attribution | None]]:
@@ -390,6 +386,21 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
     await set_memory_status(toolbox, [known.id], "active", "said again by the user")
     (item,) = await toolbox.store.get_memories((known.scope,), [known.id])
     return Remembered(item, False)
+
+
+async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
+    """Return what else the user said about the same, as the words have it: he alone knows whether both hold."""
+    if not item.provenance.is_users_word:
+        return None
+    words = frozenset(tokenize(item.content))
+    query = SearchQuery(toolbox.readable, toolbox.embedder.name, None, tuple(words), _LOOKED_AT)
+    shared = {each.id: len(each.words) for each in (await toolbox.store.search(query)).candidates}
+    for other in await toolbox.store.get_memories(toolbox.readable, sorted(shared, key=lambda each: -shared[each])):
+        theirs = frozenset(tokenize(other.content))
+        least = max(2, ABOUT_THE_SAME * min(len(words), len(theirs)))
+        if other.id != item.id and other.provenance.is_users_word and len(words & theirs) >= least:
+            return f"the user said before: {other.title} ({other.id}); archive that one if it no longer holds"
+    return None
 
 
 def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None) -> Remembered:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from swarm_memory.tools.text.cleaning import lazy
+from swarm_memory.tools.text.cleaning import lazy, one_line
 from swarm_memory.tools.text.tokens import tokenize, words_as_written
 
 _LEAD = re.compile(
@@ -61,6 +61,10 @@ _LABEL_WORDS = 2
 """A subject before a colon: "Commit messages: always …"."""
 _POINTS_BACK = lazy(r"\b(?:it|its|them|they|these|those)\b", re.IGNORECASE)
 """What follows does not stand without the part before it."""
+
+_TITLE_CHARS, LEAST_CHARS = 100, 3
+_MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
 
@@ -183,6 +187,14 @@ def without_request(text: str) -> str:
 def begun(text: str) -> str:
     """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
+
+
+def title_of(said: str) -> str:
+    """Return the first sentence of what was said, or its line, or all, where that is too short; in 100 characters."""
+    lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
+    line = next((line for line in lines if line), said)
+    ended = (each.rstrip(" .,;:") for each in (_SENTENCE_END.split(line, maxsplit=1)[0], line))
+    return begun(one_line(next((each for each in ended if len(each) >= LEAST_CHARS), said), _TITLE_CHARS))
 
 
 def own_words(text: str) -> str:

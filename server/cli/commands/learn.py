@@ -115,8 +115,9 @@ def _print(answer: Row, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    if (skipped := len(answer.get("skipped", ()))) > 1:
-        answer |= {"skipped": f"{skipped:,} files that are no transcripts"}
+    if skipped := answer.get("skipped"):
+        others = f" and {counted(len(skipped) - 1, 'more file')}" if len(skipped) > 1 else ""
+        answer |= {"skipped": f"{skipped[0]}{others}: no transcripts that are known"}
     if "learned" in answer:
         surest = sorted(answer["learned"], key=lambda each: (each["status"] != "active", -each["confidence"]))
         lines = [f"{each['confidence']:.2f}  {each['title']}  {each['id']}, {each['status']}" for each in surest]

@@ -328,6 +328,8 @@ def promote(
     notices = list(planned.notices)
     if proven and not meant:
         notices.append("no memory is proven yet: too few tasks that used one are known to have succeeded")
+    elif not (meant or demote or changes):
+        notices.append("without ids only what was promoted before is written again: name memories, or give --proven")
     if not as_json:
         say_notices([*(f"{memory_id} is not promoted: {why}" for memory_id, why in planned.left.items()), *notices])
     carry_out(

@@ -43,6 +43,7 @@ async def overview(asked: Asked) -> Page:
         "overview.html",
         {
             "counts": statistics,
+            "in_use": sum(statistics.projects.get(each.project, 0) for each in toolbox.readable),
             "sentence": await sentence(toolbox, statistics),
             "effect": effect_of(outcomes),
             "chat": await chat_status(toolbox),
