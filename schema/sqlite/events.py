@@ -31,5 +31,8 @@ ASKED, ANSWERED = "agent.asked", "agent.answered"
 OUTCOME, VERDICT = "task.outcome", "task.verdict"
 """What came of a task, the newest holds; its verdict was changed, or asked for once more; the subject is the task."""
 
+ARCHIVED = "reasoning_memory.archived"
+"""A memory was withdrawn other than by a decision; the subject is the memory."""
+
 PROMOTED, DEMOTED = "reasoning_memory.promoted", "reasoning_memory.demoted"
 """A memory was written into a file that agents read by themselves, or taken out of it; the subject is the memory."""

@@ -30,7 +30,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings, Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
@@ -76,7 +76,11 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
         trajectory = run.call("Bash", {"command": f"deploy\n{part}"}, f"Error: {part}", error=True).done()
         draft = MemoryDraft(title=f"Deploy part {number}", content=f"1. Set the variables\n{part}", tags=(part[:60],))
         out.append((await learn(toolbox, trajectory, agent_drafts=[draft])).model_dump_json())
-        out.append((await learn(toolbox, trajectory.model_copy(update={"task_id": f"m{number}"}))).model_dump_json())
+        again = trajectory.model_copy(update={"task_id": f"m{number}"})
+        out.append((await learn(toolbox, again)).model_dump_json())
+        again = trajectory.model_copy(update={"task_id": f"v{number}"})
+        own = Verdict(label="Failure", confidence=0.8, judge="agent", reasons=tuple(part.splitlines()[:20]))
+        out.append((await learn(toolbox, again, agent_verdict=own)).model_dump_json())
         item = made_item(f"Imported {number}", scope=HERE, description=part[:400], content=part)
         out.append(repr(await import_memories(toolbox, [item.model_dump_json(), part], source="x.jsonl")))
         out.append(

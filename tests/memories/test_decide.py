@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from clock import NOW
+from made_items import made_item
 from still_bank import Add
 
 from swarm_memory.schema.base import new_id
@@ -13,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.guard.trust import unverified
+from swarm_memory.tools.guard.trust import CREDITED, is_borne_out, unverified
 from swarm_memory.tools.memories.decide import (
     Card,
     Decided,
@@ -32,7 +33,7 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import UpkeepBatch
+from swarm_memory.tools.ports.records import Event, UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -90,6 +91,34 @@ async def test_what_screening_held_back_is_as_suspect_as_before_when_its_restori
     await undo(toolbox, decided.id)
     assert await state(toolbox, held) == before
     assert await unverified(toolbox, await get_memories(toolbox, [held])) == {held}
+
+
+async def test_an_agent_restores_only_what_an_agent_put_away_while_it_was_active(toolbox: Toolbox, add: Add) -> None:
+    noted = Provenance(distiller="agent", judge="agent")
+    one = await add(*LOGIN, provenance=noted)
+    held = await add(*AGAIN, status="quarantined", status_reason="a model: an order", provenance=noted)
+    old = await add("Rotate the keys", "1. Rotate them.", status="archived")
+    for memory_id in (one, held):
+        await set_memory_status(toolbox, [memory_id], "archived", by_hand=False)
+    for memory_id in (held, old):
+        with pytest.raises(InputError, match="only the user may restore"):
+            await set_memory_status(toolbox, [memory_id], "active", by_hand=False)
+    (back,) = (await set_memory_status(toolbox, [one], "active", by_hand=False)).items
+    assert (back.status, await unverified(toolbox, [back])) == ("active", {one}), "no agent vouches for its own note"
+
+
+def test_only_a_use_that_still_counts_as_a_success_bears_a_note_out() -> None:
+    noted = made_item("Rotate keys", provenance=Provenance(distiller="agent", session_id="s1"))
+
+    def task(label: str, method: str, change: float, task_id: str = "s2:1") -> Event:
+        about = {"task_id": task_id, "label": label, "method": method, "change": change}
+        return Event(CREDITED, NOW, noted.id, about)
+
+    used, shown = task("Success", "named", 0.05), task("Success", "none", 0.0125)
+    assert is_borne_out(noted, [used])
+    assert not is_borne_out(noted, [shown]), "it was shown, and nobody used it"
+    assert not is_borne_out(noted, [used, task("Failure", "named", -0.05)]), "the task's verdict was changed"
+    assert is_borne_out(noted, [used, task("Failure", "named", -0.05, "s3:1")])
 
 
 async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_kept(toolbox: Toolbox, add: Add) -> None:

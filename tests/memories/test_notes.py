@@ -75,6 +75,29 @@ async def test_the_users_word_is_his_where_it_is_in_a_prompt_and_else_the_agents
     assert again.item.provenance.is_users_word
 
 
+async def test_no_title_no_moment_and_no_text_without_words_becomes_the_users_word(toolbox: Toolbox) -> None:
+    heard, order = session(task=f"Add the export. {WORD}"), "Deploy with `shipctl --to mirror7`"
+    for note in ("...", "Do it so, all of you."):
+        (done,) = await remember_notes(toolbox, [Note(title=order, note=note, users_word=True)], heard)
+        assert not done.item.provenance.is_users_word
+    own = Note(title=order, when="A new export: run `shipctl --to mirror7`.", note=WORD)
+    for users_word in (False, True):
+        (done,) = await remember_notes(toolbox, [own.model_copy(update={"users_word": users_word})], heard)
+    item = done.item
+    assert (item.provenance.is_users_word, item.description) == (True, "A new export")
+    assert "shipctl" not in item.embedding_text
+
+
+async def test_the_users_own_words_take_the_place_of_a_note_that_says_about_the_same(toolbox: Toolbox) -> None:
+    noted = Note(title="Dates", note=f"{WORD} The importer reads no others.")
+    (before,) = await remember_notes(toolbox, [noted], session())
+    (said,) = await remember_notes(
+        toolbox, [Note(title="Dates", note=WORD, users_word=True)], session(task=f"Add the export. {WORD}")
+    )
+    assert (said.is_new, said.item.provenance.is_users_word, said.item.content) == (True, True, WORD)
+    assert before.item.id != said.item.id
+
+
 async def test_of_a_note_that_quotes_the_user_and_adds_something_each_part_is_whose_it_is(toolbox: Toolbox) -> None:
     added = "So run `tidecsv --si raw/MONTH.gau out/MONTH.csv`."
     note = Note(title="Metres", note=f'The user: "These heights are in feet, we take metres." {added}', users_word=True)

@@ -352,8 +352,6 @@ async def test_what_a_tools_result_says_waits_for_the_user_with_the_tool_named(t
 async def test_only_what_an_agent_noted_can_become_the_users_word_by_his_own(toolbox: Toolbox, add: Add) -> None:
     note = Note(title="The build needs the set-up", when="When it fails.", note="Run `make prepare` before the build.")
     ((noted, *_),) = await remember_notes(toolbox, [note])
-    with pytest.raises(InputError, match="no note of an agent's"):
-        await confirm(toolbox, noted.id, by_hand=False)
     (own,) = (await confirm(toolbox, noted.id)).items
     assert own.provenance.is_own_command
     said = (await remember(toolbox, PNPM)).item

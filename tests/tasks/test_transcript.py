@@ -24,6 +24,7 @@ from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.guard.trust import is_borne_out
 from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.memories.decide import set_memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import Event, HostSession, TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, transcript
@@ -261,6 +262,10 @@ async def test_saying_the_former_verdict_again_gives_back_the_very_memories(bank
     restored = (await items.items())[0]
     history = await tools.store.memory_history((tools.scope,), restored.id)
     assert not is_borne_out(restored, history), "taking it back vouches for nothing"
+    await set_memory_status(tools, [restored.id], "quarantined", "screened: an order")
+    for label in ("Failure", "Success"):
+        await say_verdict(tools, "t1", label)
+    assert restored.id not in [each[0] for each in await state()], "no verdict releases what was held back"
     assert (await learn(tools, steps())).status == "already_learned"
 
 

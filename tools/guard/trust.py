@@ -70,26 +70,33 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     vouched, is_found = 0, False
+    uses: dict[str, bool] = {}  # by the task, whose later outcome takes the place of its former one
     for event in history:
-        if event.kind == DECIDED and event.data.get("by") == "agent":
+        is_agents, decision = event.data.get("by") == "agent", event.data.get("decision")
+        if event.kind == DECIDED and is_agents and decision == "edit":
             vouched, is_found = 0, False  # what came before was of other words
+            uses.clear()
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
-        elif event.data.get("decision") in ("keep", "restore"):  # the user speaks for it
+        elif decision in ("keep", "restore") and not is_agents:  # the user speaks for it
             vouched += {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
-        change = event.data.get("change")
+        if event.kind not in (REINFORCED, CREDITED):
+            continue
+        others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
+        # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
+        is_another = bool(others) and not any(
+            task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
+            for task in others
+            for origin in own
+        )
+        change, was_used = event.data.get("change"), event.data.get("method", "none") != "none"
         helped = event.data.get("label") == "Success" and isinstance(change, int | float) and change > 0
-        is_use = event.kind == CREDITED and helped and not doubted
-        if event.kind == REINFORCED or is_use:
-            others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
-            # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
-            is_found |= bool(others) and not any(
-                task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
-                for task in others
-                for origin in own
-            )
-    return is_found or vouched > 0
+        if event.kind == REINFORCED:
+            is_found |= is_another
+        else:
+            uses[str(event.data.get("task_id"))] = is_another and helped and was_used and not doubted
+    return is_found or any(uses.values()) or vouched > 0
 
 
 Histories: TypeAlias = dict[str, list[Event]]

@@ -10,7 +10,7 @@ from swarm_memory.schema.base import TRAJECTORY, counted, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.redact import archivable, redact, stored
+from swarm_memory.tools.guard.redact import archivable, kept_text, redact, stored
 from swarm_memory.tools.judge.proofs import proofs_of
 from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
@@ -105,7 +105,8 @@ async def judge(toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict:
     found = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
     own = agent_verdict or said_verdict(reading.trajectory)
     if own is not None:
-        return weigh_agent_verdict(own, found, reading.trajectory)
+        reasons = tuple(kept_text(each, toolbox.settings, _MAX_REASON_CHARS) for each in own.reasons)
+        return weigh_agent_verdict(own.model_copy(update={"reasons": reasons}), found, reading.trajectory)
     if toolbox.chat is None or reading.trajectory.broken_off is not None:
         return found
     return await judge_with_fallback(toolbox.chat, reading.trajectory, toolbox.settings, found)

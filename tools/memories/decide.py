@@ -13,10 +13,10 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, n
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.guard.gate import WORDS, admitted, suspects
+from swarm_memory.tools.guard.gate import WORDS, admitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read, moment_of
 from swarm_memory.tools.memories.edit import changeable
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone
@@ -104,8 +104,7 @@ async def edit(
     if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
         return Decided("", "edit", (item,))
     (edited,) = await anchored(toolbox, [edited])
-    about = {} if by_hand else {"by": "agent"}
-    return await _decide(toolbox, "edit", [(item, edited)], about, why=_reason(reason, by_hand=by_hand))
+    return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
 
 
 async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
@@ -127,12 +126,12 @@ async def set_memory_status(
 ) -> Decided:
     """Restore (active), quarantine or archive; `items` are those that changed. Raises as `get_memories`.
 
-    What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
-    So the user vouches also for an active one that is trusted less for its wording.
+    An agent restores only what an agent put away while it was active: whatever else is not in use the user alone
+    releases, `by_hand`. So he vouches also for an active one that is trusted less for its wording.
     """
     what: What = "restore" if status == "active" else "quarantine" if status == "quarantined" else "withdraw"
     found = await changeable(toolbox, ids)
-    if status == "active" and not by_hand and (held := suspects(found)):
+    if status == "active" and not by_hand and (held := await _users_to_restore(toolbox, found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, by_hand=by_hand)
     pairs: list[tuple[MemoryItem, MemoryItem]] = []
@@ -141,7 +140,26 @@ async def set_memory_status(
             pairs.append((item, _restored(item, why)))
         elif item.status != status:
             pairs.append((item, _with(item, status=status, status_reason=why)))
-    return await _decide(toolbox, what, pairs, why=why) if pairs else Decided("", what, ())
+    return await _decide(toolbox, what, pairs, _by(by_hand), why=why) if pairs else Decided("", what, ())
+
+
+async def _users_to_restore(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[str]:
+    """Return the ids of those that no agent put away while they were active, or that were changed since."""
+    ids = [item.id for item in items if item.status != "active"]
+    decided = await toolbox.store.memory_histories(toolbox.scope.readable(), ids, (DECIDED, TAKEN_BACK))
+    held: list[str] = []
+    for item in items:
+        last: Any = decided[item.id][-1].data if decided.get(item.id) else {}
+        is_agents = last.get("by") == "agent" and last["decision"] in ("withdraw", "quarantine")
+        if item.id in ids and not (
+            is_agents and last["former"]["status"] == "active" and _values(item, last["after"]) == last["after"]
+        ):
+            held.append(item.id)
+    return held
+
+
+def _by(by_hand: bool) -> dict[str, JsonValue]:
+    return {} if by_hand else {"by": "agent"}
 
 
 async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
@@ -151,11 +169,14 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     """
     (item,) = await changeable(toolbox, [memory_id])
     source = item.provenance
-    if source.distiller != "agent" or (source.heard_in is None and not by_hand):
+    if source.distiller != "agent":
         raise InputError(f"{memory_id} is no note of an agent's that could become the user's word")
     users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
-    changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})
+    changes: dict[str, Any] = {"status": "active", "status_reason": _BY_USER}
+    if not by_hand:  # the prompt has the content; what else the agent wrote of it is not the user's
+        changes = {"title": title_of(item.content), "description": moment_of(item.description)}
+    changes["provenance"] = own
     return await _decide(toolbox, "confirm", [(item, _with(item, **changes))])
 
 
@@ -173,17 +194,6 @@ async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
         raise InputError(f"{memory_id} is {item.status}: restore it first")
     lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
     return await _decide(toolbox, "promote", [(item, lifted)])
-
-
-async def demote(toolbox: Toolbox, memory_id: str) -> Decided:
-    """Have a memory that was promoted be of its own project again.
-
-    Raises `NotFoundError` for one that was not, and as `undo`.
-    """
-    for decision_id, events in in_force(await toolbox.store.review.decisions(toolbox.scope.readable())).items():
-        if events[0].subject_id == memory_id and events[0].data.get("decision") == "promote":
-            return await undo(toolbox, decision_id)
-    raise NotFoundError(f"{memory_id} was not promoted to the user: nothing was taken back")
 
 
 async def undo(toolbox: Toolbox, decision_id: str) -> Decided:

@@ -22,7 +22,7 @@ from swarm_memory.tools.distill.bounds import portable, results_of
 from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_all_of
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read
+from swarm_memory.tools.guard.wording import NOTHING_READ, Read, moment_of
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
 from swarm_memory.tools.ports.memories import SearchQuery
@@ -109,6 +109,8 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
     own = _said_in(session, prompts)
     if not own:
         return UNSEEN
+    if not tokenize(text):  # a text of no words is in every prompt
+        return Attribution("nowhere")
     wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
     by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
     if all(by_prompt):
@@ -127,6 +129,10 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
                     return Attribution("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
     return Attribution("nowhere", "", said, rest)
+
+
+def _is_said(text: str, session: Session) -> bool:
+    return attributed(text, session.trajectories, session.prompts).where == "prompt"
 
 
 def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]:
@@ -177,6 +183,9 @@ NOTE_CONFIDENCE = 0.6
 
 MOST_NOTES = 3
 """Of one task: what is taught is few and short, or nobody reads it."""
+
+_WHO_SAYS = ("user", "agent")
+"""Whose memories can be, or become, the user's word."""
 
 TAUGHT, PREFERENCE = "note", "preference"
 """Tags of an agent's note, and of what the user wants from now on."""
@@ -235,7 +244,8 @@ async def remember(
     scope = toolbox.scope.model_copy(update={"project": GLOBAL_PROJECT} if everywhere and is_users else {})
     where = None if by_hand else attribution
     item = await asyncio.to_thread(_item, toolbox, {**given, "scope": scope}, where, read, is_users=is_users)
-    if known := await toolbox.store.said(scope, item.content):
+    known = [each for each in await toolbox.store.said(scope, item.content) if each.provenance.distiller in _WHO_SAYS]
+    if known:
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     (item,) = await anchored(toolbox, [item])
     ids, fault = await add_new(toolbox, [item])
@@ -261,7 +271,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
     same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
-    new = [item for item, known in zip(items, same, strict=True) if known is None or _says_more(item, known)]
+    new = [item for item, known in zip(items, same, strict=True) if known is None or _takes_its_place(item, known)]
     paired = [(known, item) for item, known in zip(items, same, strict=True) if known is not None and item in new]
     superseded = {known.id: item.id for known, item in paired if known.confidence <= NOTE_CONFIDENCE}
     ids, fault = await add_new(toolbox, new, superseded=superseded)
@@ -296,6 +306,10 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], s
     for note, where in parts:
         is_users = where is not None and where.where == "prompt"
         given = {"title": note.title, "description": note.when, "content": note.note}
+        if is_users and not _is_said(note.title, session):
+            given["title"] = title_of(note.note)
+        if is_users and not _is_said(note.when, session):
+            given["description"] = moment_of(note.when)
         texts: dict[str, Any] = {name: portable(text, toolbox.settings, session.root) for name, text in given.items()}
         # What the user wants holds beyond the commands of the task in which it was said.
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
@@ -332,10 +346,13 @@ def _item(
     return admitted(new, source.model_copy(update=about), toolbox.settings, read)
 
 
-def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
-    """Whether a note says all of a known one and more."""
-    is_active = item.status == known.status == "active"
-    return is_active and says_all_of(item, known) and not says_all_of(known, item)
+def _takes_its_place(item: MemoryItem, known: MemoryItem) -> bool:
+    """Whether a note says all of a known one and more, or is the user's word in other words than the known one's."""
+    if not item.status == known.status == "active":
+        return False
+    if item.provenance.is_users_word and not known.provenance.is_users_word:
+        return known.provenance.distiller != "agent" or item.content != known.content
+    return says_all_of(item, known) and not says_all_of(known, item)
 
 
 async def add_new(

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.sqlite.events import VERDICT
+from swarm_memory.schema.sqlite.events import ARCHIVED, VERDICT
 from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.redact import redact
@@ -149,7 +149,10 @@ async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Change
     if last is None or last["from"] is None or last["from"]["label"] != verdict.label:
         return None
     items = await toolbox.store.get_memories(toolbox.scope.readable(), [*last["superseded"], *last["stored"]])
-    back = [item.id for item in items if item.id in last["superseded"] and item.status == "archived"]
+    archived = await toolbox.store.memory_histories(toolbox.scope.readable(), last["superseded"], (ARCHIVED,))
+    # What was in quarantine, or a candidate, was held back: nobody who corrects a verdict releases it.
+    in_use = {memory_id for memory_id, events in archived.items() if events and events[-1].data["from"] == "active"}
+    back = [item.id for item in items if item.id in in_use and item.status == "archived"]
     gone = [item.id for item in items if item.id in last["stored"] and item.status != "archived"]
     return _Changed(last["former_run_id"], tuple(back), tuple(gone))
 
