@@ -131,10 +131,6 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
     return Attribution("nowhere", "", said, rest)
 
 
-def _is_said(text: str, session: Session) -> bool:
-    return attributed(text, session.trajectories, session.prompts).where == "prompt"
-
-
 def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]:
     """Return the user's own words in each prompt of a session, as its transcript and its hooks have them."""
     steps = [step for each in session for step in each.steps if step.kind == "message" and step.role == "user"]
@@ -155,6 +151,14 @@ def _sentences(text: str) -> Iterator[str]:
             before = ""
     if before:
         yield before
+
+
+def _is_made_of(title: str, said: str) -> bool:
+    """Whether a title has the words of what was said, what is exact in it too, and is turned the same way."""
+    words, own = (frozenset(map(str.casefold, tokenize(each))) for each in (title, said))
+    exact = {token for found in _EXACT.findall(title) for token in map(str.casefold, tokenize(found))}
+    is_alike = exact <= own and len(words & own) >= SPOKEN * len(words)
+    return bool(words) and is_alike and is_negated(title) == is_negated(said)
 
 
 def _says(prompt: str, sentence: str) -> bool:
@@ -306,9 +310,8 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], s
     for note, where in parts:
         is_users = where is not None and where.where == "prompt"
         given = {"title": note.title, "description": note.when, "content": note.note}
-        if is_users and not _is_said(note.title, session):
-            given["title"] = title_of(note.note)
-        if is_users and not _is_said(note.when, session):
+        if is_users:
+            given["title"] = note.title if _is_made_of(note.title, note.note) else title_of(note.note)
             given["description"] = moment_of(note.when)
         texts: dict[str, Any] = {name: portable(text, toolbox.settings, session.root) for name, text in given.items()}
         # What the user wants holds beyond the commands of the task in which it was said.
