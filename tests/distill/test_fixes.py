@@ -1,9 +1,11 @@
 """What ended an error: shown as it was done, hidden at first, and a memory once a second task bears it out."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_items import made_item
+from scripted_chat import ScriptedChatModel
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft
@@ -123,8 +125,12 @@ async def test_a_candidate_is_hidden_and_a_second_task_makes_it_a_memory(tmp_pat
         assert (await retrieve(tools, "feedctl push says that the ledger feed is closed")).memories
 
 
-async def test_what_two_tasks_did_both_is_a_memory_and_nothing_that_one_of_them_did_beside(tmp_path: Path) -> None:
-    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+@pytest.mark.parametrize("chat", [None, ScriptedChatModel([])], ids=["without a model", "a model that fails"])
+async def test_what_two_tasks_did_both_is_a_memory_and_nothing_that_one_of_them_did_beside(
+    tmp_path: Path, chat: ScriptedChatModel | None
+) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (opened_tools, bank):
+        tools = replace(opened_tools, chat=chat)
         await learn(tools, pushed(1, "feedctl wash", "sh house.sh open"))
         (item,) = (await learn(tools, pushed(2, "feedctl weigh", "sh house.sh open"))).stored
         assert (item.status, item.actions) == ("active", ("`sh house.sh open`",))
