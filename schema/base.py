@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -19,7 +19,16 @@ MAX_PROJECT_CHARS = 500
 TEAM = "team:"
 """Begins the project under which a bank keeps what a team shares: on the server, and in each person's cache of it."""
 
-Timestamp = AwareDatetime
+
+def _in_calendar(at: datetime) -> datetime:
+    try:
+        at.astimezone(UTC)
+    except OverflowError as error:  # its zone takes it out of the calendar: no bank can keep it
+        raise ValueError("must lie in the years 1 to 9999 in UTC") from error
+    return at
+
+
+Timestamp = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
 MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON = "rm", "tr", "rt", "vd", "job", "run", "pn"
 
 

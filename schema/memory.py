@@ -132,7 +132,7 @@ class MemoryItem(Model):
     outcome: Outcome = "Success"
     """Success: a strategy. Failure: a guardrail."""
     confidence: Unit
-    usage_count: int = Field(default=0, ge=0)
+    usage_count: int = Field(default=0, ge=0, le=10**9)
     created_at: Timestamp
     last_used: Timestamp | None = None
     status: MemoryStatus = "active"

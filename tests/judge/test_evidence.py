@@ -70,6 +70,30 @@ def test_the_users_last_word_counts() -> None:
     assert label(approved) == "Success"
 
 
+ASKS = [
+    "Thanks, how does it work?", "great, does that pass all tests?", "Thanks. Is it fixed now?", "So it works, right?",
+    "Looks good, but did you check that it works on Windows?", "Perfect. Make sure it works on mac.",
+    "Thanks and please check that all tests pass", "thanks, how does it work", "Great, explain how it works",
+    "Great, commit it if all tests pass", "Nice, but it should also pass on Windows", "谢谢。可以了吗",
+]  # fmt: skip
+STATES = [
+    "Thanks, it works now.", "Great, all tests pass!", "perfect, works", "It works now, can you commit it?",
+    "Perfect, the test suite passes. Could you also add docs?", "Thank you, that's exactly what I wanted",
+    "did the trick, thanks", "LGTM, merge it", "danke, funktioniert", "可以了。能提交吗?",
+]  # fmt: skip
+
+
+def test_that_it_works_is_proved_by_who_states_it_and_not_by_who_asks_for_it() -> None:
+    worked = Script("do it").shell("npm run generate", "done").say("Done.").done()
+
+    def said(text: str) -> str:
+        step = Step(id="last", kind="message", role="user", text=text)
+        return judge_by_evidence(worked.model_copy(update={"steps": (*worked.steps, step)}), SETTINGS).label
+
+    assert {text: said(text) for text in ASKS} == dict.fromkeys(ASKS, "Undecided")
+    assert {text: said(text) for text in STATES} == dict.fromkeys(STATES, "Success")
+
+
 def test_a_no_that_answers_a_question_is_no_correction() -> None:
     script = Script("book it").call("search", {"a": 1}, "three flights").say("Do you want insurance?")
     script.user("no, not needed").call("book_flight", {"a": 2}, '{"status": "booked"}').say("It is booked.")

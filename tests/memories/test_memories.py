@@ -141,12 +141,15 @@ async def test_faulty_lines_are_described_and_the_rest_is_kept(toolbox: Toolbox)
         memory_line(content="y" * 4001),
         "z" * 1_000_001,
         memory_line(title="The last one is good"),
+        memory_line(usage_count=10**30),
+        memory_line(created_at="0001-01-01T00:00:00+14:00"),
     ]
     result = await import_memories(toolbox, lines)
     assert result.added >= 2
     assert result.added + result.faulty == len(lines) - 1
     numbers = [int(fault.split(":")[0].removeprefix("line ")) for fault in result.faults]
-    assert set(numbers) >= {2, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14}
+    assert set(numbers) >= {2, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 16, 17}
+    assert result.faults[-1] == "line 17: created_at: must lie in the years 1 to 9999 in UTC"
     assert any("title" in fault for fault in result.faults)
     assert all(len(fault) < 300 for fault in result.faults)
     assert "The last one is good" in {item.title for item in await list_memories(toolbox, MemoryFilter())}

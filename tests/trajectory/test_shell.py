@@ -113,6 +113,8 @@ FAILED = {
         ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s", False, None),  # the line prints it itself
         ("pytest --collect-only", "5 tests collected", False, None),
         ("make --dry-run", "cc -o x x.c", False, None),
+        ("make; echo $?", "2", False, False),
+        ("make; echo $?", "7" * 5000, False, None),  # no exit code, and no number that `int` takes
     ],
 )
 def test_a_summary_is_read_also_where_a_pipe_hides_the_exit_code_and_without_one_only_that_of_the_check_counts(

@@ -21,12 +21,11 @@ _MAX_REASON_CHARS = 400
 
 async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdict) -> Distillation:
     """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
-    if toolbox.chat is not None:
-        return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings, toolbox.root)
     reading = read(given)
-    return await asyncio.to_thread(
-        distill_by_extraction, reading, verdict, toolbox.settings, await known_fixes(toolbox, reading)
-    )
+    known = await known_fixes(toolbox, reading)
+    if toolbox.chat is not None:
+        return await distill_with_fallback(toolbox.chat, reading, verdict, toolbox.settings, toolbox.root, known)
+    return await asyncio.to_thread(distill_by_extraction, reading, verdict, toolbox.settings, known)
 
 
 async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, MemoryItem], ...]:
@@ -63,15 +62,21 @@ def distill_by_extraction(
 
 
 async def distill_with_fallback(
-    model: ChatModel, given: Trajectory | Reading, verdict: Verdict, settings: Settings, root: str = ""
+    model: ChatModel,
+    given: Trajectory | Reading,
+    verdict: Verdict,
+    settings: Settings,
+    root: str = "",
+    known: Sequence[tuple[str, MemoryItem]] = (),
 ) -> Distillation:
     """Return what the model distills; what extraction does where the model does not come to items that may be kept.
 
     That is: it cannot be asked, its answer cannot be used, all its items were refused, or the verdict is Undecided.
-    A model that answers that nothing is worth keeping is believed. `reason` says which it was.
+    A model that answers that nothing is worth keeping is believed. `reason` says which it was. `known` are the bank's
+    fixes, as extraction takes them.
     """
     if verdict.label == "Undecided":
-        return await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
+        return await asyncio.to_thread(distill_by_extraction, given, verdict, settings, known)
     try:
         found, is_final = await distill_by_model(model, read(given).trajectory, verdict, settings, root)
     except ModelUnavailable as error:
@@ -81,6 +86,6 @@ async def distill_with_fallback(
             said = tuple(draft for draft in corrections(read(given)) if USERS_WORD in draft.tags)
             return found.model_copy(update={"drafts": (*said, *found.drafts)})
         why = str(found.reason)
-    extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
+    extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings, known)
     reasons = filter(None, (f"distilled without a model: {why}", extracted.reason))
     return extracted.model_copy(update={"reason": "; ".join(reasons)})

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
+from swarm_memory.tools.text.requests import stated
 from swarm_memory.tools.text.tokens import spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
@@ -60,14 +61,14 @@ def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
 
 
 def _by_user(run: Reading) -> Iterator[Proof]:
-    """The user's last word on the work, where nothing was done after it; thanks and praise test nothing."""
+    """The user's last word on the work, where nothing was done after it; thanks, praise and a question test nothing."""
     opinions = [said for said in run.said if said.about and not said.is_answer and not said.step.interrupted]
     last = opinions[-1] if opinions else None
     if last is None or run.calls[-1].position > last.index:
         return
     if last.about == "correction":
         yield Proof("Failure", SAID, "the user's last word on it is a correction", (last.step.id,))
-    elif _IT_WORKS.search(last.step.text[:400]) and len(last.step.text) < _MAX_OPINION:
+    elif len(last.step.text) < _MAX_OPINION and _IT_WORKS.search(stated(last.step.text)[:400]):
         yield Proof("Success", SAID, "the user says that it works", (last.step.id,))
 
 

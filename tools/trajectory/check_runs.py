@@ -67,10 +67,13 @@ def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
                 plain = str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
                 by_path.setdefault(plain, []).append((how, call))
     groups: dict[str, list[tuple[How, Call]]] = {}
+    wholes: dict[str, str] = {}
     for path in sorted(by_path, key=len, reverse=True):
         # One file, as far as they show: the longer ones come first, and another may be the end of one.
-        whole = next((other for other in groups if other.endswith(f"/{path}")), path)
+        whole = wholes.get(path, path)
         groups.setdefault(whole, []).extend(by_path[path])
+        for slash in re.finditer("/", path) if whole == path else ():
+            wholes.setdefault(path[slash.end() :], path)
     files: list[File] = []
     for path, touches in groups.items():
         touches.sort(key=lambda each: each[1].position)

@@ -170,7 +170,7 @@ class Command(NamedTuple):
         place = self._place(part)
         following = self.parts[place + 1] if place + 1 < len(self.parts) else None
         if part.joined_by == ";" and following and following.program == "echo" and "$?" in following.words[-1]:
-            printed = re.escape(" ".join(following.words[1:])).replace(re.escape("$?"), r"(\d+)")
+            printed = re.escape(" ".join(following.words[1:])).replace(re.escape("$?"), r"(\d{1,3})")
             codes = re.findall(rf"(?m)^{printed}\s*$", output)
             return bool(int(codes[-1])) if codes else None
         return failed if self.exit_code_is_of(part) else None
