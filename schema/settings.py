@@ -305,7 +305,7 @@ class HookSettings(Section):
     settle_s: float = Field(default=20.0, ge=0, le=3600)
     """How long after a turn's end its task may still be continued before it is learned from."""
     at_calls: bool = True
-    """Whether what is tied to a command, file or tool is shown beside its call; `install` again after a change."""
+    """Whether what is tied to a command, file or tool is shown beside its call."""
 
 
 class JobSettings(Section):
