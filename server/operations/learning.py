@@ -120,7 +120,6 @@ async def distill_memories(
     Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
     stored.
     """
-    from swarm_memory.server.jobs.transcripts import session_so_far
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox = await site.toolbox()
@@ -128,11 +127,10 @@ async def distill_memories(
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
-    hooked = await site.session()
-    session = await session_so_far(hooked, site.folders or (), site.root)
-    had_read = await anyio.to_thread.run_sync(session.read)
+    had_read = await anyio.to_thread.run_sync((await site.session_so_far()).read)
+    has_hooks = await site.session() is not None
     result = await learn_and_log(
-        toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read, has_hooks=hooked is not None
+        toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read, has_hooks=has_hooks
     )
     site.wake()
     return of_learned(result) | {"items": [_of_draft(item, item.provenance.evidence) for item in result.stored]}

@@ -441,6 +441,7 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     assert json.loads(swarm("team", "people", "ada", "--role", "review", "--json").out)["role"] == "review"
     assert "revoked_at" in json.loads(swarm("team", "people", "ada", "--revoke", "--json").out)
     assert "revoked at" in swarm("team", "people").out
+    assert swarm("team", "people", "--revoke", "--new-token").code == 2
     assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
     assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
     assert "person: eve\nforgotten: 0" in swarm("memories", "forget", "--person", "eve", "--yes").out

@@ -12,7 +12,7 @@ from pydantic import Field
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.changes import carry_out
-from swarm_memory.server.cli.command import command, command_of
+from swarm_memory.server.cli.command import Yes, command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import address_of_pages
@@ -29,8 +29,6 @@ SHOWN = 10
 """So many memories are named before they are deleted."""
 
 Ids: TypeAlias = Annotated[tuple[str, ...], Word("[ID]...")]
-OfRun: TypeAlias = Annotated[str | None, "All that this run of learning, scaling or importing added.", "--run"]
-Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 retrieve = command_of(
     operations.RETRIEVE,
@@ -150,7 +148,7 @@ async def show(
 async def quarantine(
     site: Invocation,
     ids: Ids,
-    run_id: OfRun = None,
+    run_id: operations.OfRun = None,
     reason: Annotated[str | None, "Why; kept in the history."] = None,
     archive: Annotated[bool, "Put them away for good instead: nobody need look at them."] = False,
 ) -> Row:
@@ -163,7 +161,7 @@ async def quarantine(
 def forget(
     invocation: Invocation,
     ids: Ids,
-    run_id: OfRun = None,
+    run_id: operations.OfRun = None,
     with_trajectories: Annotated[
         bool, "Take the records of their tasks even where other memories rest on them."
     ] = False,
@@ -291,7 +289,7 @@ def promote(
     demote: Annotated[bool, "Take them out again; without ids all."] = False,
     overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
     dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
-    yes: Annotated[bool, "Do not ask."] = False,
+    yes: Yes = False,
     as_json: bool = False,
 ) -> None:
     """Write memories into skills of Claude Code, which it reads by itself.

@@ -13,7 +13,7 @@ import click
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
-from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
@@ -48,7 +48,7 @@ def install(
         "Who learns from finished tasks; else you are asked once.",
     ] = None,
     client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
-    yes: Annotated[bool, "Ask nothing."] = False,
+    yes: Yes = False,
     as_json: bool = False,
 ) -> None:
     """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
