@@ -68,6 +68,7 @@ async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret
     assert "sk-do-not" not in whole
     assert f"retrieve.k 7 {own}" in seen(whole)
     assert "Weight of relevance." in found
+    assert "<td></td></tr>" not in whole, "each says what it does"
     assert "retrieve.k " not in found
     assert re.findall(r'<details class="group" id="s-(\w+)" open', whole) == ["retrieve", "embedding"]
 
