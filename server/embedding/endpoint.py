@@ -97,7 +97,7 @@ class OpenAIEmbedder:
 
         left_s = self._rests_until - time.monotonic()
         if left_s > 0:
-            raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
+            raise ModelUnavailable(f"{self._model_name} is paused for {left_s:.0f} s after {self._failures} failures.")
         # Only OpenAI's third generation is known to shorten its vectors; others refuse the field.
         shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
         can_shorten = shortened and self._model_name.startswith("text-embedding-3")

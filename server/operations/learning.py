@@ -28,7 +28,7 @@ Steps = Annotated[
     Only.AGENT,
 ]
 Label = Literal["Success", "Failure", "Undecided"]
-Outcome = Annotated[Label | None, Field(description="Yours; else from evidence"), Only.AGENT]
+Outcome = Annotated[Label | None, Field(description="Your verdict; omit to judge from evidence"), Only.AGENT]
 Sure = Annotated[float, Field(ge=0, le=1), Only.AGENT]
 Reasons = Annotated[list[str] | None, Field(max_length=20), Only.AGENT]
 AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
@@ -87,7 +87,7 @@ async def judge_trajectory(
     confidence: Sure = 0.8,
     reasons: Reasons = None,
     agent_id: AgentId = None,
-    store: Annotated[bool, Field(description="false: only look")] = True,
+    store: Annotated[bool, Field(description="false: judge without storing")] = True,
 ) -> Row:
     """Say whether a task was met, why and by which steps, and keep that verdict.
 
@@ -163,7 +163,7 @@ async def learn_from_trajectory(
 ) -> Row:
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
-    Give either transcript_path (all its tasks, or only task_id) or task and steps. Twice from the same work changes
+    Give either transcript_path (all its tasks, or only task_id) or task and steps. Learning the same work twice changes
     nothing. Says what was stored, or why nothing.
     """
     from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
@@ -172,7 +172,7 @@ async def learn_from_trajectory(
 
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
-        raise InputError("your verdict is of one task: say which by task_id")
+        raise InputError("a verdict applies to one task: give task_id")
     if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
         if dry_run:
             raise InputError("--dry-run looks at files of transcripts, not at a folder")

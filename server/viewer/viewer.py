@@ -215,9 +215,9 @@ class Viewer:
         posted = request.method == "POST"
         form = await _form(request) if posted else {}
         if posted and not is_own_form(request.headers, session, form.pop("form_token", "")):
-            raise HTTPException(403, "This form is not one of this page, or of an earlier visit: load the page again.")
+            raise HTTPException(403, "This form belongs to another page or an expired session: reload the page.")
         if posted and self._read_only:
-            raise HTTPException(403, "These pages were opened to look only: `swarm-memory ui` without --read-only.")
+            raise HTTPException(403, "These pages were opened read-only: `swarm-memory ui` without --read-only.")
         bank = self._bank
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
@@ -303,7 +303,7 @@ class Viewer:
         if not is_own_form(request.headers, session, (await _form(request)).get("form_token", "")):
             raise HTTPException(403)
         self._access.leave(session)
-        raise HTTPException(401, "You left. Only a new link lets you in again.")
+        raise HTTPException(401, "Signed out. Open a new link to sign in again.")
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -323,7 +323,7 @@ class Viewer:
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         log.error("a page failed: %s %s", request.method, request.url.path, exc_info=error)
-        return self._error(request, 500, "Something unforeseen went wrong; the log beside the bank says what.")
+        return self._error(request, 500, "Internal error; see the log next to the database.")
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -116,7 +116,7 @@ async def test_weeks_are_bars_that_lead_to_their_tasks_and_empty_ones_are_there(
 
 async def test_what_waits_is_decided_on_the_first_page(browser: Browsing) -> None:
     held = await browser.put("Clear the cache", status="quarantined", status_reason="screened: an order")
-    assert "Waits for your review (1) screened: an order" in await browser.text()
+    assert "Waiting for your review (1) screened: an order" in await browser.text()
     answer = await browser.post("/review/keep", id=held, why="quarantined", back="/")
     assert "Kept: Clear the cache Undo" in answer
 

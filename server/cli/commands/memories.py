@@ -61,7 +61,7 @@ async def pre_task(
 remember = command_of(
     operations.REMEMBER,
     "remember",
-    help="""Keep what you say, as your own word: it goes before what was learned, and it never fades.
+    help="""Keep what you say, as your own word: it outranks what was learned, and it never fades.
 
     - reads it from standard input.""",
     examples=(
@@ -118,7 +118,7 @@ command_of(
     json=lambda answer: answer["memories"][0],
     help="""Change a memory; the former text stays in its history.
 
-    --confirm makes a note that an agent brought your own word: it goes before what was learned, and it never fades.""",
+    --confirm makes a note that an agent brought your own word: it outranks what was learned, and it never fades.""",
 )
 
 command_of(
@@ -285,7 +285,7 @@ async def mirror(
 def promote(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("[ID]...")],
-    proven: Annotated[bool, "All that are proven: surely most tasks with them succeeded."] = False,
+    proven: Annotated[bool, "All that are proven: most tasks that used them succeeded, at 95 %."] = False,
     demote: Annotated[bool, "Take them out again; without ids all."] = False,
     overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
     dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
@@ -297,8 +297,8 @@ def promote(
     Memories of one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
     asked. What an agent reads there it is not shown at its prompts any more; when an error comes again it still is.
 
-    Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
-    stays as it is. --demote gives files back as they were.
+    Run again (with or without ids), it rewrites skills whose memories changed. What you edited by hand stays as it is.
+    --demote gives files back as they were.
 
     \b
     Examples:

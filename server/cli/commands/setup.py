@@ -59,8 +59,8 @@ def install(
     and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
     into our own state folder. Doing it again changes nothing.
 
-    Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
-    Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
+    Once, you are asked who learns from finished tasks: rules alone (the default if nobody answers), your own Claude
+    Code, the models in chat.providers, or the agent itself. The answer is saved in your own settings.
 
     --print takes vscode, or other for clients with `mcpServers`.
 

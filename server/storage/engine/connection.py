@@ -235,7 +235,7 @@ def connect(
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
-            raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+            raise StoreReadOnly(f"{database} is not writable: give this user write permission on it and its folder")
         connection = _open(module, database, "ro" if read_only else "rw", timeout_s)
         try:
             for setting in _SETTINGS:
@@ -383,7 +383,7 @@ def _translated(error: Exception, database: Path) -> StorageError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "is locked" in text:
         return StoreBusy(f"{database} is locked by another process; try again")
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or "readonly" in text:
-        return StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+        return StoreReadOnly(f"{database} is not writable: give this user write permission on it and its folder")
     if name.startswith("SQLITE_NOTADB") or "not a database" in text:
         if (record := registry.find(database)) is not None and record.banks:  # it was completed
             return StoreDamaged(f"{database} was a bank and is damaged ({text}): {advice(database)}")
@@ -405,7 +405,7 @@ def _make_folder(database: Path) -> None:
             with suppress(FileExistsError):
                 make_private(folder / ".gitignore", b"*\n")
     except PermissionError as error:
-        raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
+        raise StoreReadOnly(f"{database} cannot be made: give this user write permission on {folder}") from error
 
 
 def _make_file(database: Path) -> bool:

@@ -163,7 +163,9 @@ def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
+            raise StoreReadOnly(
+                f"{path} is not writable: give this user write permission on the folder and its files"
+            ) from error
         raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
     deadline, wait_s = time.monotonic() + timeout_s, FIRST_WAIT_S
     try:

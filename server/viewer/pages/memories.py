@@ -158,7 +158,7 @@ async def change_list(asked: Asked) -> Done:
         raise InputError(f"memories of a list are added, withdrawn or restored, not {what[:20]!r}")
     ids = [one] if one else [name for name in asked.form if name.startswith("rm_")]
     if not ids:
-        raise InputError("nothing is chosen: mark the memories first")
+        raise InputError("nothing is selected: select memories first")
     decided = await set_memory_status(toolbox, ids, _TO[what], WITHDRAWN if what == "withdraw" else None)
     return decided_done(asked, decided, back_of(asked.form, "/memories"))
 
