@@ -31,8 +31,7 @@ def command(
     """Return a decorator that makes a command of a function, in the group `of` where one is given.
 
     Its first parameter is the `Invocation`; a coroutine function is run with the bank that it opens. With `show` the
-    result is printed: by that for people, with `--json` as `json` gives it. Where the result has `failed` the command
-    ends with code 1.
+    result is printed: by that for people, with `--json` as `json` gives it. Where it has `failed` the code is 1.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:

@@ -117,8 +117,7 @@ async def distill_memories(
 ) -> Row:
     """Distill general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
-    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
-    stored.
+    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and stored.
     """
     from swarm_memory.tools.tool_memory.log import learn_and_log
 

@@ -282,8 +282,7 @@ class Viewer:
         return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
-        """Let a browser in. It goes on by a page of ours: a cookie that was just set is not sent along a redirect
-        that another site began."""
+        """Let a browser in, by a page of ours: a new cookie is not sent along a redirect that another site began."""
         if not self._access.is_called_by_name(request.headers):
             raise HTTPException(421, "This server is not called by that name.")
         form = await _form(request) if request.method == "POST" else {}

@@ -210,8 +210,7 @@ async def proven(toolbox: Toolbox) -> list[str]:
 async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, str]:
     """Return why promoted memories are to be demoted, by id; nothing is said of those that are not in this bank.
 
-    One is withdrawn, or hardly believed any more, or more of the tasks that read it since failed than succeeded. Raises
-    `StorageError`.
+    One is withdrawn, hardly believed, or was since read by more tasks that failed than not. Raises `StorageError`.
     """
     if not promoted:
         return {}

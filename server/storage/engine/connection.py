@@ -209,8 +209,7 @@ def connect(
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
-    the byte, unless a write to it was cut off: that is undone first, for there is no other way to see what the file
-    holds.
+    the byte, unless a write to it was cut off: that is undone first, as there is no other way to see what it holds.
     """
     module = driver.module
     with storage_errors(module, database):
