@@ -2,17 +2,17 @@
 
 from typing import cast
 
-_WANT_OF_MEMORY = ("can't start new thread", "failed to map segment", "cannot allocate memory")
+_OUT_OF_RAM = ("can't start new thread", "failed to map segment", "cannot allocate memory")
 
 
-def is_want_of_memory(error: BaseException | None) -> bool:
-    """Tell whether an error says that memory is short: also where a thread or a library found no room."""
+def is_out_of_ram(error: BaseException | None) -> bool:
+    """Whether an error says that the process ran out of RAM: also where a thread or a library found no room."""
     if isinstance(error, BaseExceptionGroup):
         grouped = cast("BaseExceptionGroup[BaseException]", error)
-        return any(is_want_of_memory(each) for each in grouped.exceptions)
+        return any(is_out_of_ram(each) for each in grouped.exceptions)
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError | ImportError | OSError)
-        and any(sign in str(error).lower() for sign in _WANT_OF_MEMORY)
+        and any(sign in str(error).lower() for sign in _OUT_OF_RAM)
     )
 
 

@@ -62,7 +62,9 @@ class Note(Model):
     when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
     note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `back-ticks`")
     users_word: bool = Field(default=False, description="The user's own words")
-    handles: tuple[str, ...] = Field(default=(), max_length=10, description="What else calls for it")
+    handles: tuple[str, ...] = Field(
+        default=(), max_length=10, description="Other commands, files, error lines or tools beside which to show it"
+    )
 
 
 class Provenance(Model, serialize_by_alias=True):

@@ -148,7 +148,9 @@ class SourceSettings(Section):
     rerank_url: str | None = None
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
+    """What the cross-encoder is told to use, where it serves several models."""
     rerank_api_key: SecretStr | None = None
+    """Its bearer token."""
     refresh: bool = True
     """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
     allowed_folders: Entries = ()
@@ -185,6 +187,7 @@ class RetrieveSettings(Section):
     """How the bank is searched and scored."""
 
     k: int = Field(default=3, ge=1, le=50)
+    """Memories that a search returns at most, unless it asks for another number."""
     alpha: Unit = 0.65
     """Weight of relevance."""
     beta: Unit = 0.05
@@ -228,6 +231,7 @@ class DistillSettings(Section):
     """What is distilled from a trajectory."""
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
+    """Memories of one trajectory at most."""
     redact_pii: PersonalData = True
     """Whether personal data (addresses, card, account and phone numbers) is replaced too, as secrets always are;
     `names`: names of people and places too, by presidio-analyzer."""
@@ -239,6 +243,7 @@ class ConsolidateSettings(Section):
     """When the bank is tidied."""
 
     run_every_new_items: int = Field(default=20, ge=1)
+    """After how many new memories."""
 
 
 class PromoteSettings(Section):
@@ -252,8 +257,11 @@ class MattsSettings(Section):
     """Memory-aware test-time scaling."""
 
     enabled: bool = True
+    """False: no task is done several times."""
     parallel_k: int = Field(default=6, ge=1, le=32)
+    """Attempts at a task, each from its start, unless a call asks for another number."""
     sequential_r: int = Field(default=3, ge=1, le=16)
+    """Attempts at a task, each correcting the last, likewise."""
     max_concurrency: int = Field(default=3, ge=1, le=32)
     """Rollouts at the same time."""
     rollout_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
@@ -271,10 +279,15 @@ class EmbeddingSettings(Section):
     model: str | None = None
     """Model name for `openai`."""
     base_url: str | None = None
+    """Address of the endpoint for `openai`."""
     api_key: SecretStr | None = None
+    """Its bearer token."""
     dimensions: int | None = Field(default=None, ge=8, le=4096)
+    """Length of its vectors; needed for models that are not OpenAI's."""
     query_prefix: str = ""
+    """Put before what is searched for, as some models want it."""
     document_prefix: str = ""
+    """Put before each memory, likewise."""
 
 
 class StorageSettings(Section):
@@ -287,10 +300,13 @@ class StorageSettings(Section):
     pool_size: int = Field(default=8, ge=1, le=100)
     """Connections to it, at most, of one server."""
     sqlite: Literal["auto", "pysqlite3", "stdlib", "scan"] = "auto"
+    """Driver of a file; `scan` searches vectors without sqlite-vec, `auto` takes the best that is there."""
     tenant_id: str = "default"
+    """Whose memories these are, where several share a database."""
     project: str | None = None
     """Name of the project; the name of its root folder when not set."""
     busy_timeout_s: float = Field(default=10.0, gt=0, le=60)
+    """How long a write waits for those of other processes."""
     daily_backups: int = Field(default=7, ge=0, le=7)
     """Copies, one a day and at most 64 MB together, that are kept in your own state folder."""
 
@@ -305,7 +321,7 @@ class HookSettings(Section):
     settle_s: float = Field(default=20.0, ge=0, le=3600)
     """How long after a turn's end its task may still be continued before it is learned from."""
     at_calls: bool = True
-    """Whether what is tied to a command, file or tool is shown beside its call; `install` again after a change."""
+    """Whether what is tied to a command, file or tool is shown beside its call."""
 
 
 class JobSettings(Section):
@@ -314,6 +330,7 @@ class JobSettings(Section):
     lease_s: float = Field(default=60.0, gt=0)
     """A running job that gave no sign of life for so long is taken up by another worker."""
     max_attempts: int = Field(default=3, ge=1)
+    """How often a job is begun before it counts as failed."""
     retry_s: float = Field(default=15.0, ge=0)
     """A job that failed is tried again after so long, then after twice as long, and so on; an hour at most."""
     timeout_s: float = Field(default=300.0, gt=0)

@@ -19,8 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 MAX_VALUES = 500_000
-"""Commas and brackets of a message, in texts too: a list of so many values that a tool refuses one by one takes 700 MiB
-and ten seconds."""
+"""Commas and brackets of a message, in texts too: refusing a list of so many values takes 700 MiB and ten seconds."""
 
 _BYTE_COST, _VALUE_COST, _SMALL_COST = 26, 1600, 1024 * 1024
 """Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes; and

@@ -212,8 +212,7 @@ def api_key_of(settings: EmbeddingSettings) -> str | None:
 def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[], ChatModel | None]:
     """Return what gives the model that may be asked in the background about finished tasks; None: nobody may be.
 
-    `read` gives the settings as they stand then: leave that was taken back counts at once, and where they cannot be
-    read none is left.
+    `read` gives the settings as they stand then: leave that was taken back, or cannot be read, ends at once.
     """
     chat, asked = toolbox.settings.chat, toolbox.chat
 

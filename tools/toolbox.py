@@ -24,8 +24,7 @@ GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
 
 Promoted = Callable[[str | None], Mapping[str, str]]
-"""Says which memories are in files of the project that an agent, by its name, reads by itself (None: in any), and in
-which."""
+"""Says which memories stand in which files of the project that an agent, by its name (None: any), reads by itself."""
 
 
 async def at_once() -> None:

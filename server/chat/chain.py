@@ -84,7 +84,7 @@ class ChainChatModel:
         now = self._monotonic()
         rests_s = {model: self._rests_until[model] - now for model in models}
         reasons = [
-            f"{model.name} rests for {left_s:.0f} s after {self._failures[model]} failures."
+            f"{model.name} is paused for {left_s:.0f} s after {self._failures[model]} failures."
             for model, left_s in rests_s.items()
             if left_s > 0
         ]

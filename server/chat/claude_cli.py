@@ -65,8 +65,7 @@ class ClaudeCliChatModel(MeteredModel):
     """Asks `claude -p`.
 
     Temperature and seed have no flag there and are not sent. The prompt goes through standard input and the system
-    prompt through a private file: neither can be seen in a list of processes. Usage and cost are what Claude Code
-    itself reports.
+    prompt through a private file: neither is seen in a list of processes. Claude Code itself reports usage and cost.
     """
 
     def __init__(

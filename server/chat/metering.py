@@ -109,7 +109,7 @@ class MeteredModel(ABC):
             outcome = "answered"
         except TimeoutError:
             outcome = "unavailable"
-            raise ModelUnavailable(f"{self.name} gave no whole answer within {request.timeout_s:g} s.") from None
+            raise ModelUnavailable(f"{self.name} gave no complete answer within {request.timeout_s:g} s.") from None
         except ModelError as error:
             outcome = "invalid" if isinstance(error, ModelAnswerInvalid) else "unavailable"
             raise

@@ -80,11 +80,11 @@ def examined(root: Path) -> Iterator[Finding]:
             yield Finding(title, "warn", "server and hooks are not installed", advice)
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
-            yield Finding(title, "ok", "here, and not installed into", advice)
+            yield Finding(title, "ok", "on this machine, not set up", advice)
         for scope in scopes:
             if agent.plan_install(scope, root):
                 advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
-                yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+                yield Finding(title, "warn", f"set up by another version ({scope})", advice)
             else:
                 yield Finding(title, "ok", f"server and hooks are installed ({scope})")
         if len(scopes) > 1:

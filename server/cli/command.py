@@ -5,7 +5,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Union, Unpack, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union, Unpack, get_args, get_origin
 
 import annotated_types
 import click
@@ -15,6 +15,7 @@ from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Default, Only, Operation, Word
 
+Yes: TypeAlias = Annotated[bool, "Do not ask for confirmation."]
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 
 
@@ -30,8 +31,7 @@ def command(
     """Return a decorator that makes a command of a function, in the group `of` where one is given.
 
     Its first parameter is the `Invocation`; a coroutine function is run with the bank that it opens. With `show` the
-    result is printed: by that for people, with `--json` as `json` gives it. Where the result has `failed` the command
-    ends with code 1.
+    result is printed: by that for people, with `--json` as `json` gives it. Where it has `failed` the code is 1.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:

@@ -20,7 +20,7 @@ from swarm_memory.schema.errors import (
     ModelError,
     StorageError,
     SwarmMemoryError,
-    is_want_of_memory,
+    is_out_of_ram,
 )
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.footprint import start_no_threads
@@ -39,14 +39,14 @@ GARBAGE = 20_000
 and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
-    "install": ("What one needs", "setup", "Write the MCP server and the hooks into the files of coding agents"),
-    "status": ("What one needs", "status", "What the notes did, and how the bank stands; --settings: the settings"),
-    "doctor": ("What one needs", "doctor", "Check the installation and the bank; --repair mends the bank"),
-    "ui": ("What one needs", "serve", "Look at everything in the browser, and decide what waits for a decision"),
-    "remember": ("What one needs", "memories", "Keep what you say: it goes before what was learned"),
-    "retrieve": ("What one needs", "memories", "Find the memories that fit a task"),
-    "memories": ("What one needs", "memories", "List, show, edit, quarantine, restore, forget, export or import them"),
-    "learn": ("What one needs", "learn", "Learn from sessions: from files, or --all that agents did here"),
+    "install": ("Everyday", "setup", "Write the MCP server and the hooks into the files of coding agents"),
+    "status": ("Everyday", "status", "What the notes did, and how the bank stands; --settings: the settings"),
+    "doctor": ("Everyday", "doctor", "Check the installation and the bank; --repair repairs the bank"),
+    "ui": ("Everyday", "serve", "Look at everything in the browser, and decide what waits for a decision"),
+    "remember": ("Everyday", "memories", "Keep what you say: it outranks what was learned"),
+    "retrieve": ("Everyday", "memories", "Find the memories that fit a task"),
+    "memories": ("Everyday", "memories", "List, show, edit, quarantine, restore, forget, export or import them"),
+    "learn": ("Everyday", "learn", "Learn from sessions: from files, or --all that agents did here"),
     "uninstall": ("Set up", "setup", "Take the server and the hooks out again"),
     "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere; --end: on again"),
     "serve": ("Set up", "serve", "Run the MCP server over stdin and stdout, or over HTTP"),
@@ -62,7 +62,7 @@ COMMANDS = {
     "tools": ("More", "tools_and_sources", "What each tool is good for, from the calls that were made"),
     "sources": ("More", "tools_and_sources", "Index and search tools, documents, code and API descriptions"),
     "matts": ("More", "work", "Do a task several times and learn from the comparison"),
-    "jobs": ("More", "status", "Show queued work, or do it"),
+    "jobs": ("More", "status", "List queued jobs, or run them"),
     "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),
 }
@@ -179,8 +179,8 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - a main: one line for people, the traceback for those who ask
         if log.isEnabledFor(logging.DEBUG):
             sys.excepthook(type(error), error, error.__traceback__)
-        elif is_want_of_memory(error):
-            click.echo("swarm-memory: not enough memory for this: allow more, or give it less at a time", err=True)
+        elif is_out_of_ram(error):
+            click.echo("swarm-memory: the process ran out of RAM; nothing was written; send less at once", err=True)
         else:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.stdout.flush()

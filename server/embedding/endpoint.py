@@ -38,9 +38,8 @@ REST_S = 60.0
 class OpenAIEmbedder:
     """Embeds in batches of 32 texts; a text counts to its 24,000th character.
 
-    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. An
-    answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
-    never stands in an error.
+    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. Of an
+    answer each text needs one finite vector, not zero, of the right dimensions. The key never stands in an error.
     """
 
     quantization: Literal["float32"] = "float32"
@@ -97,7 +96,7 @@ class OpenAIEmbedder:
 
         left_s = self._rests_until - time.monotonic()
         if left_s > 0:
-            raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
+            raise ModelUnavailable(f"{self._model_name} is paused for {left_s:.0f} s after {self._failures} failures.")
         # Only OpenAI's third generation is known to shorten its vectors; others refuse the field.
         shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
         can_shorten = shortened and self._model_name.startswith("text-embedding-3")

@@ -1,7 +1,6 @@
 """The embedder of everything that runs longer than a hook: all-MiniLM-L6-v2 in 8 bits, run by onnxruntime.
 
-The model takes token ids and gives vectors of unit length; its vocabulary stands in its metadata. It is made by
-`scripts/embedder/onnx_model.py`.
+It takes token ids and gives unit vectors; its vocabulary is in its metadata. `scripts/embedder/onnx_model.py` makes it.
 """
 
 import importlib
@@ -29,8 +28,7 @@ MAX_TOKENS = 256
 """What the model was trained for, with the two that mark the ends. A longer query is cut there."""
 
 MAX_WINDOWS = 5
-"""A longer document is read in so many windows of that length; its vector is their mean. 5 hold a memory's 4,000
-characters."""
+"""Of that length; a longer document's vector is their mean. 5 hold the 4,000 characters of a memory."""
 
 _LEAST_TOKENS = 32
 """A last window of fewer says little, and is left out."""

@@ -2,8 +2,7 @@
 
 Layout of the table's file, little-endian: the 8-byte magic, then three uint32 (dimensions, rows, bytes of vocabulary),
 one uint16 weight for each row, the rows (a value v is kept as the byte v + 128), the vocabulary's words in UTF-8
-divided by line feeds. Rows past the vocabulary are buckets for unknown words. A row's vector is its weight times its
-values.
+divided by line feeds. Rows past the vocabulary are buckets for unknown words. A vector is its weight times its values.
 
 `WordPiece` splits text into the row numbers of an uncased BERT vocabulary.
 """

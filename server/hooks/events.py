@@ -152,8 +152,7 @@ class HookEvent(BaseModel):
 async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str) -> HookAnswer:
     """Return what a host's hook may answer to an event; `{}`, "go on", when it is none or anything went wrong.
 
-    `called` as `client.ask` has it. What went wrong is noted as missed in the project; that a bank is not trusted is
-    shown to the user once.
+    `called` as `client.ask` has it. What went wrong is noted as missed; the user sees once that a bank is not trusted.
     """
     of, named, attended = called.split(" ")
     try:
@@ -382,8 +381,7 @@ ANSWERED_WELL = "Kept for later tasks; the answer stands above."
 async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | None:
     """Queue the learning from the task whose turn ended; it may still be continued before it is due.
 
-    Where the user switched it on, a person is there, the turn was worth it and taught nothing yet, return what the
-    agent is asked once.
+    Where that is on, a person is there, the turn was worth it and taught nothing yet, return what the agent is asked.
     """
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     if session is None or session.task_id is None or event.transcript_path is None:

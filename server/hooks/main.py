@@ -1,8 +1,7 @@
 """What agents run at their events: `python -I -m swarm_memory.server.hooks HOST VERB`, with the event on stdin.
 
 A person waits for them: they print nothing but hook JSON, and end in time and with code 0 whatever happens. The event
-is handed to a running server as it is; where none is ready the same is done here, and only then what that needs is
-loaded.
+is handed to a running server as it is; where none is ready the same is done here, by what is loaded only then.
 """
 
 import _thread

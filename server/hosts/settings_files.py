@@ -14,8 +14,7 @@ from swarm_memory.server.location import state_folder
 Json: TypeAlias = dict[str, Any]
 
 KEPT = "edited-files"
-"""In the state folder: what each file was before we wrote into it, a hash of what we wrote, and which folders we made
-for it."""
+"""In the state folder: what each file was before we wrote into it, a hash of what we wrote, the folders we made."""
 
 
 class FileChange(NamedTuple):

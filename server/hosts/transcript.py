@@ -27,8 +27,7 @@ def read_trajectories(
     steps each gives one. `session_id` is taken before the one in the file, `task_id` may be the part behind it alone.
     Lines that cannot be read are counted in `skipped_lines` of the trajectory that was read when they came.
 
-    Raises `InputError`: no such file, a format that is not known, a document too large for memory; `NotFoundError`:
-    no such task.
+    Raises `InputError` (no such file, an unknown format, a document too large for memory), `NotFoundError` (no task).
     """
     if task_id is None:
         yield from _read(source, session_id, subagents=subagents)

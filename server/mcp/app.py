@@ -141,8 +141,7 @@ def build_server(
     """Make the server of a bank, which is opened when a handler, or the worker, needs it, and closed with the lifespan.
 
     Where it cannot be opened the server runs all the same, and every tool answers why. `on_closed` is called when the
-    lifespan has written and closed everything; `listen` hears the hooks for as long as it lasts; `offered` says which
-    tools there are.
+    lifespan has written and closed everything; `listen` hears the hooks while it lasts; `offered` says which tools.
     """
     server = MCPServer[Bank](
         "swarm-memory",

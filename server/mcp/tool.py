@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
-from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_want_of_memory
+from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_out_of_ram
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.bank import Bank
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AppContext: TypeAlias = Context[Bank]
 
-NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
+NO_MEMORY = "the process ran out of RAM; nothing was written; send less at once"
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class StrictTool(Tool):
                 if any(each["type"] == "extra_forbidden" and len(each["loc"]) == 1 for each in cause.errors()):
                     refusal = f"{self.name} takes {known}. {refusal}"
                 raise ToolError(refusal) from cause
-            if is_want_of_memory(cause):
+            if is_out_of_ram(cause):
                 raise ToolError(NO_MEMORY) from cause
             raise
         content: Row = result.structured_content or {}

@@ -28,7 +28,7 @@ Steps = Annotated[
     Only.AGENT,
 ]
 Label = Literal["Success", "Failure", "Undecided"]
-Outcome = Annotated[Label | None, Field(description="Yours; else from evidence"), Only.AGENT]
+Outcome = Annotated[Label | None, Field(description="Your verdict; omit to judge from evidence"), Only.AGENT]
 Sure = Annotated[float, Field(ge=0, le=1), Only.AGENT]
 Reasons = Annotated[list[str] | None, Field(max_length=20), Only.AGENT]
 AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
@@ -87,7 +87,7 @@ async def judge_trajectory(
     confidence: Sure = 0.8,
     reasons: Reasons = None,
     agent_id: AgentId = None,
-    store: Annotated[bool, Field(description="false: only look")] = True,
+    store: Annotated[bool, Field(description="false: judge without storing")] = True,
 ) -> Row:
     """Say whether a task was met, why and by which steps, and keep that verdict.
 
@@ -117,10 +117,8 @@ async def distill_memories(
 ) -> Row:
     """Distill general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
-    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
-    stored.
+    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and stored.
     """
-    from swarm_memory.server.jobs.transcripts import session_so_far
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox = await site.toolbox()
@@ -128,11 +126,10 @@ async def distill_memories(
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
-    hooked = await site.session()
-    session = await session_so_far(hooked, site.folders or (), site.root)
-    had_read = await anyio.to_thread.run_sync(session.read)
+    had_read = await anyio.to_thread.run_sync((await site.session_so_far()).read)
+    has_hooks = await site.session() is not None
     result = await learn_and_log(
-        toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read, has_hooks=hooked is not None
+        toolbox, trajectory, agent_verdict=own, agent_drafts=items, had_read=had_read, has_hooks=has_hooks
     )
     site.wake()
     return of_learned(result) | {"items": [_of_draft(item, item.provenance.evidence) for item in result.stored]}
@@ -165,7 +162,7 @@ async def learn_from_trajectory(
 ) -> Row:
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
-    Give either transcript_path (all its tasks, or only task_id) or task and steps. Twice from the same work changes
+    Give either transcript_path (all its tasks, or only task_id) or task and steps. Learning the same work twice changes
     nothing. Says what was stored, or why nothing.
     """
     from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
@@ -174,7 +171,7 @@ async def learn_from_trajectory(
 
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
-        raise InputError("your verdict is of one task: say which by task_id")
+        raise InputError("a verdict applies to one task: give task_id")
     if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
         if dry_run:
             raise InputError("--dry-run looks at files of transcripts, not at a folder")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.team.person import Role
+    from swarm_memory.tools.memories.remember import Session
     from swarm_memory.tools.ports.records import HostSession
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -91,6 +92,12 @@ class Site(Protocol):
     async def session(self) -> "HostSession | None":
         """Return the host's session that the caller works in, where its hooks said so."""
         return None
+
+    async def session_so_far(self) -> "Session":
+        """Return what is known of that session so far."""
+        from swarm_memory.server.jobs.transcripts import session_so_far
+
+        return await session_so_far(await self.session(), self.folders or (), self.root)
 
     def wake(self) -> None:
         """Have a worker look for what was queued; without one it waits for a server or for `jobs work`."""

@@ -17,28 +17,34 @@ async def run_matts(
     task: Annotated[str, Field(min_length=1, max_length=20_000), Word("TASK")],
     runner: Annotated[
         Literal["given", "command"],
-        Field(description="Who does it: you did, or a command"),
+        Field(description="given: you already made the attempts; command: run one"),
         Default("command"),
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
     ] = None,
     command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,
-    check: Annotated[str | None, Field(description="Test after each command; likewise")] = None,
-    folder: Annotated[str, Field(description="Copied for each, unless given")] = ".",
+    check: Annotated[
+        str | None, Field(description="Test command run after each attempt; must also be in matts.allowed_commands")
+    ] = None,
+    folder: Annotated[str, Field(description="Working folder, copied for each attempt (not with runner=given)")] = ".",
     mode: Annotated[
         Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
     ] = "parallel",
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, "Compare this made rollout instead; repeatable.", "--given PATH", Only.USER
+        list[Path] | None,
+        "Compare this finished rollout (a trajectory file) instead of running any; repeatable.",
+        "--given PATH",
+        Only.USER,
     ] = None,
     run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,
 ) -> Row:
     """Do a task several times, judge each attempt, and store what tells success from failure.
 
-    For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
+    Use it for attempts you already made, or when the user asks for several. Returns the best attempt and the memories
+    stored; after 45 s, a job_id to poll with `job`.
     """
     from swarm_memory.server.jobs.handlers import RUN_MATTS, check_runner, with_attempts
     from swarm_memory.server.runners.build import MattsJob, RunnerSpec
@@ -66,7 +72,10 @@ async def run_benchmark(
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
     out: Annotated[Path | None, "The results file.", Only.USER] = None,
 ) -> Row:
-    """When the user asks: measure this memory. Answers tables, or a job_id; without arguments what each suite costs."""
+    """Run a benchmark of this memory, only when the user asks.
+
+    Answers tables, or a job_id; without arguments what each suite costs.
+    """
     from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is
     from swarm_memory.server.benchmark.running import run_benchmark as run
 
@@ -100,7 +109,7 @@ async def job(
     action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
     job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
 ) -> Row:
-    """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
+    """Check, wait for, cancel or resume a long-running job, or list jobs. Resuming keeps finished work."""
     from swarm_memory.server.jobs.control import manage_jobs
 
     with site.waiting():
@@ -112,7 +121,7 @@ SCALE = Operation(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}, 
 MEASURE = Operation(run_benchmark, "Run a benchmark", AGAIN, "admin")
 JOB = Operation(
     job,
-    "Long work",
+    "Manage jobs",
     AGAIN,
     {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
 )

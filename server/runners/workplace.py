@@ -80,8 +80,7 @@ class Workplace:
     ) -> Finished:
         """Run a command line in the rollout's copy, without a shell, and return how it ended.
 
-        Where its time limit ended it, its code is `TIMED_OUT` and its output what it printed until then. Raises
-        `OSError` when it cannot be started.
+        Past its time limit its code is `TIMED_OUT`, its output what it printed. Raises `OSError` when it cannot start.
         """
         printed = bytearray()
         with anyio.move_on_after(limit_s):

@@ -45,8 +45,7 @@ def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
 
     A .gitignore counts from its own folder downwards, deeper ones outweigh, and those above `root` count up to the
     repository that it lies in, unless they ignore `root` itself: what was named is read. A symbolic link is never
-    followed. A folder that cannot be listed is added to `unlisted`. Raises `InputError` when `root` is neither a file
-    nor a folder.
+    followed. A folder that cannot be listed is added to `unlisted`. Raises `InputError` where there is no `root`.
     """
     if root.is_file():
         yield root.name, root
@@ -95,8 +94,7 @@ def read_files(
     """Yield the groups of the files of `root`, a folder or one file, and of folders that cannot be listed.
 
     `read` gets a file's path within the source, where it lies and whether it was named itself; it returns None for
-    what is not of its kind, and raises `InputError` for what cannot be read. In a folder `allows`, given the path, may
-    leave out more.
+    what is not of its kind, and raises `InputError` for what cannot be read. `allows` may leave out more of a folder.
     """
     named = root.is_file()
     unlisted: list[Group] = []

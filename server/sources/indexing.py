@@ -77,8 +77,7 @@ async def index(
 ) -> IndexedSource:
     """Index what is asked, in the project in `root`.
 
-    Raises `InputError` for a path that does not exist or lies outside of what may be read, `ConfigError` for servers
-    that may not be started.
+    Raises `InputError` for a path that is not there or may not be read, `ConfigError` for servers not to be started.
     """
     path = await check(toolbox, asked, root, leave)
     database = await _database(toolbox)

@@ -89,16 +89,14 @@ class TeamClient:
                     if len(text) > MAX_ANSWER_BYTES:
                         raise TeamUnavailable(f"the team's server answered with more than {MAX_ANSWER_BYTES:,} bytes")
         except TimeoutError:
-            raise TeamUnavailable(f"{self._host} gave no whole answer within {TIMEOUT_S:g} s") from None
+            raise TeamUnavailable(f"{self._host} gave no complete answer within {TIMEOUT_S:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
         return self._answered(answer.status_code, bytes(text))
 
     def _answered(self, status: int, text: bytes) -> Any:
         if 300 <= status < 400:
-            raise TeamUnavailable(
-                f"{self._host} leads elsewhere ({status}), where your token does not go: mend team.url"
-            )
+            raise TeamUnavailable(f"{self._host} redirects ({status}); your token was not sent on: correct team.url")
         try:
             answer: Any = json.loads(text)
         except (ValueError, RecursionError):

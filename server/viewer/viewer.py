@@ -215,9 +215,9 @@ class Viewer:
         posted = request.method == "POST"
         form = await _form(request) if posted else {}
         if posted and not is_own_form(request.headers, session, form.pop("form_token", "")):
-            raise HTTPException(403, "This form is not one of this page, or of an earlier visit: load the page again.")
+            raise HTTPException(403, "This form belongs to another page or an expired session: reload the page.")
         if posted and self._read_only:
-            raise HTTPException(403, "These pages were opened to look only: `swarm-memory ui` without --read-only.")
+            raise HTTPException(403, "These pages were opened read-only: `swarm-memory ui` without --read-only.")
         bank = self._bank
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
@@ -282,8 +282,7 @@ class Viewer:
         return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
-        """Let a browser in. It goes on by a page of ours: a cookie that was just set is not sent along a redirect
-        that another site began."""
+        """Let a browser in, by a page of ours: a new cookie is not sent along a redirect that another site began."""
         if not self._access.is_called_by_name(request.headers):
             raise HTTPException(421, "This server is not called by that name.")
         form = await _form(request) if request.method == "POST" else {}
@@ -303,7 +302,7 @@ class Viewer:
         if not is_own_form(request.headers, session, (await _form(request)).get("form_token", "")):
             raise HTTPException(403)
         self._access.leave(session)
-        raise HTTPException(401, "You left. Only a new link lets you in again.")
+        raise HTTPException(401, "Signed out. Open a new link to sign in again.")
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -323,7 +322,7 @@ class Viewer:
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         log.error("a page failed: %s %s", request.method, request.url.path, exc_info=error)
-        return self._error(request, 500, "Something unforeseen went wrong; the log beside the bank says what.")
+        return self._error(request, 500, "Internal error; see the log next to the database.")
 
 
 async def _form(request: Request) -> dict[str, str]:

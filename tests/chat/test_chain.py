@@ -89,7 +89,7 @@ async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_t
     clock.at += 61
     assert [(await chain.complete(REQUEST)).model for _ in range(2)] == ["a", "a"]
     alone = chain_of(scripted("a", *[DOWN] * 3), monotonic=clock)
-    for said in (*["it is down"] * 3, "rests for 60 s"):
+    for said in (*["it is down"] * 3, "is paused for 60 s"):
         with pytest.raises(ModelUnavailable, match=said):
             await alone.complete(REQUEST)
 

@@ -266,7 +266,7 @@ def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(sw
     (project / ".claude").mkdir()
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
     found = swarm("doctor").out
-    assert "not installed as this version does it (project)" in found
+    assert "set up by another version (project)" in found
     assert "run `swarm-memory install --project`" in found
     assert "`swarm-memory uninstall --project`" in swarm("install").out
     assert swarm("uninstall", "--project").code == 0
@@ -369,7 +369,7 @@ def test_learning_from_a_session_logs_its_calls_once(swarm: Shell, project: Path
 def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path) -> None:
     shown = swarm("demo")
     assert shown.code == 0
-    for expected in ("Success: pytest passed", "learned:", "put into that prompt: nothing: none of 1 memory"):
+    for expected in ("Success: pytest passed", "learned:", "put into that prompt: nothing: no match among 1 memory"):
         assert expected in shown.out
     played = swarm("demo", "--json").json
     assert played["learned"]
@@ -441,6 +441,7 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     assert json.loads(swarm("team", "people", "ada", "--role", "review", "--json").out)["role"] == "review"
     assert "revoked_at" in json.loads(swarm("team", "people", "ada", "--revoke", "--json").out)
     assert "revoked at" in swarm("team", "people").out
+    assert swarm("team", "people", "--revoke", "--new-token").code == 2
     assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
     assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
     assert "person: eve\nforgotten: 0" in swarm("memories", "forget", "--person", "eve", "--yes").out

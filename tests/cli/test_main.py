@@ -209,5 +209,5 @@ def test_every_command_stands_in_one_section_of_the_help(swarm: Shell) -> None:
         (at,) = (number for number, line in enumerate(lines) if line.startswith(f"  {name} "))
         assert summary[:20] in lines[at]
         assert [line for line in lines[:at] if line.endswith(":") and line[0] != " "][-1] == f"{section}:"
-    first = [name for name, (section, _, _) in command_line.COMMANDS.items() if section == "What one needs"]
+    first = [name for name, (section, _, _) in command_line.COMMANDS.items() if section == "Everyday"]
     assert first == ["install", "status", "doctor", "ui", "remember", "retrieve", "memories", "learn"]

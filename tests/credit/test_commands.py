@@ -85,7 +85,7 @@ def test_the_sentence_counts_what_agents_were_shown_and_used_and_no_look_of_a_pe
     kept = swarm("remember", said, "--json").json["id"]
     assert swarm("retrieve", said, "--json").json["memories"][0]["id"] == kept
     assert swarm("show", kept, "--json").json[0]["shown"] == 0
-    assert swarm("status", "--json").json["sentence"].startswith("No note was shown to an agent this week, of 1 in use")
+    assert swarm("status", "--json").json["sentence"].startswith("No note was shown to an agent this week (1 in use)")
     assert kept in swarm("pre-task", "--task-id", "T-1", "--query", said).out
     assert swarm("show", kept, "--json").json[0]["shown"] == 1
     shown = "This week: notes shown in 1 task, none seen to be used; 1 note never used."

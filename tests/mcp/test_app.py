@@ -156,7 +156,7 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
     async with Client(build_server(bank)) as client:
         caller = Caller(client)
         found = await caller.call("retrieve_memories", query=SIMILAR, task_id="t1")
-        assert found["reason"] == f"no memories yet in project {place.project!r} and the global scope"
+        assert found["reason"] == f"no memories yet (project {place.project!r} and global)"
         assert (await caller.call("manage_memories", action="list"))["memories"] == []
         assert (await caller.call("memory_status"))["database"] == f"none yet: the first task makes {place.database}"
         assert (await caller.call("search_sources", query=SIMILAR))["hits"] == []

@@ -60,8 +60,8 @@ async def test_where_nobody_asked_and_nothing_fits_the_answer_is_empty_and_says_
         await add(*each)
     found = await retrieve(toolbox, "bake sourdough bread overnight", unasked=Unasked())
     assert (found.memories, found.preamble) == ((), "")
-    assert "none of 2 memories" in (found.reason or "")
-    assert "by nearness and words" in (found.reason or "")
+    assert "no match among 2 memories" in (found.reason or "")
+    assert "the best scored" in (found.reason or "")
 
 
 async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a_line(
@@ -78,7 +78,7 @@ async def test_whoever_asks_gets_the_nearest_of_the_rest_too_marked_and_behind_a
     nothing = await retrieve(toolbox, "bake sourdough bread overnight", k=3, task_id="t1")
     assert {each.item.id for each in nothing.memories} == {*ids}
     assert {each.fits for each in nothing.memories} == {"unlikely"}
-    assert (nothing.reason or "").startswith("none of 3 memories")
+    assert (nothing.reason or "").startswith("no match among 3 memories")
     assert not (await toolbox.store.injections(toolbox.scope, "t1")).given, "what probably does not fit is not credited"
 
 
@@ -326,8 +326,8 @@ async def test_the_surer_of_two_opposites_comes_and_says_that_another_note_diffe
     (memory,) = found.memories
     assert (memory.item.id, memory.contradicts) == (surer, (NOT[0],))
     assert f'Another note says otherwise and is left out: "{NOT[0]}"' in found.preamble
-    assert found.reason == "2 of 2 memories in project 'shop' and the global scope fit; 1 left out, for another of " \
-        "them says otherwise"  # fmt: skip
+    assert found.reason == "2 of 2 memories (project 'shop' and global) fit; 1 left out, because a stronger one " \
+        "contradicts them"  # fmt: skip
 
 
 async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that_the_other_differs(

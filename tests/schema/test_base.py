@@ -6,7 +6,7 @@ import time
 import pytest
 
 from swarm_memory.schema.base import new_id
-from swarm_memory.schema.errors import is_want_of_memory
+from swarm_memory.schema.errors import is_out_of_ram
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.team.sharing import Evidence
 
@@ -48,7 +48,5 @@ def test_fields_that_were_renamed_keep_their_keys_in_banks_and_on_the_wire() -> 
         (None, False),
     ],
 )
-def test_a_thread_or_a_library_that_finds_no_room_is_want_of_memory(
-    error: BaseException | None, is_short: bool
-) -> None:
-    assert is_want_of_memory(error) is is_short
+def test_a_thread_or_a_library_that_finds_no_room_is_out_of_ram(error: BaseException | None, is_short: bool) -> None:
+    assert is_out_of_ram(error) is is_short

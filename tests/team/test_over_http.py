@@ -117,7 +117,7 @@ async def test_no_token_goes_where_a_server_leads(connect: Connect) -> None:
         asked.append(str(request.url))
         return httpx.Response(307, headers={"location": "https://evil.example/team/v1/me"})
 
-    with pytest.raises(TeamUnavailable, match="leads elsewhere"):
+    with pytest.raises(TeamUnavailable, match="redirects"):
         await connect(httpx.MockTransport(redirect)).me()
     assert asked == [f"{URL}/team/v1/me"]
 
@@ -155,7 +155,7 @@ class Drip(httpx.AsyncByteStream):
 async def test_a_server_that_drips_is_given_up_in_time(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swarm_memory.server.team.client.TIMEOUT_S", 0.1)
     dripping = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drip()))
-    with pytest.raises(TeamUnavailable, match="no whole answer within"):
+    with pytest.raises(TeamUnavailable, match="no complete answer within"):
         await connect(dripping).me()
 
 

@@ -22,7 +22,7 @@ async def test_a_browser_without_the_link_is_shown_how_to_come_in_and_nothing_el
     async with browsing(place, settings, let_in=False) as stranger:
         answer = await stranger.client.get("/ui")
         assert answer.status_code == 401
-        assert "Come in by a link" in answer.text
+        assert "Sign in with a link" in answer.text
         assert place.root.name not in answer.text
         assert not place.database.with_name("memory.db-wal").exists(), "the bank was opened for a stranger"
 

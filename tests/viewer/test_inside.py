@@ -68,6 +68,7 @@ async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret
     assert "sk-do-not" not in whole
     assert f"retrieve.k 7 {own}" in seen(whole)
     assert "Weight of relevance." in found
+    assert "<td></td></tr>" not in whole, "each says what it does"
     assert "retrieve.k " not in found
     assert re.findall(r'<details class="group" id="s-(\w+)" open', whole) == ["retrieve", "embedding"]
 
@@ -115,7 +116,7 @@ async def test_weeks_are_bars_that_lead_to_their_tasks_and_empty_ones_are_there(
 
 async def test_what_waits_is_decided_on_the_first_page(browser: Browsing) -> None:
     held = await browser.put("Clear the cache", status="quarantined", status_reason="screened: an order")
-    assert "Waits for your review (1) screened: an order" in await browser.text()
+    assert "Waiting for your review (1) screened: an order" in await browser.text()
     answer = await browser.post("/review/keep", id=held, why="quarantined", back="/")
     assert "Kept: Clear the cache Undo" in answer
 

@@ -45,7 +45,7 @@ async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsin
     guardrails = await browser.text("/memories?kind=guardrail")
     assert "Strategy 7 guardrail" in guardrails
     assert "Strategy 8" not in guardrails
-    assert "No memory passes these filters." in await browser.text("/memories?status=archived")
+    assert "No memory matches these filters." in await browser.text("/memories?status=archived")
     for wrong in ("status=gone", "kind=thing", "page=0", "page=x"):
         await browser.page(f"/memories?{wrong}", status=400)
 

@@ -105,7 +105,7 @@ async def propose(browser: Browsing, name: str, title: str = TITLE, content: str
 
 async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(browser: Browsing) -> None:
     proposal = await propose(browser, "ann", word="<b>a day</b>")
-    assert "1 proposal of your team" in await browser.text("")
+    assert "1 proposal from your team" in await browser.text("")
     assert "Proposed 1" in await browser.text("/review?kind=quarantined")
     page = await browser.page("/proposals")
     assert "What several people propose" in await browser.page("/review"), "where nothing else waits"
@@ -126,7 +126,7 @@ async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(
     assert [(each.action, each.person, each.data.get("status")) for each in trail] == [
         ("team.ruled", None, "waiting"), ("team.ruled", None, "accepted"), ("team.proposed", "ann", "waiting"),
     ]  # fmt: skip
-    assert "1 proposal of your team" in await browser.text("")
+    assert "1 proposal from your team" in await browser.text("")
 
 
 async def test_other_words_on_the_card_are_those_that_are_accepted(browser: Browsing) -> None:

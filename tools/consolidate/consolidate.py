@@ -163,8 +163,7 @@ async def consolidate(
 async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     """Take a run back, also one that was cut off: statuses, confidences and links are as they were before it.
 
-    What was changed after the run is left alone and named. Undoing twice changes nothing. Raises `NotFoundError` for a
-    run that is unknown in the scope.
+    What was changed after the run is left alone and named. Undoing twice changes nothing. Raises `NotFoundError`.
     """
     undone = [
         await toolbox.store.undo_upkeep(toolbox.scope, run_id, batch, toolbox.clock.now())

@@ -61,8 +61,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
     """Return the contradictions between near memories that are probable enough (`CONTRADICTS`).
 
     With a model it decides about `MAX_ASKED` pairs, and the rules about the rest and wherever the model gives no usable
-    answer. Pairs that a link joins already and memories in `gone` are left out. A link goes from the newer memory to
-    the older.
+    answer. Pairs that a link joins already and memories in `gone` are left out. A link goes from newer to older.
     """
     found, chat = Relations(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
@@ -84,8 +83,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
 
 WELL_USED, OUTVOTED = 3, 6
 """A new memory is doubted when those that it contradicts, each used three times or more, were used six times in sum:
-two that are well used, or one that is much used. One that contradicts what the user said is, however old and often
-used …"""
+two that are well used, or one that is much used. One that contradicts the user's word is, however old and used."""
 
 DOUBTED = 0.5
 """… and so much of its confidence is left; a consolidation that finds the contradiction puts it into quarantine."""

@@ -291,8 +291,7 @@ def outcome_of(item: MemoryItem) -> Outcome:
 async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:
     """Archive fixes that were in vain more often than not, where another one ended the error; return their ids.
 
-    Of those that a task showed to be in vain. It is a batch of the run that learned: taking that back restores them.
-    Raises `StorageError`.
+    Of those that a task showed so. It is a batch of the learning run, and taken back with it. Raises `StorageError`.
     """
     in_vain = {(way.signature, way.memory_id) for way in tried if not way.worked and way.signature}
     found: dict[str, str] = {}

@@ -28,8 +28,7 @@ def wilson(successes: int, n: int, z: float = Z) -> Interval:
 def mean_interval(values: Sequence[float]) -> Interval:
     """Return a mean with its t interval. It needs at least two values.
 
-    The quantile is Wallace's approximation (1959), which errs to the wide side: by 38 % for two values, 4 % for three,
-    0.3 % from six on.
+    The quantile, Wallace's (1959), errs to the wide side: by 38 % for two values, 4 % for three, 0.3 % from six on.
     """
     value, freedom = fmean(values), len(values) - 1
     scaled = Z * (8 * freedom + 3) / (8 * freedom + 1)

@@ -59,8 +59,8 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
         if asked := sum(bool(event.data.get("scores")) for event in retrieved):
             number = ("at least " if len(retrieved) == MAX_RETRIEVALS else "") + counted(asked, "retrieval")
             return f"This week: {number} answered with notes, of no task that is known."
-        when = "it comes where a task, call or error fits it; `swarm-memory doctor` checks the hooks"
-        return f"No note was shown to an agent this week, of {active:,} in use: {when}."
+        when = "Notes appear when a task, call or error matches; `swarm-memory doctor` checks the hooks."
+        return f"No note was shown to an agent this week ({active:,} in use). {when}"
     notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
     ended = sum(credit.worked is True for _, credit in lately)
     known = await toolbox.store.get_memories(toolbox.readable, list({credit.memory_id for _, credit in used}))

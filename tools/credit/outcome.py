@@ -1,8 +1,7 @@
 """Credit: what came of a task, by how much it changes the confidence of exactly the memories that the task had, and
 which of them it used.
 
-Only the agent's own messages and tool calls count as use; what a tool or a person says proves none. It knows no
-store.
+Only the agent's own messages and tool calls count as use; what a tool or a person says proves none.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -2,8 +2,7 @@
 
 By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how
 many attempts it stands, not how often; what stands in one alone must have been seen to work. A fix that was seen to
-work holds whoever found it; what one attempt did in vain is not what helped another, and bystanders show when
-attempts differ.
+work holds whoever found it; what one attempt did in vain helped no other, and bystanders show when attempts differ.
 """
 
 import asyncio

@@ -110,8 +110,7 @@ async def do_rollout(
 ) -> Rollout | None:
     """Have the task done once, judge what was done, and save it; None where the run was cancelled meanwhile.
 
-    A runner that does not end within the time limit is cancelled. Raises what `AgentRunner.run` raises, and
-    `StorageError`.
+    A runner that does not end within the time limit is cancelled. Raises as `AgentRunner.run`, and `StorageError`.
     """
     request = await asyncio.to_thread(request_for, run, number, toolbox.settings, former)
     began = time.monotonic()

@@ -1,10 +1,11 @@
 """Memories as a person or an agent looks at them and forgets them; `decide` changes them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import get_args
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.team.person import rank
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.ports.records import Event
@@ -41,7 +42,7 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
     if len(wanted) > MAX_IDS:
         raise InputError(f"{len(wanted)} ids at once: give at most {MAX_IDS}")
     if strange := [each for each in wanted if not is_memory_id(each)]:
-        raise InputError(f"{strange[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+        raise InputError(f"{strange[0][:60]!r} is not a memory id: ids are rm_ followed by 26 characters")
     found = await toolbox.store.get_memories(toolbox.readable, wanted)
     if missing := sorted(set(wanted) - {item.id for item in found}):
         raise NotFoundError(f"no memory {', '.join(missing)} in {_where(toolbox)}")
@@ -126,7 +127,7 @@ async def pages_of_memories(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncI
     """Yield all memories of the scopes, whatever their status, some thousand at a time. Raises `StorageError`."""
     offset = 0
     while True:
-        which = MemoryFilter(("active", "quarantined", "archived"), limit=_READ_AT_ONCE, offset=offset)
+        which = MemoryFilter(get_args(MemoryStatus), limit=_READ_AT_ONCE, offset=offset)
         page = await toolbox.store.list_memories(scopes, which)
         yield page
         if len(page) < _READ_AT_ONCE:

@@ -106,13 +106,13 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
     except ValidationError as error:
         raise InputError(faults(error)) from error
     if not is_memory_id(item.id):
-        raise InputError("id: must be rm_ and 26 signs")
+        raise InputError("id: must be rm_ followed by 26 characters")
     project = GLOBAL_PROJECT if item.scope.project == GLOBAL_PROJECT else toolbox.scope.project
     changes: dict[str, Any] = {"scope": Scope(tenant_id=toolbox.scope.tenant_id, project=project)}
     origin: dict[str, str | None] = {"person": None}
     if source is not None:
         origin |= {"imported_from": source, "run_id": run_id}
-    if quarantine and item.status == "active":
+    if quarantine and item.status in ("active", "candidate"):
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
     return admitted({**dict(item), **changes}, item.provenance.model_copy(update=origin), toolbox.settings)
 

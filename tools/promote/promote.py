@@ -84,7 +84,7 @@ async def plan_promotion(
     known = {each for one in standing for each in one.marked.ids}
     wanted = list(dict.fromkeys(ids))
     if wrong := [each for each in wanted if not is_memory_id(each)]:
-        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+        raise InputError(f"{wrong[0][:60]!r} is not a memory id: ids are rm_ followed by 26 characters")
     found = await _items(toolbox, wanted)
     if missing := {*wanted} - {item.id for item in found}:
         raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
@@ -210,8 +210,7 @@ async def proven(toolbox: Toolbox) -> list[str]:
 async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, str]:
     """Return why promoted memories are to be demoted, by id; nothing is said of those that are not in this bank.
 
-    One is withdrawn, or hardly believed any more, or more of the tasks that read it since failed than succeeded. Raises
-    `StorageError`.
+    One is withdrawn, hardly believed, or was since read by more tasks that failed than not. Raises `StorageError`.
     """
     if not promoted:
         return {}

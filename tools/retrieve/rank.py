@@ -1,7 +1,6 @@
 """How candidates are put in order, and what fits: fusion, the score, diversity, what the bank must have for a query.
 
-The constants of what fits were chosen on six banks of 70 to 6,271 texts and hold for those left out in turn:
-docs/BENCHMARKS.md.
+The constants of what fits were chosen on six banks, and hold for those left out in turn: docs/BENCHMARKS.md.
 """
 
 import math

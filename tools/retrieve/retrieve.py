@@ -60,7 +60,7 @@ one in so many memories that have it names it: 96 of 114 foreign prompts called 
 RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
 
-_UNCERTAIN = "it may fit: the agent is shown when it matters, and can ask for it"
+_UNCERTAIN = "may fit: the agent sees one line saying when it applies, and can ask for the rest"
 _ONLY_ASKED = "nobody confirmed it, and it names a command that does harm: only whoever asks gets it"
 
 
@@ -409,19 +409,18 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
 
 def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice, refused: int) -> str:
     """Say why fewer fit than were wanted."""
-    team = " and what the team shares" if toolbox.team else ""
-    where = f"project {toolbox.scope.project!r} and the global scope{team}"
-    every = f"{counted(result.documents, 'memory')} in {where}"
+    where = f"(project {toolbox.scope.project!r} and global{', and the team' if toolbox.team else ''})"
+    every = f"{counted(result.documents, 'memory')} {where}"
     if result.documents == 0:
-        return f"no memories yet in {where}"
+        return f"no memories yet {where}"
     if fits := len(choice.fitting):
         shown = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}"
-        return f"{shown}; {refused} left out, for another of them says otherwise" if refused > 0 else shown
+        return f"{shown}; {refused} left out, because a stronger one contradicts them" if refused > 0 else shown
     if not result.candidates:
-        return f"none of {every} passes the filters and resembles the query"
+        return f"none of {every} matches the filters and the query"
     if fit.found >= fit.needed:
         return f"none of {every} fits: what is near is no advice for this"
-    return f"none of {every} fits: by nearness and words together the best has {fit.found:.2f} of {fit.needed:.2f}"
+    return f"no match among {every}: the best scored {fit.found:.2f}, {fit.needed:.2f} is needed"
 
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:

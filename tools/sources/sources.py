@@ -412,8 +412,7 @@ async def search_sources(
 ) -> SourceSearch:
     """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
 
-    `kind` None searches all. A reranker that fails leaves the order as it is, which a notice says. Raises
-    `InputError` for an empty query.
+    `kind` None searches all. A notice says that a reranker failed. Raises `InputError` for an empty query.
     """
     wanted = K if k is None else k
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()

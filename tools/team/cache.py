@@ -44,8 +44,7 @@ _OF_A_TASK = " Met in a task such as: "
 async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str = "") -> list[Proposed]:
     """Return what would be sent of memories, in their order: all of it, nothing is added later.
 
-    Raises `InputError` for one that is not active, is the team's already, is no advice, or that screening holds back;
-    and as `get_memories`.
+    Raises as `get_memories`, and `InputError` for one that is not active, the team's already, no advice, or held back.
     """
     if len(ids) > MAX_SENT:
         raise InputError(f"{len(ids)} memories at once: propose at most {MAX_SENT}")

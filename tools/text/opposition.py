@@ -4,8 +4,7 @@ What the rules see: two instructions about nearly the same words, of which one i
 "never"), or has the antonym of a word in the other, or advises what the other puts behind "rather than". What they do
 not see: opposites put in other words, the order of two things (only before and after), numbers, languages other than
 English, and code, which is not looked at (what is indented by four, or fenced, as in Markdown). They say nothing where
-the conditions differ ("if it is a GET …"), where an exception is made ("unless"), or where two things are turned round
-at once.
+the conditions differ ("if it is a GET …"), where an exception is made ("unless"), or two things are turned round.
 """
 
 import re

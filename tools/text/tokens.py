@@ -193,8 +193,7 @@ def packages_in(text: str) -> Iterator[str]:
 def names_in(text: str) -> frozenset[str]:
     """Return the names in a text, in lower case: what is in back-ticks, and the files and identifiers anywhere.
 
-    "and/or" is none: a path without an ending has two slashes at least. A text that names nothing may be about
-    anything.
+    "and/or" is none: a path without an ending has two slashes at least.
     """
     paths = (path for path in paths_in(text) if "/" in path or "@" not in path)
     files = (path for path in paths if "." in path.rpartition("/")[2].strip(".") or path.count("/") > 1)

@@ -92,8 +92,7 @@ async def retrieve_tool_memory(
 ) -> ToolGuidance:
     """Return guidance as Markdown: for named tools, or for a task which tool to take and why; with both, which of them.
 
-    Where nothing is known the answer says so: `reason` is set and nothing is invented. Raises `InputError`,
-    `StorageError`.
+    Where nothing is known `reason` says so, and nothing is invented. Raises `InputError`, `StorageError`.
     """
     names = read_names(tool_names)
     if names is None and not (task and task.strip()):

@@ -1,8 +1,7 @@
 """Tool calls as they are kept: read, cleaned, redacted, capped and counted, from a caller or out of a transcript; and
 their arguments: read from their text, described, compared.
 
-Arguments are untrusted text. What is shown of them is generalised, on one line, in quotes, and never reads like an
-instruction.
+Arguments are untrusted text: what is shown of them is generalised, on one line, in quotes, and no instruction.
 """
 
 import asyncio

@@ -38,8 +38,7 @@ _ACTING_TOOL = re.compile(
     r"(?i)^(?!(?:calculate|check|compute|count|describe|run|show|think|view|wait)_)"
     r"(?!(?:attempt|complete|end|final|give|task|transfer|escalate|hand)_)[a-z]+_"
 )
-"""A tool named by a verb and what it does that to, such as `cancel_order`, unless the verb changes nothing or ends the
-task."""
+"""A tool named by a verb and its object, such as `cancel_order`, unless the verb changes nothing or ends the task."""
 
 _REFUSED = re.compile(
     r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"

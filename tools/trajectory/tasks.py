@@ -142,9 +142,8 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
 def continues(prompt: str, task: str) -> bool:
     """Whether `prompt` corrects or continues the running `task`; False: it begins a new one.
 
-    In doubt a prompt that stands on its own begins a new task. The answer depends on the words of the prompt only,
-    and on `task` only when the prompt repeats it, so that hooks and transcripts, which see the task redacted or not,
-    divide a session alike.
+    In doubt a prompt that stands on its own begins a new task. The answer depends on the prompt's words, and on `task`
+    only when they repeat it: so hooks and transcripts, which see the task redacted or not, divide a session alike.
     """
     lead = _lead(prompt)
     if not lead or lead == _lead(task):

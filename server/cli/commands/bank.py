@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import click
@@ -10,7 +10,7 @@ import click
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import Consolidation, Undone
-from swarm_memory.server.cli.command import command, command_of
+from swarm_memory.server.cli.command import Yes, command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK, of_memory
@@ -19,8 +19,6 @@ from swarm_memory.server.operations.operation import Word
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.reembed import Reembedded
     from swarm_memory.tools.toolbox import Toolbox
-
-Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 
 def _show_run(row: Mapping[str, Any]) -> None:

@@ -133,7 +133,7 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
     answers = f"{embedder.name}, {embedder.dimensions} dimensions, answers"
     if isinstance(embedder, MiniLMEmbedder | StaticEmbedder):
         embedder.verify()
-        answers += ", checksum right"
+        answers += ", checksum OK"
     if isinstance(embedder, MiniLMEmbedder):
         embedder.light.verify()
         answers += f"; {embedder.light.name} at hooks that no server answers"
@@ -147,7 +147,7 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
     chat = invocation.settings().settings.chat
     providers = (*chat.providers, *(each for each in chat.learning if each not in chat.providers))
     if not providers:
-        yield Finding("chat model", "ok", "none: evidence judges and rules distill")
+        yield Finding("chat model", "ok", "none: tasks are judged from evidence and learned from by rules")
     for provider in providers:
         variable = provider.key_variable
         if variable and not os.environ.get(variable, "").strip():
@@ -191,7 +191,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
         advice = f"{REPAIR}: it removes it, with what was forgotten since"
         yield Finding("backups", "warn", f"a killed process left half a copy as {half}", advice)
     for aside in care.damaged_files():
-        advice = "look what you need of it and delete it; `memories forget` does not reach into it"
+        advice = "copy out what you need, then delete it; `memories forget` does not reach into it"
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.changes import carry_out
-from swarm_memory.server.cli.command import command, command_of
+from swarm_memory.server.cli.command import Yes, command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import address_of_pages
@@ -29,8 +29,6 @@ SHOWN = 10
 """So many memories are named before they are deleted."""
 
 Ids: TypeAlias = Annotated[tuple[str, ...], Word("[ID]...")]
-OfRun: TypeAlias = Annotated[str | None, "All that this run of learning, scaling or importing added.", "--run"]
-Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 retrieve = command_of(
     operations.RETRIEVE,
@@ -63,7 +61,7 @@ async def pre_task(
 remember = command_of(
     operations.REMEMBER,
     "remember",
-    help="""Keep what you say, as your own word: it goes before what was learned, and it never fades.
+    help="""Keep what you say, as your own word: it outranks what was learned, and it never fades.
 
     - reads it from standard input.""",
     examples=(
@@ -120,7 +118,7 @@ command_of(
     json=lambda answer: answer["memories"][0],
     help="""Change a memory; the former text stays in its history.
 
-    --confirm makes a note that an agent brought your own word: it goes before what was learned, and it never fades.""",
+    --confirm makes a note that an agent brought your own word: it outranks what was learned, and it never fades.""",
 )
 
 command_of(
@@ -150,7 +148,7 @@ async def show(
 async def quarantine(
     site: Invocation,
     ids: Ids,
-    run_id: OfRun = None,
+    run_id: operations.OfRun = None,
     reason: Annotated[str | None, "Why; kept in the history."] = None,
     archive: Annotated[bool, "Put them away for good instead: nobody need look at them."] = False,
 ) -> Row:
@@ -163,7 +161,7 @@ async def quarantine(
 def forget(
     invocation: Invocation,
     ids: Ids,
-    run_id: OfRun = None,
+    run_id: operations.OfRun = None,
     with_trajectories: Annotated[
         bool, "Take the records of their tasks even where other memories rest on them."
     ] = False,
@@ -287,11 +285,11 @@ async def mirror(
 def promote(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("[ID]...")],
-    proven: Annotated[bool, "All that are proven: surely most tasks with them succeeded."] = False,
+    proven: Annotated[bool, "All that are proven: most tasks that used them succeeded, at 95 %."] = False,
     demote: Annotated[bool, "Take them out again; without ids all."] = False,
     overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
     dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
-    yes: Annotated[bool, "Do not ask."] = False,
+    yes: Yes = False,
     as_json: bool = False,
 ) -> None:
     """Write memories into skills of Claude Code, which it reads by itself.
@@ -299,8 +297,8 @@ def promote(
     Memories of one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
     asked. What an agent reads there it is not shown at its prompts any more; when an error comes again it still is.
 
-    Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
-    stays as it is. --demote gives files back as they were.
+    Run again (with or without ids), it rewrites skills whose memories changed. What you edited by hand stays as it is.
+    --demote gives files back as they were.
 
     \b
     Examples:

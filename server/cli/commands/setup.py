@@ -13,7 +13,7 @@ import click
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
-from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
@@ -48,7 +48,7 @@ def install(
         "Who learns from finished tasks; else you are asked once.",
     ] = None,
     client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
-    yes: Annotated[bool, "Ask nothing."] = False,
+    yes: Yes = False,
     as_json: bool = False,
 ) -> None:
     """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
@@ -59,8 +59,8 @@ def install(
     and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
     into our own state folder. Doing it again changes nothing.
 
-    Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
-    Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
+    Once, you are asked who learns from finished tasks: rules alone (the default if nobody answers), your own Claude
+    Code, the models in chat.providers, or the agent itself. The answer is saved in your own settings.
 
     --print takes vscode, or other for clients with `mcpServers`.
 

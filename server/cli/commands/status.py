@@ -125,7 +125,7 @@ def _measured(site: Invocation, rate: str) -> str:
 
 jobs = click.Group(
     "jobs",
-    help="""Show queued work, or do it.
+    help="""List queued jobs, or run them.
 
     A running server does this by itself. `jobs work` is for machines on which none runs.
     """,

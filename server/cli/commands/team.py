@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
-from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Row, Word
@@ -55,7 +55,7 @@ def propose(
     ids: Annotated[tuple[str, ...], Word("ID...")],
     word: Annotated[str, "What a reviewer should know."] = "",
     everywhere: Annotated[bool, "For all projects of the team, not for this one alone."] = False,
-    yes: Annotated[bool, "Send without asking."] = False,
+    yes: Yes = False,
 ) -> list[Proposal]:
     """Propose memories to the team: their words and how often they worked, nothing of the tasks.
 
@@ -227,7 +227,8 @@ async def people(
     from swarm_memory.tools.team.people import change_role, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
-    if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
+    changes = [role is not None, new_token, revoke].count(True)
+    if changes != (name is not None) or (audit and name is not None):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
     toolbox = await (site.for_reading() if name is None else site.toolbox())
     if audit:

@@ -47,8 +47,7 @@ async def run(
 ) -> Row:
     """Run SUITE (default: retrieval); --list shows suites, options and data.
 
-    A name with a dot is a part of an option. Ctrl-C ends the run and keeps what was measured until then:
-    `benchmark report` shows it.
+    A name with a dot is a part of an option. Ctrl-C ends the run: `benchmark report` shows what was measured.
 
     \b
     Examples:

@@ -78,8 +78,7 @@ class _Session(Session):
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
     said: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """How often an item, and an event, had the same words of the agent: one mirrors the other, and either may be left
-    out."""
+    """How often an item, and an event, had the same words of the agent: one mirrors the other, and one may lack."""
     processes: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Commands that went on after their calls were answered, by id: the id of the call, and what was said so far."""
     codes: dict[str, int] = field(default_factory=dict[str, int])

@@ -45,8 +45,7 @@ def is_gemini_cli(record: Record) -> bool:
 def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, of what stands when all changes to the chat are made.
 
-    A message that is written again replaces the one before; a rewound one is gone. A chat must fit in memory: raises
-    `InputError`.
+    A message that is written again replaces the one before; a rewound one is gone. Raises `InputError` for a large one.
     """
     path, source = origin.path, origin.records
     parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem

@@ -116,8 +116,7 @@ def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: D
 def carry_over(source: SqliteConnection, target: SqliteConnection, tables: Sequence[str] | None = None) -> None:
     """Copy the rows of tables, by default of all that are no index, into a bank that has none of them.
 
-    Within a write transaction of the target, whose foreign keys are not enforced meanwhile. A row that its table
-    forbids is left out.
+    In a write transaction of the target, without foreign keys. A row that its table forbids is left out.
     """
     for table in tables or _plain_tables():
         there = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}

@@ -209,8 +209,7 @@ def connect(
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
-    the byte, unless a write to it was cut off: that is undone first, for there is no other way to see what the file
-    holds.
+    the byte, unless a write to it was cut off: that is undone first, as there is no other way to see what it holds.
     """
     module = driver.module
     with storage_errors(module, database):
@@ -235,7 +234,7 @@ def connect(
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
-            raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+            raise StoreReadOnly(f"{database} is not writable: give this user write permission on it and its folder")
         connection = _open(module, database, "ro" if read_only else "rw", timeout_s)
         try:
             for setting in _SETTINGS:
@@ -383,7 +382,7 @@ def _translated(error: Exception, database: Path) -> StorageError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "is locked" in text:
         return StoreBusy(f"{database} is locked by another process; try again")
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or "readonly" in text:
-        return StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+        return StoreReadOnly(f"{database} is not writable: give this user write permission on it and its folder")
     if name.startswith("SQLITE_NOTADB") or "not a database" in text:
         if (record := registry.find(database)) is not None and record.banks:  # it was completed
             return StoreDamaged(f"{database} was a bank and is damaged ({text}): {advice(database)}")
@@ -405,7 +404,7 @@ def _make_folder(database: Path) -> None:
             with suppress(FileExistsError):
                 make_private(folder / ".gitignore", b"*\n")
     except PermissionError as error:
-        raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
+        raise StoreReadOnly(f"{database} cannot be made: give this user write permission on {folder}") from error
 
 
 def _make_file(database: Path) -> bool:

@@ -154,8 +154,7 @@ else:
 def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
     """Hold the writer lock of a database: a file beside it that one process at a time has locked. Not reentrant.
 
-    Raises `StoreBusy` when it was not free within `timeout_s`, `StoreReadOnly` when the lock file cannot be written,
-    `StorageError` when it is a link.
+    Raises `StoreBusy` when it was not free in `timeout_s`, `StoreReadOnly`, `StorageError` when it is a link.
     """
     path = database.with_name(database.name + ".lock")
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -163,7 +162,7 @@ def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StoreReadOnly(f"{path} cannot be written: give this user the folder and its files") from error
+            raise StoreReadOnly(f"{path} is not writable: give this user write permission on its folder") from error
         raise StorageError(f"the lock file {path} could not be opened: {error.strerror}") from error
     deadline, wait_s = time.monotonic() + timeout_s, FIRST_WAIT_S
     try:

@@ -209,7 +209,9 @@ class BankThreads(Engine):
     async def on_writer(self, function: Callable[[SqliteConnection], T]) -> T:
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._writer is None:
-            raise StoreReadOnly(f"{self._path} can only be read: give this user the file, its folder and room")
+            raise StoreReadOnly(
+                f"{self._path} is not writable: give this user write permission on it and its folder, and room"
+            )
         return await self._run(self._writer, function)
 
     async def truncate_log(self) -> bool:

@@ -186,7 +186,8 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StoreDamaged(f"{place} is damaged ({said}): restore it as its own documentation says")
         case psycopg.OperationalError() if _is_refused(error):
-            return ConfigError(f"{place} lets nobody in so ({said.rpartition('FATAL:')[2].strip()}): mend storage.url")
+            said = said.rpartition("FATAL:")[2].strip()
+            return ConfigError(f"{place} refused the login ({said}): correct storage.url")
         case psycopg.OperationalError() if "too many" in said:
             return StoreBusy(
                 f"{place} takes no more connections: lower storage.pool_size, or raise its max_connections"

@@ -191,8 +191,7 @@ class Memories(Engine):
 
         Where there are any, `job` is queued with them, unless one of its kind and key is. With `once` none is written
         that another process stored a moment ago, after whoever writes it looked for it: the same in NFKC but for case.
-        Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
-        none was written.
+        Raises `QuotaReached`, and writes none, where a project would get more than `limit` allows on that day (UTC).
         """
         new = add_items(connection, self, memories, embedder, once=once)
         if limit is not None:

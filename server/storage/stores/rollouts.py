@@ -22,14 +22,12 @@ _SQL = Sql("rollouts")
 class Rollouts(Engine):
     """MaTTS runs and their rollouts in one bank.
 
-    A run's summary grows with each rollout, in the transaction that writes the rollout's trajectory: what is not in it
-    was not done.
+    A run's summary grows in the transaction that writes a rollout's trajectory: what is not in it was not done.
     """
 
     @writes
     def begin_run(self, connection: Connection, run: MattsRun) -> MattsRun:
-        """Write the run as running unless it has ended, and return it as it stands: with the rollouts that ended
-        before where it was begun before."""
+        """Write the run as running unless it has ended, and return it as it stands, with the rollouts that ended."""
         scope_id = make_scope(connection, run.scope)
         values = {**_columns(run), "scope_id": scope_id, "created_at": run.created_at}
         if _SQL.run(connection, "add_matts_run", **values).rowcount:

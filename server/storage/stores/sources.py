@@ -96,8 +96,7 @@ class Sources(Part):
     ) -> SourceResult:
         """Search both indexes for passages of some kinds. Raises `StorageError` for an unsound query vector.
 
-        So many `neighbours` on each side of a candidate of a kind are candidates too; none of a kind that is not named.
-        What is gone by now is left out.
+        At most `neighbours` on each side of a candidate of a kind are candidates too. What is gone by now is left out.
         """
         search = Search(self.index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
         found = search.run(connection)

@@ -73,8 +73,7 @@ class ToolCalls(Part):
     def add_calls(self, connection: Connection, calls: Sequence[ToolCall], window: int) -> int:
         """Write calls, count them, and trim each tool to the `window` newest, in one transaction.
 
-        A call whose session and call id were seen before, even of one that has left the window, is left alone.
-        Return how many were new.
+        Return how many were new: a call whose session and id were seen before, even past the window, is left alone.
         """
         scope_ids = {scope: make_scope(connection, scope) for scope in dict.fromkeys(call.scope for call in calls)}
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
@@ -142,8 +141,7 @@ class ToolCalls(Part):
     ) -> int:
         """Write evaluations, and why calls (by position) could not be evaluated, in one transaction.
 
-        What left the window meanwhile is passed over, and of two evaluations the first stays. Return how many were
-        written.
+        What left the window is passed over, and of two evaluations the first stays. Return how many were written.
         """
         scope_id = make_scope(connection, scope)
         written = sum(_save_evaluation(connection, scope_id, each, now) for each in evaluated)
@@ -184,8 +182,7 @@ class ToolCalls(Part):
     def past_calls(
         self, connection: Connection, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
-        """Return evaluated calls that may be similar: those of the tools, all of a small scope, or those that share
-        the rarest tokens."""
+        """Return evaluated calls that may be similar: of the tools, of a small scope all, or with the rarest tokens."""
         scope_id = find_scope(connection, scope)
         if scope_id is None:
             return PastCalls((), 0, {}, {})

@@ -158,7 +158,7 @@ async def change_list(asked: Asked) -> Done:
         raise InputError(f"memories of a list are added, withdrawn or restored, not {what[:20]!r}")
     ids = [one] if one else [name for name in asked.form if name.startswith("rm_")]
     if not ids:
-        raise InputError("nothing is chosen: mark the memories first")
+        raise InputError("nothing is selected: select memories first")
     decided = await set_memory_status(toolbox, ids, _TO[what], WITHDRAWN if what == "withdraw" else None)
     return decided_done(asked, decided, back_of(asked.form, "/memories"))
 
@@ -185,16 +185,17 @@ async def act(asked: Asked) -> Done:
     return decided_done(asked, decided, back_of(form, f"/memories/{memory_id}"))
 
 
-_DONE = {
-    "keep": "Kept",
-    "edit": "Changed",
-    "merge": "Merged",
-    "withdraw": "Withdrawn",
-    "quarantine": "In quarantine",
-    "restore": "Restored",
-    "promote": "Every project is shown it now",
-    "confirm": "Your word now",
+DONE = {
+    "keep": "kept",
+    "edit": "changed",
+    "merge": "merged",
+    "withdraw": "withdrawn",
+    "quarantine": "put in quarantine",
+    "restore": "restored",
+    "promote": "shown in every project",
+    "confirm": "made your word",
 }
+"""What a decision did."""
 
 
 def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
@@ -206,7 +207,8 @@ def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
     held = next((item.status_reason for item in decided.items if item.status == "quarantined"), None)
     warning = f" It is held back now: {held}" if held and decided.what == "edit" else ""
     fields = {"id": decided.id, "back": back, "project": asked.form.get("project", "")}
-    return Done(in_project(back, asked.form), f"{_DONE[decided.what]}: {title}{warning}", Undo("/review/undo", fields))
+    says = f"{DONE[decided.what].capitalize()}: {title}{warning}"
+    return Done(in_project(back, asked.form), says, Undo("/review/undo", fields))
 
 
 def back_of(given: Mapping[str, str], otherwise: str) -> str:

@@ -3,7 +3,7 @@
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Decided
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
-from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
+from swarm_memory.server.viewer.pages.memories import DONE, WITHDRAWN, back_of, decided_done, in_project, of_project
 from swarm_memory.tools.memories.decide import KINDS, keep, latest_decisions, merge, set_memory_status, to_review, undo
 from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.bank import TeamBank, edited
@@ -36,6 +36,7 @@ async def cards(asked: Asked) -> Page:
             "kept": {"kind": kind, **project},
             "back": f"/review?kind={kind}",
             "decided": await latest_decisions(toolbox),
+            "done": DONE,
             "proposed": proposed,
             "project_query": project,
         },
@@ -69,7 +70,6 @@ async def proposals(asked: Asked) -> Page:
     return Page(
         "proposals.html",
         {
-            "waiting": waiting,
             "cards": [await store.get_proposal(tenant, each.id) for each in await store.proposals(tenant, which)],
             "decided": await store.proposals(tenant, LATEST),
             "page": asked.page,

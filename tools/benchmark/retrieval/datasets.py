@@ -137,8 +137,7 @@ def _is_number(text: str) -> bool:
 
 
 def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
-    """Return what of a dataset can be asked: no id stands twice in a group, every gold is an item of its group, and the
-    group has items.
+    """Return what of a dataset can be asked: no id stands twice in a group, which has items, every gold among them.
 
     Raises `InputError` when no item or no question is left.
     """

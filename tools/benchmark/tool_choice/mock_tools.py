@@ -173,8 +173,7 @@ class GuidanceReader:
 def read_guidance(text: str, question: str) -> dict[str, float]:
     """Return the share of good calls to expect of each tool that Markdown speaks of.
 
-    It is what the text expects for this question; else the tool's own rate, with the calls that it counts for words of
-    the question.
+    It is what the text expects for this question; else the tool's own rate, with its calls for words of the question.
     """
     asked = f" {' '.join(words_as_written(question))} "
     expected: dict[str, float] = {}

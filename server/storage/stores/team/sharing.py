@@ -112,8 +112,7 @@ class SharedMemories(Part):
         """Accept a waiting proposal, and those that say the same, in one transaction.
 
         The memory is new or stands in the place of its former words; None: it is shared already. The proposals'
-        evidence and the errors that they ended go to it. False where they are not as they were seen: then nothing was
-        written.
+        evidence and the errors that they ended go to it. False, and nothing written, where they are not as seen.
         """
         assert accepted.memory_id is not None
         assert accepted.decided_at is not None
