@@ -75,9 +75,10 @@ ASKS = [
     "Looks good, but did you check that it works on Windows?", "Perfect. Make sure it works on mac.",
     "Thanks and please check that all tests pass", "thanks, how does it work", "Great, explain how it works",
     "Great, commit it if all tests pass", "Nice, but it should also pass on Windows", "谢谢。可以了吗",
+    "It works now, can you commit it?",
 ]  # fmt: skip
 STATES = [
-    "Thanks, it works now.", "Great, all tests pass!", "perfect, works", "It works now, can you commit it?",
+    "Thanks, it works now.", "Great, all tests pass!", "perfect, works",
     "Perfect, the test suite passes. Could you also add docs?", "Thank you, that's exactly what I wanted",
     "did the trick, thanks", "LGTM, merge it", "danke, funktioniert", "可以了。能提交吗?",
 ]  # fmt: skip

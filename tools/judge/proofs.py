@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
-from swarm_memory.tools.text.requests import stated
+from swarm_memory.tools.text.requests import is_question
 from swarm_memory.tools.text.tokens import spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
@@ -29,9 +29,15 @@ _ASKS_TO_LOOK = re.compile(
     r"|find|tell|count|describe|review|analy[sz]e|look|who|when|where|which|summari[sz]e|print|display|report)\b"
 )
 _IT_WORKS = re.compile(
-    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
-    r"|did the trick|funktioniert)\b(?! for (?:me|us))|成功|可以了"
+    r"(?i)(?:^|[,.!:;()\u2013\u2014])\s*(?:(?:and|but|yes|ok|now|great|perfect|thanks|thank you)\s+)*"
+    r"(?:(?:(?:it|that|this)(?:['\u2019]s)?|they|both|all|everything"
+    r"|(?:all )?(?:(?:the|my|our)(?: [\w-]+){1,3}|tests?|checks?))\s+)?"
+    r"(?:(?:is|are|was|has|have|been|do|does|seems? to|now|all|finally|really|exactly)\s+)*"
+    r"(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what|did the trick|funktioniert)\b"
+    r"(?! for (?:me|us))|成功|可以了"
 )
+"""A clause that states it: of "make sure that it works" or "if all tests pass" none does."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n")
 
 
 class Proof(NamedTuple):
@@ -60,6 +66,10 @@ def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step for call in calls[-_MAX_STEPS_NAMED:] for step in call.ids))
 
 
+def _states_that_it_works(sentence: str) -> bool:
+    return not is_question(sentence) and _IT_WORKS.search(sentence) is not None
+
+
 def _by_user(run: Reading) -> Iterator[Proof]:
     """The user's last word on the work, where nothing was done after it; thanks, praise and a question test nothing."""
     opinions = [said for said in run.said if said.about and not said.is_answer and not said.step.interrupted]
@@ -68,7 +78,7 @@ def _by_user(run: Reading) -> Iterator[Proof]:
         return
     if last.about == "correction":
         yield Proof("Failure", SAID, "the user's last word on it is a correction", (last.step.id,))
-    elif len(last.step.text) < _MAX_OPINION and _IT_WORKS.search(stated(last.step.text)[:400]):
+    elif len(last.step.text) < _MAX_OPINION and any(map(_states_that_it_works, _SENTENCE.split(last.step.text[:400]))):
         yield Proof("Success", SAID, "the user says that it works", (last.step.id,))
 
 

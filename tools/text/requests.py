@@ -68,20 +68,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 _QUESTION = re.compile(r"[?\uff1f\u5417]\W*$")
 
-_ASKED = lazy(
-    r"\b(?:please|bitte|ensure|(?:make|be) sure|stell\w* sicher|let (?:me|us) know|tell (?:me|us)|(?:how|what) about"
-    r"|should|must|might|hope|(?:needs?|wants?|ha(?:s|ve)|like|how)(?: \w+){0,2} to|whether|if|until|unless|so that|ob"
-    r"|(?:can|could|would|will|do|did|have) you)\b|请|确保"
-    r"|(?:^|[,;:(\u2013\u2014]|\b(?:and|but|or|now|then|just|also|so)\b)\s*"
-    r"(?:(?:(?:how|why|what|when|where) )?(?:is|are|was|were|do|does|did|has|have|can|could|will|would)"
-    r" (?:it|this|that|the(?! trick)\w*|all|every\w*|we|i)\b"
-    r"|(?:explain|describe|document|show|verify|confirm|see|make|get|keep)(?= \w)"
-    r"|(?:check|test|run|try|review|look|find)(?= (?:it|this|that|the\w*|all|every\w*|again|on|in|at|out|for|how)\b))",
-    re.IGNORECASE,
-)
-"""Where a sentence begins to ask, to wish or to suppose: what is behind it may all be asked for."""
-_STATEMENT_END = lazy(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n")
-
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _TAG = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _CLOSING_TAG = re.compile(r"</([A-Za-z][\w-]*)>")
@@ -188,12 +174,6 @@ def is_meant_once(sentence: str) -> bool:
 def is_question(sentence: str) -> bool:
     """Whether it asks, and so says nothing."""
     return _QUESTION.search(sentence) is not None
-
-
-def stated(text: str) -> str:
-    """Return what a text states, a line for each sentence: without questions, and nothing from a request in it on."""
-    said = ((each, _ASKED.search(each)) for each in _STATEMENT_END.split(text))
-    return "\n".join("" if is_question(each) and not at else each[: at.start() if at else None] for each, at in said)
 
 
 def without_request(text: str) -> str:
