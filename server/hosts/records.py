@@ -19,7 +19,7 @@ JsonObject: TypeAlias = dict[str, object]
 
 _MAX_DEPTH = 12
 _MAX_ITEMS = 500
-_FIRST_YEAR, _LAST_YEAR = 1970, 2200
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200  # some programs write the year 1 for no time at all
 
 
 class Record(dict[str, object]):
@@ -55,16 +55,13 @@ class Record(dict[str, object]):
         return number if number is not None and abs(number) < 10**10 else None
 
     def time(self, key: str) -> datetime | None:
-        """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None.
-
-        None too where no agent worked then: some programs write the year 1 for no time at all.
-        """
+        """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
         try:
             time = datetime.fromisoformat(self.text(key))
             time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+            return time if _FIRST_YEAR <= time.year <= _LAST_YEAR else None
         except (ValueError, OverflowError):
             return None
-        return time if _FIRST_YEAR <= time.year <= _LAST_YEAR else None
 
     def millis(self, key: str) -> datetime | None:
         """Return milliseconds since 1970 as a time, else None."""

@@ -447,9 +447,8 @@ class Contained:
         """One line on the tasks that a fault ended; None where none was."""
         if not self.faults:
             return None
-        named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
-        said = f"{len(self.faults)} of {self.tasks} tasks failed with an internal error"
-        return f"{said}: {one_line(named, 300)}; see the log"
+        named = one_line(", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items()), 300)
+        return f"{len(self.faults)} of {self.tasks} tasks failed with an internal error: {named}; see the log"
 
 
 async def embed_stored(
