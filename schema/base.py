@@ -18,17 +18,9 @@ MAX_PROJECT_CHARS = 500
 
 TEAM = "team:"
 """Begins the project under which a bank keeps what a team shares: on the server, and in each person's cache of it."""
-
-
-def _in_calendar(at: datetime) -> datetime:
-    try:
-        at.astimezone(UTC)
-    except OverflowError as error:  # its zone takes it out of the calendar: no bank can keep it
-        raise ValueError("must lie in the years 1 to 9999 in UTC") from error
-    return at
-
-
-Timestamp = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+_FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
+Timestamp = Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
+"""A moment that its zone does not take out of the calendar in UTC, in which a bank keeps it."""
 MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON = "rm", "tr", "rt", "vd", "job", "run", "pn"
 
 

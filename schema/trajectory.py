@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp, Unit, digest
+from swarm_memory.schema.errors import InputError
 
 StepKind = Literal["message", "thought", "tool_call", "observation"]
 Role = Literal["user", "assistant", "tool", "system"]
@@ -17,6 +18,7 @@ TrajectorySource = Literal[
 """The host whose transcript it was read from, or the form in which it was given."""
 Label = Literal["Success", "Failure", "Undecided"]
 Judge = Literal["model", "agent", "evidence", "user"]
+MAX_REASONS = 20
 
 
 class Step(Model):
@@ -95,7 +97,7 @@ class Verdict(Model):
     label: Label
     confidence: Unit
     """Of a decided label: the estimated probability that it is right. Of Undecided: 0."""
-    reasons: tuple[str, ...] = Field(default=(), max_length=20)
+    reasons: tuple[str, ...] = Field(default=(), max_length=MAX_REASONS)
     evidence: tuple[str, ...] = ()
     """Ids of the steps that the verdict rests on."""
     judge: Judge
@@ -104,7 +106,9 @@ class Verdict(Model):
 
     @classmethod
     def by_agent(cls, label: Label, confidence: float = 1.0, reasons: Sequence[str] = ()) -> "Verdict":
-        """Return the acting agent's own verdict, or what its user said through it."""
+        """Return the acting agent's own verdict, or what its user said through it. Raises `InputError`."""
+        if len(reasons) > MAX_REASONS:
+            raise InputError(f"{len(reasons)} reasons were given: give at most {MAX_REASONS}.")
         sure = 0.0 if label == "Undecided" else confidence
         return cls(label=label, confidence=sure, reasons=tuple(reasons), judge="agent")
 

@@ -19,6 +19,7 @@ JsonObject: TypeAlias = dict[str, object]
 
 _MAX_DEPTH = 12
 _MAX_ITEMS = 500
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200  # some programs write the year 1 for no time at all
 
 
 class Record(dict[str, object]):
@@ -57,7 +58,8 @@ class Record(dict[str, object]):
         """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
         try:
             time = datetime.fromisoformat(self.text(key))
-            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+            time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+            return time if _FIRST_YEAR <= time.year <= _LAST_YEAR else None
         except (ValueError, OverflowError):
             return None
 

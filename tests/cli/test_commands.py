@@ -78,6 +78,8 @@ def test_what_learns_nothing_says_where_it_looked_and_makes_no_bank(swarm: Shell
     (project / "notes.jsonl").write_text('{"note": "no transcript"}\n')
     assert swarm("learn", "notes.jsonl", "missing.jsonl").code == 2
     assert swarm("post-task", "--task-id", "T-17", "--trajectory", "notes.jsonl").code == 2
+    ran = swarm("post-task", "--task-id", "T-17", "--outcome", "Success", *("--reason", "it works") * 21)
+    assert (ran.code, ran.err) == (2, "swarm-memory: 21 reasons were given: give at most 20.\n")
     assert not (project / ".swarm").exists()
 
 

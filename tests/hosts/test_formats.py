@@ -200,3 +200,10 @@ def test_a_step_whose_kind_is_no_text_is_read_as_a_message() -> None:
     given = {**STEPS, "steps": [{**each, "kind": ["message"]} for each in STEPS["steps"]]}
     (trajectory,) = read_trajectories(io.StringIO(json.dumps(given)))
     assert [step.text for step in trajectory.steps] == ["42"]
+
+
+def test_a_time_in_which_no_agent_worked_is_none() -> None:
+    times = ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2026-03-01T12:00:00+02:00", "9999-12-31T23:59:59Z", "x"]
+    messages = "\n".join(json.dumps({"role": "assistant", "content": "Done.", "timestamp": time}) for time in times)
+    (trajectory,) = read_trajectories(io.StringIO(f"{json.dumps(MESSAGES[1])}\n{messages}"))
+    assert [step.at and step.at.hour for step in trajectory.steps] == [None, 0, 10, None, None]

@@ -63,34 +63,23 @@ def test_an_interruption_with_nothing_after_it_is_a_failure() -> None:
     assert label(script) == "Failure"
 
 
-def test_the_users_last_word_counts() -> None:
-    corrected = Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it")
-    assert label(corrected) == "Failure"
-    approved = Script("do it").shell("npm run generate", "done").say("Done.").user("great, it works now")
-    assert label(approved) == "Success"
-
-
 ASKS = [
     "Thanks, how does it work?", "great, does that pass all tests?", "Thanks. Is it fixed now?", "So it works, right?",
-    "Looks good, but did you check that it works on Windows?", "Perfect. Make sure it works on mac.",
-    "Thanks and please check that all tests pass", "thanks, how does it work", "Great, explain how it works",
-    "Great, commit it if all tests pass", "Nice, but it should also pass on Windows", "谢谢。可以了吗",
-    "It works now, can you commit it?",
+    "Looks good, but did you check that it works on Windows?", "Perfect. Make sure it works on mac.", "谢谢。可以了吗",
+    "Thanks and please check that all tests pass", "thanks, how does it work", "Great, commit it if all tests pass",
+    "It works now, can you commit it?", "Nice, but it should also pass on Windows", "add a test that passes", "Great work!",
 ]  # fmt: skip
 STATES = [
-    "Thanks, it works now.", "Great, all tests pass!", "perfect, works",
-    "Perfect, the test suite passes. Could you also add docs?", "Thank you, that's exactly what I wanted",
-    "did the trick, thanks", "LGTM, merge it", "danke, funktioniert", "可以了。能提交吗?",
+    "Great, all tests pass!", "perfect, works", "Thank you, that's exactly what I wanted", "did the trick, thanks",
+    "Perfect, the test suite passes. Could you also add docs?", "danke, funktioniert", "可以了。能提交吗?",
 ]  # fmt: skip
 
 
-def test_that_it_works_is_proved_by_who_states_it_and_not_by_who_asks_for_it() -> None:
-    worked = Script("do it").shell("npm run generate", "done").say("Done.").done()
-
+def test_the_users_last_word_counts_where_it_states_something() -> None:
     def said(text: str) -> str:
-        step = Step(id="last", kind="message", role="user", text=text)
-        return judge_by_evidence(worked.model_copy(update={"steps": (*worked.steps, step)}), SETTINGS).label
+        return label(Script("do it").shell("npm run generate", "done").say("Done.").user(text))
 
+    assert said("that's wrong, revert it") == "Failure"
     assert {text: said(text) for text in ASKS} == dict.fromkeys(ASKS, "Undecided")
     assert {text: said(text) for text in STATES} == dict.fromkeys(STATES, "Success")
 

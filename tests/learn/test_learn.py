@@ -281,4 +281,4 @@ async def test_the_tasks_behind_an_odd_one_of_a_file_are_learned_from_and_a_faul
         with pytest.raises(StorageError):
             await import_files(tools, [file], False, silent)
     assert (tally.files, tally.tasks) == (1, 3)
-    assert tally.faults == {str(file): "1 of 4 tasks could not be read: t1 (ZeroDivisionError)"}
+    assert tally.faults[str(file)] == "1 of 4 tasks failed with an internal error: t1 (ZeroDivisionError); see the log"

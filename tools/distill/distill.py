@@ -72,8 +72,7 @@ async def distill_with_fallback(
     """Return what the model distills; what extraction does where the model does not come to items that may be kept.
 
     That is: it cannot be asked, its answer cannot be used, all its items were refused, or the verdict is Undecided.
-    A model that answers that nothing is worth keeping is believed. `reason` says which it was. `known` are the bank's
-    fixes, as extraction takes them.
+    A model that answers that nothing is worth keeping is believed. `reason` says which it was.
     """
     if verdict.label == "Undecided":
         return await asyncio.to_thread(distill_by_extraction, given, verdict, settings, known)

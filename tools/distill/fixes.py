@@ -120,23 +120,21 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
     Of one that stayed open also what was done before the call failed otherwise; a check may do so for the work itself.
     """
     found: dict[str, list[str]] = {}
-    # Both are redacted, which takes its time: once for a call, and not for each error again.
-    shapes = {call.position: shape(call) for call in reading.calls} if reading.errors else {}
-    shown: dict[int, str] = {}
+    calls = reading.calls if reading.errors else ()
+    # Both redact, which takes its time: once for a call, and not for each error again.
+    shapes = {call.position: shape(call) for call in calls}
+    acts = (call for call in calls if call.failed or changes_something(call))
+    done = {call.position: show_call(call, reading.particulars, MAX_SHOWN) for call in acts}
     for error in reading.errors:
         first, until = error.calls[0], error.calls[-1].position
         if first.signature is None:
             continue
-        runs = [call for call in reading.calls if shapes[call.position] == shapes[first.position]]
+        runs = [call for call in calls if shapes[call.position] == shapes[first.position]]
         since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
         if error.repair is None and first.check is None:
             until = max(call.position for call in runs if call.failed)
-        run = {call.position for call in runs}
-        between = (call for call in reading.calls if since < call.position < until and call.position not in run)
-        done = [call for call in between if call.failed or changes_something(call)]
-        new = (call for call in done if call.position not in shown)
-        shown |= {call.position: show_call(call, reading.particulars, MAX_SHOWN) for call in new}
-        found[first.signature.digest] = [shown[call.position] for call in done]
+        same = {call.position for call in runs}
+        found[first.signature.digest] = [done[at] for at in done if since < at < until and at not in same]
     return found
 
 

@@ -438,17 +438,17 @@ class Contained:
         except SwarmMemoryError:
             raise
         except Exception as error:
-            log.exception("the task %s could not be read", task_id)
+            log.exception("the task %s failed", task_id)
             self.faults[task_id] = type(error).__name__
             return None
 
     @property
     def notice(self) -> str | None:
-        """One line on the tasks that could not be read; None where all were."""
+        """One line on the tasks that a fault ended; None where none was."""
         if not self.faults:
             return None
-        named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
-        return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)
+        named = one_line(", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items()), 300)
+        return f"{len(self.faults)} of {self.tasks} tasks failed with an internal error: {named}; see the log"
 
 
 async def embed_stored(
