@@ -28,6 +28,8 @@ UPDATE jobs SET
 WHERE seq = (
   SELECT seq FROM jobs
   WHERE kind IN (SELECT value FROM json_each(:kinds))
+    AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
+      AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
     AND (
       (status = 'queued' AND run_after <= :now)
       OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
@@ -40,6 +42,8 @@ RETURNING id, scope_id;
 -- Whether there is a job to take.
 SELECT 1 FROM jobs
 WHERE kind IN (SELECT value FROM json_each(:kinds))
+  AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
+    AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
   AND (
       (status = 'queued' AND run_after <= :now)
       OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
@@ -93,7 +97,9 @@ ORDER BY j.seq DESC LIMIT 1;
 -- name: next_due
 -- When the next queued job is due, and when a worker of the running ones was heard of longest ago.
 SELECT min(run_after) FILTER (WHERE status = 'queued'), min(heartbeat_at) FILTER (WHERE status = 'running')
-FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(?));
+FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(:kinds))
+  AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
+    AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id));
 
 -- name: report_job
 -- Note how far a running job is.

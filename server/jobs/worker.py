@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
@@ -74,7 +74,7 @@ LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[st
 
 
 class Worker:
-    """Works off the jobs of every project in one database; many workers may share a database.
+    """Works off the jobs of its project, and of others those that need no folder; many workers may share a database.
 
     At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
     """
@@ -85,9 +85,11 @@ class Worker:
         handlers: Mapping[str, Handler],
         long_handlers: Mapping[str, LongHandler] | None = None,
         is_off: Callable[[], bool] = lambda: False,
+        elsewhere: Sequence[str] = (),
     ) -> None:
-        """`is_off` says whether nothing is to be done by itself now."""
+        """`is_off` says whether nothing is to be done by itself now; `elsewhere`: kinds done for other projects too."""
         self._toolbox = toolbox
+        self._whose = toolbox.scope, tuple(elsewhere)
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
         lanes = (self._handlers, {EMBED} & self._long.keys(), self._long.keys() - {EMBED, REFRESH})
@@ -148,7 +150,7 @@ class Worker:
                     if await self._work_off(kinds):
                         self.wake()  # what was done may have queued work for another lane
                     # A job that runs elsewhere may be taken over when its lease has ended.
-                    due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
+                    due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s, *self._whose)
                     rest_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
                     if due is not None:
                         rest_s = min(rest_s, max(MIN_REST_S, (due - self._now()).total_seconds()))
@@ -176,7 +178,7 @@ class Worker:
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
         done, lease_s = 0, self._toolbox.settings.jobs.lease_s
-        while job := await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds):
+        while job := await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds, *self._whose):
             await self._do(job)
             done += 1
         return done

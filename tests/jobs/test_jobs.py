@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,10 +29,13 @@ from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.worker import Handler, Reported, Worker
 from swarm_memory.server.location import Location
+from swarm_memory.server.mirror.mirror import MIRROR
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.consolidate.upkeep import RETENTION
 from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -138,11 +141,11 @@ async def test_a_worker_of_a_server_at_rest_looks_again_after_a_fault_of_the_sto
     monkeypatch.setattr(jobs, "USED_S", 0.0)
     once, next_due, faults = Once(), toolbox.store.next_due, iter([StoreBusy("busy")])
 
-    async def busy_once(kinds: Sequence[str], lease_s: float) -> datetime | None:
+    async def busy_once(*asked: Any) -> datetime | None:
         if fault := next(faults, None):
             await toolbox.store.enqueue(job_of(toolbox))
             raise fault
-        return await next_due(kinds, lease_s)
+        return await next_due(*asked)
 
     monkeypatch.setattr(toolbox.store, "next_due", busy_once)
     async with anyio.create_task_group() as group:
@@ -214,7 +217,7 @@ async def test_a_long_job_keeps_its_lease(toolbox: Toolbox, monkeypatch: pytest.
         with anyio.fail_after(HANG_S):
             await enough.wait()
         just_before_its_end = beats[-1] + timedelta(seconds=lease_s * 0.9)
-        stolen.append(await toolbox.store.claim("a thief", just_before_its_end, lease_s, ("learn",)))
+        stolen.append(await toolbox.store.claim("a thief", just_before_its_end, lease_s, ("learn",), toolbox.scope))
         return {}
 
     monkeypatch.setattr(toolbox.store, "heartbeat", noted)
@@ -286,16 +289,20 @@ async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
     assert "longer than 0.1 s" in (job.error or "")
 
 
-async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:
-    seen: list[str] = []
-
-    async def note(held: Toolbox, _: Job) -> Result:
-        seen.append(held.scope.project)
-        return {}
-
-    await toolbox.store.enqueue(job_of(toolbox.in_project("another")))
-    await Worker(toolbox, {"learn": note}).work_off_due()
-    assert seen == ["another"]
+async def test_a_job_of_another_project_is_done_there_and_one_for_its_folder_is_left_to_it(
+    toolbox: Toolbox, place: Location
+) -> None:
+    another = toolbox.in_project("another")
+    for kind in (MIRROR, RETENTION, "learn"):
+        await another.queue(kind, kind)
+    event = Event("noted", datetime.now(UTC) - timedelta(days=3650), "old", {})
+    for each in (toolbox, another):
+        await each.store.add_event(each.scope, event)
+    await make_worker(toolbox, place).work_off_all()
+    jobs = await toolbox.store.list_jobs(another.scope, ALL, 9)
+    assert {job.kind: job.status for job in jobs} == {MIRROR: "queued", RETENTION: "completed", "learn": "queued"}
+    left = [await each.store.events_of_kind(each.scope, "noted", 9) for each in (toolbox, another)]
+    assert list(map(len, left)) == [1, 0]
 
 
 async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_made_one(
