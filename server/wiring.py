@@ -234,7 +234,7 @@ def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[
 
 def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> Worker:
     """Return a worker for the jobs of the bank; `read` gives the settings again, where they may change meanwhile."""
-    from swarm_memory.server.jobs.handlers import long_handlers
+    from swarm_memory.server.jobs.handlers import ELSEWHERE, long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker
 
@@ -245,4 +245,5 @@ def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] 
         handlers,
         long_handlers(place.root),
         lambda: not toolbox.settings.enabled or switched_off(place.root) is not None,
+        ELSEWHERE,
     )

@@ -74,12 +74,12 @@ class Toolbox:
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)
 
     def in_project(self, project: str | None) -> "Toolbox":
-        """Return a toolbox whose scope is that project of the same tenant. Raises `InputError` for no possible name."""
+        """Return one of that project of the tenant; of another's folder nothing is known. Raises `InputError`."""
         if project is None or project == self.scope.project:
             return self
         if not 1 <= len(project) <= MAX_PROJECT_CHARS:
             raise InputError(f"project must be a name of 1 to {MAX_PROJECT_CHARS} characters, not of {len(project)}")
-        return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project), team=())
+        return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project), team=(), project=None)
 
     @property
     def readable(self) -> tuple[Scope, ...]:

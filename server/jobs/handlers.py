@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 SUMMARIZE = "summarize_tool_memory"
 
+ELSEWHERE = (EMBED, REEMBED, RETENTION, WITHDRAW, EVALUATE, SUMMARIZE)
+"""Done for any project: these need nothing of its folder, of the files in it that agents read, or of its settings."""
+
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 

@@ -56,6 +56,8 @@ async def test_a_memory_is_shown_while_what_it_names_is_there_and_no_more_when_a
     assert await shown(here) == [first, second]
     (root / "Makefile").write_text("test:\n\tpytest\n")
     assert await shown(here) == [second]
+    elsewhere = replace(here, scope=here.scope.model_copy(update={"project": "elsewhere"}))
+    assert await shown(elsewhere.in_project(here.scope.project)) == [first, second], "its own folder says nothing"
     (considered,) = [each for each in (await explain(here, QUERY)).considered if each.memory.item.id == first]
     assert considered.why == "nothing is left in the project of what it names: make checks"
 

@@ -79,7 +79,7 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     payload: dict[str, JsonValue] = {"run_id": "run_1", "task_id": "t1", "task": f"tune the {TASK}"}
     job = Job(id=new_id(JOB), scope=HERE, kind="tune", key="k", payload=payload, run_after=NOW, created_at=NOW)
     await store.enqueue(job)
-    await store.claim("w", datetime.now(UTC), 60, ["tune"])
+    await store.claim("w", datetime.now(UTC), 60, ["tune"], HERE)
     await store.finish(job.id, "w", JobEnd("completed", {"stored": [{"title": TITLE}]}))
     summary = RunSummary(runner="none", preamble=f"- {TITLE}", notes=(f"the {OUTPUT} failed",))
     run = MattsRun(

@@ -42,7 +42,7 @@ async def test_it_is_queued_once_enough_is_new_however_often_it_is_due(kept: Kep
         assert await queue_when_due(kept.toolbox)
     (job,) = await _jobs(kept)
     assert (job.kind, job.key, job.status) == (CONSOLIDATE, WHOLE_BANK, "queued")
-    taken = await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,))
+    taken = await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,), kept.toolbox.scope)
     assert taken is not None
     assert await queue_when_due(kept.toolbox)
     assert [each.id for each in await _jobs(kept)] == [taken.id], "none is queued beside the one that runs"
@@ -52,7 +52,7 @@ async def test_a_failed_one_that_waits_for_its_next_try_is_not_hurried(kept: Kep
     await _fill(kept)
     await queue_when_due(kept.toolbox)
     (job,) = await _jobs(kept)
-    await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,))
+    await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,), kept.toolbox.scope)
     later = kept.clock.now().replace(hour=23)
     await kept.store.finish(job.id, "w", JobEnd("queued", error="busy", run_after=later))
     await queue_when_due(kept.toolbox)

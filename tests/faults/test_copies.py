@@ -185,10 +185,10 @@ async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_bac
     async with opened(database) as store:
         for number, jump in enumerate(jumps):
             await store.enqueue(made_job(str(number), now, kind="fault"))
-            first = await store.claim("dead", now, 60.0, ("fault",))
+            first = await store.claim("dead", now, 60.0, ("fault",), HERE)
             assert first is not None
-            assert await store.claim("other", now + timedelta(seconds=59), 60.0, ("fault",)) is None
-            second = await store.claim("alive", now + jump, 60.0, ("fault",))
+            assert await store.claim("other", now + timedelta(seconds=59), 60.0, ("fault",), HERE) is None
+            second = await store.claim("alive", now + jump, 60.0, ("fault",), HERE)
             taken += second is not None and second.id == first.id and second.attempts == 2
             assert await store.finish(first.id, "alive", JobEnd("completed", {}))
             assert not await store.finish(first.id, "dead", JobEnd("completed", {}))

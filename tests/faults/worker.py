@@ -120,7 +120,7 @@ async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
     """Take jobs and do them until there are none; say `claimed ID ATTEMPT` and `done ID BOOL`."""
     async with opened(Path(database)) as store:
         while True:
-            job = await store.claim(name, datetime.now(UTC), float(lease_s), ("fault",))
+            job = await store.claim(name, datetime.now(UTC), float(lease_s), ("fault",), HERE)
             if job is None:
                 if not await store.list_jobs(HERE, ("queued", "running"), 1):
                     return
@@ -138,7 +138,7 @@ async def learn(bank: str, name: str) -> None:
         while True:
             try:
                 now = datetime.now(UTC)
-                job = await store.claim(name, now, LEASE_S, ("learn",))
+                job = await store.claim(name, now, LEASE_S, ("learn",), HERE)
                 if job is None:
                     await asyncio.sleep(0.05)
                     continue

@@ -100,7 +100,7 @@ async def test_it_is_found_by_its_words_at_once_and_nothing_is_said_of_the_missi
 
 async def test_a_vector_that_could_not_be_made_is_said(beside: Toolbox) -> None:
     await remember(beside, FIRST, attribution=PROMPT)
-    job = await beside.store.claim("w", beside.clock.now(), 60, (EMBED,))
+    job = await beside.store.claim("w", beside.clock.now(), 60, (EMBED,), beside.scope)
     assert job is not None
     assert await beside.store.cancel_job(beside.scope, job.id)
     (notice,) = (await memory_status(beside)).notices
@@ -163,7 +163,7 @@ async def test_a_text_that_was_refused_is_asked_for_again_once_it_was_edited(
 
 async def test_what_is_stored_while_the_job_runs_has_a_job_of_its_own(beside: Toolbox) -> None:
     await remember(beside, FIRST, attribution=PROMPT)
-    running = await beside.store.claim("w", beside.clock.now(), 60, (EMBED,))
+    running = await beside.store.claim("w", beside.clock.now(), 60, (EMBED,), beside.scope)
     await remember(beside, SAID[2], attribution=PROMPT)
     waiting = await _job(beside)
     assert running is not None

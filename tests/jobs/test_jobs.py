@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import shutil
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,11 +29,15 @@ from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.worker import Handler, Reported, Worker
-from swarm_memory.server.location import Location
+from swarm_memory.server.location import Location, state_folder
+from swarm_memory.server.mirror.mirror import MIRROR
+from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.consolidate.upkeep import RETENTION
 from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -131,24 +136,51 @@ async def test_a_servers_worker_looks_by_itself_only_while_the_server_is_used(
         group.cancel_scope.cancel()
 
 
-async def test_a_worker_of_a_server_at_rest_looks_again_after_a_fault_of_the_storage(
+async def test_a_worker_of_a_server_at_rest_tries_a_busy_bank_again_soon_and_loses_no_result(
     toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    monkeypatch.setattr(jobs, "BUSY_S", 0.02)
+    monkeypatch.setattr(jobs, "RECHECK_S", HANG_S)
     monkeypatch.setattr(jobs, "USED_S", 0.0)
-    once, next_due, faults = Once(), toolbox.store.next_due, iter([StoreBusy("busy")])
 
-    async def busy_once(kinds: Sequence[str], lease_s: float) -> datetime | None:
-        if fault := next(faults, None):
-            await toolbox.store.enqueue(job_of(toolbox))
-            raise fault
-        return await next_due(kinds, lease_s)
+    def busy_twice(call: Callable[..., Awaitable[Any]], faults: list[str]) -> Callable[..., Awaitable[Any]]:
+        async def called(*asked: Any) -> Any:
+            if faults:
+                raise StoreBusy(faults.pop())
+            return await call(*asked)
 
-    monkeypatch.setattr(toolbox.store, "next_due", busy_once)
+        return called
+
+    for name in ("claim", "finish"):
+        monkeypatch.setattr(toolbox.store, name, busy_twice(getattr(toolbox.store, name), ["busy", "busy"]))
+    await toolbox.store.enqueue(job_of(toolbox))
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(Worker(toolbox, doing(once)).run, is_served=True))
-        await once.is_done()
+        group.start_soon(partial(Worker(toolbox, doing(nothing)).run, is_served=True))
+        with anyio.fail_after(HANG_S / 2):
+            while (await only_job(toolbox)).status != "completed":
+                await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
+    assert (await only_job(toolbox)).attempts == 1
+
+
+async def test_a_worker_that_is_cancelled_while_it_takes_a_job_puts_it_back(
+    toolbox: Toolbox, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking, write = anyio.Event(), toolbox.store.write
+
+    async def noted(*asked: Any) -> Any:
+        taking.set()
+        return await write(*asked)
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    monkeypatch.setattr(toolbox.store, "write", noted)
+    async with anyio.create_task_group() as group:
+        with writer_lock(place.database, HANG_S):
+            group.start_soon(Worker(toolbox, doing(lambda _: asyncio.sleep(HANG_S, {}))).work_off_due)
+            await taking.wait()
+            group.cancel_scope.cancel()
+    await toolbox.store.release(toolbox.scope, "", datetime.now(UTC))  # what was waiting is written by then
+    assert ((await only_job(toolbox)).status, (await only_job(toolbox)).attempts) == ("queued", 0)
 
 
 async def test_a_long_job_is_cancelled_though_its_progress_cannot_be_written(
@@ -171,7 +203,7 @@ async def test_a_long_job_is_cancelled_though_its_progress_cannot_be_written(
     assert (await only_job(toolbox)).status == "cancelled"
 
 
-@pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
+@pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting", "what cannot be read"])
 async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
     toolbox: Toolbox, place: Location, fixed: dict[str, Any], by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,12 +217,15 @@ async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
             monkeypatch.setenv("SWARM_MEMORY_DISABLED", "yes")
         case "the setting":
             settings = settings.model_copy(update={"enabled": False})
+        case "what cannot be read":
+            (state_folder() / "paused").mkdir(parents=True)
         case _:
             pause(None if by.endswith("everywhere") else place.root)
     with anyio.move_on_after(0.5):
         await make_worker(replace(toolbox, settings=settings), place).run()
     assert (await only_job(toolbox)).status == "queued"
     monkeypatch.delenv("SWARM_MEMORY_DISABLED", raising=False)
+    shutil.rmtree(state_folder() / "paused", ignore_errors=True)
     resume(None)
     async with running(make_worker(toolbox, place)):
         with anyio.fail_after(HANG_S):
@@ -214,7 +249,7 @@ async def test_a_long_job_keeps_its_lease(toolbox: Toolbox, monkeypatch: pytest.
         with anyio.fail_after(HANG_S):
             await enough.wait()
         just_before_its_end = beats[-1] + timedelta(seconds=lease_s * 0.9)
-        stolen.append(await toolbox.store.claim("a thief", just_before_its_end, lease_s, ("learn",)))
+        stolen.append(await toolbox.store.claim("a thief", just_before_its_end, lease_s, ("learn",), toolbox.scope))
         return {}
 
     monkeypatch.setattr(toolbox.store, "heartbeat", noted)
@@ -286,16 +321,17 @@ async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
     assert "longer than 0.1 s" in (job.error or "")
 
 
-async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:
-    seen: list[str] = []
-
-    async def note(held: Toolbox, _: Job) -> Result:
-        seen.append(held.scope.project)
-        return {}
-
-    await toolbox.store.enqueue(job_of(toolbox.in_project("another")))
-    await Worker(toolbox, {"learn": note}).work_off_due()
-    assert seen == ["another"]
+async def test_a_job_of_another_project_is_done_there_and_one_for_its_folder_is_left_to_it(
+    toolbox: Toolbox, place: Location
+) -> None:
+    another = toolbox.in_project("another")
+    for kind in (MIRROR, RETENTION, "learn"):
+        await another.queue(kind, kind)
+    await another.store.add_event(another.scope, Event("noted", datetime(2020, 1, 1, tzinfo=UTC), "old", {}))
+    await make_worker(toolbox, place).work_off_all()
+    jobs = await toolbox.store.list_jobs(another.scope, ALL, 9)
+    assert {job.kind: job.status for job in jobs} == {MIRROR: "queued", RETENTION: "completed", "learn": "queued"}
+    assert await another.store.events_of_kind(another.scope, "noted", 9) == []
 
 
 async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_made_one(

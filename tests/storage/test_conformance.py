@@ -168,8 +168,8 @@ async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(store: Any) ->
     assert await store.enqueue(made_job(kind="consolidate")) != first.id
     (queued,) = [each for each in await store.list_jobs(HERE, ["queued"], 9) if each.kind == "learn"]
     assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), AT)
-    assert await store.next_due(KINDS, 60) == AT
-    assert await store.next_due(("other",), 60) is None
+    assert (await store.next_due(KINDS, 60, HERE), await store.next_due(KINDS, 60, HERE, KINDS)) == (at(9), AT)
+    assert await store.next_due(("other",), 60, HERE) is None
 
 
 async def test_a_job_is_queued_with_new_items_unless_one_of_its_key_is(store: Any) -> None:
@@ -242,30 +242,34 @@ async def test_the_oldest_due_job_is_taken_and_none_before_its_time(store: Any) 
     await store.enqueue(late)
     await store.enqueue(early)
     await store.enqueue(made_job("other", at(0), kind="consolidate"))
-    assert await store.claim("w", at(0.5), 60, KINDS) is None
-    taken = await store.claim("w", at(6), 60, KINDS)
+    for scope in (Scope(project="there"), Scope(tenant_id="other", project="there")):
+        await store.enqueue(made_job(scope=scope))
+    assert await store.claim("w", at(0.5), 60, KINDS, HERE) is None
+    taken = await store.claim("w", at(6), 60, KINDS, HERE)
     assert taken is not None
     assert (taken.id, taken.status, taken.worker, taken.attempts) == (early.id, "running", "w", 1)
     assert taken.started_at == at(6)
-    assert (await store.claim("w", at(6), 60, KINDS)).id == late.id
-    assert await store.claim("w", at(6), 60, KINDS) is None
+    assert (await store.claim("w", at(6), 60, KINDS, HERE)).id == late.id
+    assert await store.claim("w", at(6), 60, KINDS, HERE) is None
+    elsewhere = [await store.claim("w", at(6), 60, KINDS, HERE, KINDS) for _ in range(2)]
+    assert [each and each.scope for each in elsewhere] == [Scope(project="there"), None]
 
 
 async def test_many_workers_take_each_job_once(open_store: Any) -> None:
     async with open_store() as one, open_store() as two:
         ids = {await one.enqueue(made_job(f"k{number}")) for number in range(12)}
         taken = await asyncio.gather(
-            *(store.claim(f"w{number}", at(1), 60, KINDS) for number in range(10) for store in (one, two))
+            *(store.claim(f"w{number}", at(1), 60, KINDS, HERE) for number in range(10) for store in (one, two))
         )
     assert sorted(each.id for each in taken if each) == sorted(ids)
 
 
 async def test_a_job_whose_worker_fell_silent_is_taken_over(store: Any) -> None:
     await store.enqueue(made_job())
-    taken = await store.claim("dead", at(0), 10, KINDS)
+    taken = await store.claim("dead", at(0), 10, KINDS, HERE)
     assert await store.heartbeat(taken.id, "dead", at(8))
-    assert await store.claim("new", at(17), 10, KINDS) is None
-    again = await store.claim("new", at(18), 10, KINDS)
+    assert await store.claim("new", at(17), 10, KINDS, HERE) is None
+    again = await store.claim("new", at(18), 10, KINDS, HERE)
     assert (again.id, again.worker, again.attempts) == (taken.id, "new", 2)
     assert not await store.heartbeat(taken.id, "dead", at(19))
     assert not await store.finish(taken.id, "dead", JobEnd("completed", {"n": 1}))
@@ -278,9 +282,9 @@ async def test_a_job_whose_worker_fell_silent_is_taken_over(store: Any) -> None:
 
 async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_for_it(store: Any) -> None:
     await store.enqueue(made_job())
-    taken = await store.claim("w", at(1), 60, KINDS)
+    taken = await store.claim("w", at(1), 60, KINDS, HERE)
     assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
-    again = await store.claim("w", at(1), 60, KINDS)
+    again = await store.claim("w", at(1), 60, KINDS, HERE)
     assert (again.id, again.attempts, again.error) == (taken.id, 2, "try later")
     newer = made_job()
     await store.enqueue(newer)

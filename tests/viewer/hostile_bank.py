@@ -94,7 +94,7 @@ async def _beside(toolbox: Toolbox, text: str) -> None:
 
     await index_source(toolbox, "document", text, groups())
     await toolbox.queue("learn", text, {text: text})
-    job = await toolbox.store.claim("worker", datetime.now(UTC), 60, ["learn"])
+    job = await toolbox.store.claim("worker", datetime.now(UTC), 60, ["learn"], toolbox.scope)
     assert job is not None
     await toolbox.store.finish(job.id, "worker", JobEnd("failed", {text: text}, text))
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, hostile_run(text))

@@ -10,6 +10,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import digest, marked
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
 
 HOSTILE = (
@@ -157,7 +158,8 @@ async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: 
 
 
 async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_question(browser: Browsing) -> None:
-    memory_id = await browser.put("Parse the token")
+    memory_id = await browser.put("Parse the token", provenance=Provenance(task_id="t1"))
+    await retrieve(await browser.toolbox(), "parse the token", task_id="t1")
     assert "It is not shown" in await browser.post(f"/memories/{memory_id}/withdraw")
     assert "Restored: Parse the token" in await browser.post(f"/memories/{memory_id}/restore")
     assert "every project" in await browser.post(f"/memories/{memory_id}/promote")
@@ -165,6 +167,7 @@ async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_ques
     await browser.post(f"/memories/{memory_id}/explode", status=400)
     assert "This cannot be taken back." in await browser.text(f"/memories/{memory_id}/forget")
     assert "Forgotten for good." in await browser.post(f"/memories/{memory_id}/forget")
+    assert "shown what was forgotten since" in await browser.text(), "the query went with it"
     await browser.page(f"/memories/{memory_id}", status=404)
 
 

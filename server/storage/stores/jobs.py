@@ -29,10 +29,16 @@ class Jobs(Engine):
         """Bring queued jobs whose key starts with `key_prefix` forward; return how many."""
         return _SQL.run(connection, "release_jobs", scope_id=scope, prefix=key_prefix, run_after=run_after).rowcount
 
-    async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
-        """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
+    async def claim(
+        self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str], scope: Scope, also: Sequence[str] = ()
+    ) -> Job | None:
+        """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none.
+
+        It is one of `scope`, or of the kinds `also` one of any project of its tenant.
+        """
         lapsed, ahead = now - timedelta(seconds=lease_s), now + CLOCK_SET_BACK
-        due = {"kinds": kinds, "now": now, "lapsed": lapsed, "ahead": ahead}
+        due = {"kinds": kinds, "scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
+        due |= {"now": now, "lapsed": lapsed, "ahead": ahead}
 
         def take(connection: Connection) -> Job | None:
             rows = _SQL.rows(connection, "claim_job", **due, worker=worker)
@@ -89,9 +95,12 @@ class Jobs(Engine):
         return _jobs(connection, "list_jobs", scope, statuses=statuses, limit=limit)
 
     @reads
-    def next_due(self, connection: Connection, kinds: Sequence[str], lease_s: float) -> datetime | None:
-        """Return when the next job may be taken, for one that runs when its lease ends; None where there is none."""
-        run_after, heartbeat_at = _SQL.row(connection, "next_due", kinds)
+    def next_due(
+        self, connection: Connection, kinds: Sequence[str], lease_s: float, scope: Scope, also: Sequence[str] = ()
+    ) -> datetime | None:
+        """Return when `claim` may take the next job, one that runs when its lease ends; None where there is none."""
+        whose = {"scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
+        run_after, heartbeat_at = _SQL.row(connection, "next_due", kinds=kinds, **whose)
         due = [] if run_after is None else [to_moment(run_after)]
         lapses = [] if heartbeat_at is None else [to_moment(heartbeat_at) + timedelta(seconds=lease_s)]
         return min(due + lapses, default=None)

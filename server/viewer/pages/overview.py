@@ -81,7 +81,8 @@ async def _feed(toolbox: Toolbox, outcomes: list[OutcomeRecord]) -> list[Entry]:
     found = [Entry(item.created_at, "learned", (item.id,), item.provenance.task_id) for item in learned]
     for event in await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN):
         data: Any = event.data
-        found.append(Entry(event.at, "shown", tuple(data.get("scores", ())), data.get("task_id"), data["query"]))
+        query = data.get("query", "")  # forgetting takes it out
+        found.append(Entry(event.at, "shown", tuple(data.get("scores", ())), data.get("task_id"), query))
     for each in [each for each in outcomes if each.label == "Success" and each.used][-SHOWN:]:
         used = (credit for credit in each.credits if credit.method != "none" and credit.worked is not False)
         found.append(Entry(each.at, "worked", tuple(credit.memory_id for credit in used), each.task_id))
