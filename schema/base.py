@@ -44,7 +44,7 @@ class Scope(Model):
 
 
 def is_teams(scope: Scope) -> bool:
-    """Tell whether what lies in a scope was shared by a team."""
+    """Whether what lies in a scope was shared by a team."""
     return scope.project.startswith(TEAM)
 
 

@@ -105,12 +105,12 @@ class Provenance(Model, serialize_by_alias=True):
 
     @property
     def is_users_word(self) -> bool:
-        """Whether the user of this bank said it: by a command of his own, or in a prompt."""
+        """Whether the user of this bank said it: by a command of their own, or in a prompt."""
         return self.distiller == "user" and self.imported_from is None
 
     @property
     def is_own_command(self) -> bool:
-        """Whether he typed it as a command: then no agent brought it, and nobody judged."""
+        """Whether they typed it as a command: then no agent brought it, and nobody judged."""
         return self.is_users_word and self.judge is None
 
     @property

@@ -222,7 +222,7 @@ class JudgeSettings(Section):
     min_confidence: Unit = 0.6
     """A verdict less sure than this is Undecided."""
     max_trajectory_tokens: int = Field(default=8_000, ge=500, le=1_000_000)
-    """So much of a trajectory a chat model is shown at most. A project's file cannot set it."""
+    """Tokens of a trajectory that a chat model is shown at most. A project's file cannot set it."""
     timeout_s: float | None = Field(default=None, gt=0, le=600)
     """Longest time for one answer about a trajectory; 45 s to judge, 60 to distill, 90 to compare when not set."""
 

@@ -47,7 +47,7 @@ class Toolbox:
     project: "ProjectFolder | None" = None
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None
-    """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
+    """At most this many memories may be added to the project in a day; None: the user is at work, without a limit."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once

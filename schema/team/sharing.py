@@ -12,7 +12,7 @@ MAX_WORD_CHARS = MAX_SUSPECT_CHARS = 500
 MAX_COUNT = 1_000_000
 MAX_SIGNATURES = 50
 MAX_SENT = 50
-"""So many proposals, or shared memories, go in one request or answer."""
+"""At most this many proposals, or shared memories, go in one request or answer."""
 
 MAX_EVIDENCE = 500
 

@@ -31,7 +31,7 @@ class Caller(NamedTuple):
         return "admin" if self.person is None else self.person.role
 
     def may(self, needed: Role) -> bool:
-        """Say whether their role is enough."""
+        """Whether their role is enough."""
         return rank(self.role) >= rank(needed)
 
     def require(self, needed: Role, what: str) -> None:

@@ -80,7 +80,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, a
 
 
 def is_asked_at() -> bool:
-    """Say whether somebody sits before the terminal."""
+    """Whether somebody sits before the terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -180,7 +180,9 @@ def main() -> None:
         if log.isEnabledFor(logging.DEBUG):
             sys.excepthook(type(error), error, error.__traceback__)
         elif is_out_of_ram(error):
-            click.echo("swarm-memory: the process ran out of RAM; nothing was written; send less at once", err=True)
+            click.echo(
+                "swarm-memory: the process ran out of RAM; nothing was half written; send less at once", err=True
+            )
         else:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.stdout.flush()

@@ -26,10 +26,10 @@ CLAUDE = "claude"
 """The host whose hooks name none."""
 
 READY_S = 0.05
-"""So long a command waits for a server that is ready, where it does the work itself otherwise."""
+"""How long a command waits for a server that is ready, where it does the work itself otherwise."""
 
 PATIENT_S = 0.25
-"""So long it waits where nobody else does the work, so that a busy machine costs no note."""
+"""How long it waits where nobody else does the work, so that a busy machine costs no note."""
 
 READY, GO = b"ready\n", b"go\n"
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES = 2_000_000
@@ -144,7 +144,7 @@ def _sockets(root: str | os.PathLike[str]) -> list[str]:
 
 
 def is_private(folder: str) -> bool:
-    """Return whether a folder is this user's and nobody else may enter it. Raises `OSError`."""
+    """Whether a folder is this user's and nobody else may enter it. Raises `OSError`."""
     status = os.stat(folder)
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 

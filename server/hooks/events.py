@@ -45,7 +45,7 @@ from swarm_memory.tools.trajectory.tasks import (
 )
 
 MAX_TURN_BYTES = 4_000_000
-"""So much of a transcript's end is read: a turn that is longer has calls enough."""
+"""How much of a transcript's end is read: a turn that is longer has calls enough."""
 
 
 class Turn(NamedTuple):
@@ -102,10 +102,10 @@ _CONTINUED_HOLD = timedelta(hours=1)
 """A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
 
 _CONTINUED_BEFORE_A_MODEL_S = 600.0
-"""So long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
+"""How long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
 
 _ANSWER_S = 120.0
-"""So long an agent that was asked has to answer before rules learn from its task."""
+"""How long an agent that was asked has to answer before rules learn from its task."""
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MAX_LENGTHS_BYTES = 40
 EXCHANGE_S = 30.0
-"""So long one exchange may take; the command has given up long before."""
+"""How long one exchange may take; the command has given up long before."""
 
 log = logging.getLogger(__name__)
 

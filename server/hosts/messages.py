@@ -28,19 +28,19 @@ _SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "ref
 
 
 def is_message(record: Record) -> bool:
-    """Tell whether a record is one message: a role with a content or with tool calls."""
+    """Whether a record is one message: a role with a content or with tool calls."""
     return bool(record.text("role")) and ("content" in record or "tool_calls" in record)
 
 
 def is_step(record: Mapping[str, object]) -> bool:
-    """Tell whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
+    """Whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
     if as_text(record.get("kind")) in _KINDS:
         return any(record.get(key) is not None for key in ("text", "tool_name", "tool_input"))
     return bool(as_text(record.get("role"))) and any(record.get(key) is not None for key in _SAID)
 
 
 def has_steps(record: Record) -> bool:
-    """Tell whether a record holds a whole trajectory: one without any step, or with some that say something."""
+    """Whether a record holds a whole trajectory: one without any step, or with some that say something."""
     given = _steps_of(record)
     return given is not None and (not given or any(is_step(as_object(each)) for each in given))
 

@@ -12,7 +12,7 @@ DATABASES = (f"{os.sep}opencode.db", f"{os.sep}store.db")
 SUFFIXES = (".jsonl", ".json", *DATABASES)
 
 _NAMED = 2
-"""So many folders, the last ones, are named where a path lies in none."""
+"""At most this many folders, the last ones, are named where a path lies in none."""
 
 
 def named_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:

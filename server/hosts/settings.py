@@ -126,7 +126,7 @@ def _entries(group: Any) -> list[Any]:
 
 
 def _is_ours(entry: Any, module: str, verb: str) -> bool:
-    """Tell whether a hook or a server runs our module, or our command, wherever it lies, with this verb after it.
+    """Whether a hook or a server runs our module, or our command, wherever it lies, with this verb after it.
 
     A server that runs our command is ours whatever follows.
     """
@@ -199,7 +199,7 @@ class InstalledHost(Host):
         """Return the entry of the hook that runs these words at our event, and is ended after this time."""
 
     def is_there(self) -> bool:
-        """Tell whether the agent is on this machine: its command or its files."""
+        """Whether the agent is on this machine: its command or its files."""
         return any(map(shutil.which, self.programs)) or (self.home() / self.sign).exists()
 
     def plugin(self, root: Path) -> str | None:
@@ -239,7 +239,7 @@ class InstalledHost(Host):
         return [scope for scope in SCOPES if scope in found.values()]
 
     def holds_ours(self, hooks: Path) -> bool:
-        """Tell whether a file of hooks holds some of ours. Raises `ConfigError`."""
+        """Whether a file of hooks holds some of ours. Raises `ConfigError`."""
         by_event = object_at(object_of(hooks), "hooks").values()
         return any(count_ours(cast(list[Any], each)) for each in by_event if isinstance(each, list))
 

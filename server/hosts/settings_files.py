@@ -122,7 +122,7 @@ class _Kept:
         self.copy = self.record.with_name(f"{name}-{self._path.name.lstrip('.')}")
 
     def is_ours(self, text: str | None) -> bool:
-        """Tell whether the file still is what we wrote last."""
+        """Whether the file still is what we wrote last."""
         return _record(self.record).get("written", "") == _digest(text)
 
     def original(self) -> str | None:

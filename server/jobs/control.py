@@ -16,7 +16,7 @@ RUN_MATTS = "run_matts"
 """The kind of the scaling jobs; their key is the run's id."""
 
 WAIT_S = 45.0
-"""So long a tool waits for its job; hosts give up on a call after a minute."""
+"""How long a tool waits for its job; hosts give up on a call after a minute."""
 
 LOOK_S = 0.1
 ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})

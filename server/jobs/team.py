@@ -18,10 +18,10 @@ SYNC = "team_sync"
 """The kind of the job, and its key: a project has one."""
 
 LIMIT_S = 120.0
-"""So long one exchange may take."""
+"""How long one exchange may take."""
 
 PULL_S = 5.0
-"""So long somebody waits who asks for memories before the team's were ever pulled, or has decided about one."""
+"""How long somebody waits who asks for memories before the team's were ever pulled, or has decided about one."""
 
 MOST_PAUSE = timedelta(hours=6)
 """A server that does not answer is asked again after twice as long each time, and at least so often."""

@@ -105,7 +105,7 @@ async def session_so_far(session: HostSession | None, folders: Sequence[Path], r
 
 
 def is_worth_a_model(given: Trajectory | Reading) -> bool:
-    """Say whether a model is asked about a finished task, where one may be."""
+    """Whether a model is asked about a finished task, where one may be."""
     reading = read(given)
     said = (step.text for step in reading.trajectory.steps if step.kind == "message" and step.role == "user")
     return is_worth_asking([call.failed for call in reading.calls], said)
@@ -152,7 +152,7 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
 
 
 def is_export(path: Path) -> bool:
-    """Return whether the first line of a file is a memory as `memories export` writes it."""
+    """Whether the first line of a file is a memory as `memories export` writes it."""
     record = first_record(path)
     return record.text("id").startswith("rm_") and {"title", "content"} <= record.keys()
 

@@ -58,7 +58,7 @@ def _is_request(message: JSONRPCMessage | Refusal, method: str) -> bool:
 
 
 def _has_more(source: IO[bytes]) -> bool:
-    """Return whether something can be read at once; on Windows nobody knows."""
+    """Whether something can be read at once; on Windows nobody knows."""
     if sys.platform == "win32" or not isinstance(source, io.BufferedReader):
         return False
     os.set_blocking(source.fileno(), False)

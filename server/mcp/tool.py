@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AppContext: TypeAlias = Context[Bank]
 
-NO_MEMORY = "the process ran out of RAM; nothing was written; send less at once"
+NO_MEMORY = "the process ran out of RAM; nothing was half written; send less at once"
 
 
 @dataclass(frozen=True)

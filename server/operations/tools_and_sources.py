@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.sources import FoundPassage
 
 BESIDE_CHARS = 300
-"""So much is shown of each neighbour of a passage."""
+"""How much is shown of each neighbour of a passage."""
 
 
 async def log_tool_call(

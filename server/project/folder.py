@@ -48,7 +48,7 @@ class ProjectFolder:
         self.root = root
 
     def has(self, anchor: str) -> bool:
-        """Return whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
+        """Whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
         kind, _, name = anchor.partition(":")
         if kind == "file":
             is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts

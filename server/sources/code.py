@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["function", "class", "scope"]
 
 TIMEOUT_S = 10.0
-"""So long tree-sitter may take for one file."""
+"""How long tree-sitter may take for one file."""
 
 _READ_BYTES = 1 << 16
 _MAX_HEAD = 4000

@@ -217,7 +217,7 @@ class Decoded(NamedTuple):
 
 
 def is_binary(data: bytes) -> bool:
-    """Tell whether the bytes are no text: a NUL without a byte order mark, or a tenth of control characters."""
+    """Whether the bytes are no text: a NUL without a byte order mark, or a tenth of control characters."""
     if data.startswith(tuple(_MARKS)):
         return False
     sample = data[:_SAMPLE_BYTES]

@@ -37,7 +37,7 @@ INDEX_SOURCES, REFRESH = "index_sources", "refresh_sources"
 """Kinds of jobs; a project has one of the latter, and its key is the same."""
 
 REFRESH_S = 120.0
-"""So long the sources of a project are looked at again as a server starts."""
+"""How long the sources of a project are looked at again as a server starts."""
 
 _KINDS: Mapping[ReadKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),

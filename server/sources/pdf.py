@@ -20,7 +20,7 @@ MISSING = "reading PDF needs pypdf: pip install 'swarm-memory[pdf]'"
 
 
 def is_available() -> bool:
-    """Tell whether the extra `pdf` is installed."""
+    """Whether the extra `pdf` is installed."""
     return importlib.util.find_spec("pypdf") is not None
 
 

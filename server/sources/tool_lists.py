@@ -35,7 +35,7 @@ MAX_DEPTH = 4
 
 MAX_CONFIG_BYTES, MAX_SERVERS = 1_000_000, 50
 SERVER_TIMEOUT_S = 30.0
-"""So long an MCP server may take to start and list its tools."""
+"""How long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SERVERS_READER = "tools_mcp-1"
 _MAX_REASON_CHARS = 300

@@ -140,7 +140,7 @@ class Access:
         return caller
 
     def is_called_by_name(self, headers: Headers) -> bool:
-        """Say whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""
+        """Whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return False
@@ -150,7 +150,7 @@ class Access:
 
 
 def is_own_form(headers: Headers, session: Session, token: str) -> bool:
-    """Say whether a posted form is one of ours: by its token, by where it comes from, and by what the browser says."""
+    """Whether a posted form is one of ours: by its token, by where it comes from, and by what the browser says."""
     origin = headers.get("origin", "")
     same = origin.partition("://")[2].lower() == headers.get("host", "").lower()
     fetched = headers.get("sec-fetch-site", "same-origin") == "same-origin"

@@ -62,14 +62,11 @@ def test_a_note_is_called_for_by_what_it_names_unless_everybody_runs_that_all_th
     assert bool(shell(command) & set(handles_of(note(content)))) is calls
 
 
-def test_an_edit_calls_for_a_note_on_its_file_or_folder_whatever_the_path_begins_with() -> None:
+def test_a_call_finds_a_note_by_its_file_however_named_and_by_a_servers_tool_or_its_last_part() -> None:
     wanted = set(handles_of(note("Change `src/rates.py` with its table.")))
     for path in ("src/rates.py", "./src/rates.py", "/home/kim/shop/src/rates.py"):
         assert wanted & set(at_call("Edit", {"file_path": path}, "/home/kim/shop"))
     assert not wanted & set(at_call("Edit", {"file_path": "/home/kim/other/src/rates.py"}, "/home/kim/shop"))
-
-
-def test_a_tool_of_a_server_is_known_by_its_whole_name_or_by_its_last_part() -> None:
     called = set(at_call("mcp__tracker__create_issue", {}, ""))
     assert called & set(handles_of(note("`mcp__tracker__create_issue` wants a team.")))
     assert called & set(handles_of(note("`create_issue` wants a team.")))
@@ -97,13 +94,10 @@ def test_plain_words_and_what_a_program_printed_are_no_names() -> None:
     assert not {"word:no", "command:no plan", "command:e41 table"} & set(printed)
 
 
-def test_a_plain_word_is_a_name_where_it_is_a_program_of_the_task() -> None:
+def test_a_prompt_calls_for_what_it_names_a_plain_word_where_it_is_a_program_and_no_word_of_prose() -> None:
     step = Step(id="1", kind="tool_call", role="assistant", tool_name="Bash", tool_input={"command": "harbour up"})
     calls = calls_of(Trajectory(task_id="t", task="start it", steps=(step,)))
     assert named_handles(["harbour", "metres"], calls) == ("word:harbour", "command:harbour")
-
-
-def test_a_prompt_calls_for_what_it_names_and_words_of_prose_do_not() -> None:
     named = set(handles_of(note('"the ledger" is `acct/book.db`; PARCEL_BOX is set by `parcelctl open --box`.')))
     for prompt in ("Add a row to the ledger.", "look at acct/book.db", "is PARCEL_BOX set?", "open it with parcelctl"):
         assert set(at_prompt(prompt)) & named, prompt
@@ -135,20 +129,13 @@ def test_what_a_memory_names_and_the_project_has_is_noted_by_its_kind(tmp_path: 
         "1. Edit src/app.py, not src/other.py.\n2. `from pydantic import BaseModel`, which is pydantic 1.10 here.\n"
         "3. Then make sure that ./src/app.py ends; e.g. requests 2.31 is not used.",
     )
-    assert shown == {
-        "file:src/app.py",
-        "script:make check",
-        "package:pydantic",
-    }
+    assert shown == {"file:src/app.py", "script:make check", "package:pydantic"}
 
 
-def test_words_that_are_packages_too_are_noted_within_code_alone(tmp_path: Path) -> None:
+def test_packages_that_are_words_are_noted_within_code_alone_and_nothing_outside_the_project(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("requests==2.31.0\nclick==8\n")
     assert named(tmp_path, "Send requests in batches", "1. Click on it, import click.") == set()
     assert named(tmp_path, "Retry", "1. `requests.get(url, timeout=5)`") == {"package:requests"}
-
-
-def test_nothing_outside_the_project_is_looked_at(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
     (tmp_path / "secret.txt").write_text("x")

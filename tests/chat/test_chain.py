@@ -44,14 +44,11 @@ def scripted(name: str, *answers: ScriptedAnswer) -> ScriptedChatModel:
     return ScriptedChatModel(answers, name=name)
 
 
-async def test_the_first_model_answers_and_the_second_is_not_asked() -> None:
+async def test_the_first_model_answers_and_the_next_one_where_it_is_unavailable_refuses_or_cannot_be_read() -> None:
     first, second = scripted("a", ANSWER), scripted("b", {"a": 2})
     answer = await chain_of(first, second).complete(REQUEST)
     assert (answer.data, answer.model) == (ANSWER, "a")
     assert second.requests == []
-
-
-async def test_the_next_model_answers_for_one_that_is_unavailable_refuses_or_cannot_be_read_and_is_named() -> None:
     for fault in (DOWN, ModelAnswerInvalid("a refused"), "prose"):
         chain = chain_of(scripted("a", fault), scripted("b", ANSWER))
         answer = await chain.complete(REQUEST)

@@ -87,13 +87,10 @@ def test_undecided_tasks_count_for_steps_and_not_for_the_rate() -> None:
     assert found.steps.n_with == 15
 
 
-def test_where_tasks_are_held_out_only_what_was_chosen_at_random_is_compared() -> None:
+def test_only_what_was_chosen_at_random_is_compared_and_without_a_hold_out_it_says_that_tasks_differ() -> None:
     before, easy = tasks("memory", 30, 0, randomised=False), tasks("nothing_fitted", 30, 0)
     found = effect(before, easy, tasks("memory", 10, 10), tasks("held_out", 10, 10))
     assert (found.with_memory.tasks, found.without_memory.tasks) == (20, 20)
-
-
-def test_without_a_hold_out_the_comparison_says_that_the_tasks_differ() -> None:
     found = effect(tasks("memory", 20, 0, randomised=False), tasks("nothing_fitted", 5, 15, randomised=False))
     assert found.basis == "observed"
     assert "not at random" in found.says

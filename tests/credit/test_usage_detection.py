@@ -45,13 +45,10 @@ def test_a_memory_that_the_agent_names_is_cited_unless_it_is_set_aside_or_could_
     assert methods(done(said(text)), *BOTH) == ["cited" if text in CITED else "none", "none"]
 
 
-def test_an_id_that_a_tool_or_a_person_says_is_no_use() -> None:
+def test_an_id_that_a_tool_or_a_person_says_is_no_use_and_an_agents_survives_the_redaction() -> None:
     user = Step(id="s0", kind="message", role="user", text=f"use {FIRST.id}")
     thought = Step(id="s0", kind="thought", role="assistant", text=f"shall I use {FIRST.id}?")
     assert methods(done(saw(f"[{FIRST.id}]"), user, thought), FIRST) == ["none"]
-
-
-def test_an_id_survives_the_redaction_of_what_is_kept() -> None:
     kept = archivable(done(said(f"I used [{FIRST.id}].")), Settings())
     assert methods(kept, FIRST) == ["cited"]
 
@@ -66,18 +63,12 @@ def test_doing_what_a_memory_names_is_use_also_where_the_agent_said_so_first() -
     assert methods(done(said(f"I run `{COPY}` first."), ran(COPY)), FIRST) == ["overlap"]
 
 
-def test_what_was_named_before_the_memory_came_is_not_taken_from_it() -> None:
+def test_what_was_named_before_is_warned_of_or_is_one_name_in_common_is_no_use() -> None:
     assert methods(done(saw(f"README: {COMMAND}"), ran(COMMAND)), FIRST) == ["none"]
     assert methods(done(ran(COMMAND), task=f"please run {COMMAND}"), FIRST) == ["none"]
-
-
-def test_doing_what_a_memory_warns_of_is_no_use_of_it() -> None:
     item = made("Keep the lock file", "1. Do not run `npm install left-pad`.\n2. Look at `package-lock.json` first.")
     assert advised_terms(item) == {"package-lock.json"}
     assert methods(done(ran("npm install left-pad")), item) == ["none"]
-
-
-def test_one_name_in_common_is_chance() -> None:
     item = made("Run the tests", "1. Run `pytest`.")
     assert methods(done(ran("pytest")), item) == ["none"]
 

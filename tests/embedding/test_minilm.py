@@ -36,14 +36,11 @@ def cosine(one: Any, other: Any) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-async def test_vectors_are_those_of_the_published_weights() -> None:
+async def test_tokens_and_vectors_are_those_of_the_reference_and_the_published_weights() -> None:
     vectors = await EMBEDDER.embed_documents([each["text"] for each in REFERENCE])
     for vector, each in zip(vectors, REFERENCE, strict=True):
         assert math.hypot(*vector) == pytest.approx(1.0, abs=1e-5)
         assert cosine(vector, each["vector"]) > LEAST_COSINE
-
-
-async def test_texts_become_the_tokens_of_the_reference_tokenizer() -> None:
     assert [EMBEDDER.tokens(each["text"]) for each in REFERENCE] == [each["tokens"] for each in REFERENCE]
 
 

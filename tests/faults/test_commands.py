@@ -16,17 +16,7 @@ from patience import FULL
 from stdio_server import CLIENT, Server
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from tests.faults.rig import (
-    HERE,
-    Crowd,
-    environment,
-    filled,
-    inspected,
-    is_left_alone,
-    made_item,
-    opened,
-    present,
-)
+from tests.faults.rig import HERE, Crowd, environment, filled, inspected, is_left_alone, made_item, opened, present
 
 pytestmark = pytest.mark.fault
 

@@ -18,17 +18,7 @@ from made_work import lesson
 from patience import FULL, HANG_S
 from stdio_server import Server
 
-from tests.faults.rig import (
-    HERE,
-    Crowd,
-    environment,
-    filled,
-    inspected,
-    made_item,
-    nothing_is_lost,
-    present,
-    sentence,
-)
+from tests.faults.rig import HERE, Crowd, environment, filled, inspected, made_item, nothing_is_lost, present, sentence
 
 pytestmark = [
     pytest.mark.fault,

@@ -16,16 +16,7 @@ from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.tools.ports.memories import MemoryFilter
-from tests.faults.rig import (
-    HERE,
-    Crowd,
-    fill,
-    filled,
-    made_item,
-    nothing_is_lost,
-    opened,
-    with_vectors,
-)
+from tests.faults.rig import HERE, Crowd, fill, filled, made_item, nothing_is_lost, opened, with_vectors
 
 pytestmark = pytest.mark.fault
 

@@ -196,13 +196,10 @@ def test_notes_from_the_start_of_the_session_count_for_its_first_task(tmp_path: 
     assert [each.injected_memory_ids for each in read(path)] == [(ITEM,), ()]
 
 
-def test_a_prompt_typed_while_the_agent_works_is_part_of_the_task(tmp_path: Path) -> None:
+def test_a_prompt_typed_meanwhile_is_part_of_the_task_and_lines_that_are_repeated_are_read_once(tmp_path: Path) -> None:
     queued = line("attachment", attachment={"type": "queued_command", "prompt": SECOND, "commandMode": "prompt"})
     trajectory = one(tmp_path, prompt(FIRST), says(text("Working.")), queued, says(text("Both done.")))
     assert [step.text for step in trajectory.steps] == ["Working.", SECOND, "Both done."]
-
-
-def test_lines_that_a_resumed_session_repeats_are_read_once(tmp_path: Path) -> None:
     lines = [prompt(FIRST), says(call("t1", "ls"), id="m1"), result("t1", "a.py")]
     copies = [dict(each, uuid=f"copy-{number}") for number, each in enumerate(lines)]
     trajectory = one(tmp_path, *lines, *lines, *copies[1:])

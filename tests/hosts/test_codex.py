@@ -37,13 +37,10 @@ def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_onc
     assert (passed.exit_code, passed.output) == (0, PASSED)
 
 
-def test_a_rollout_that_does_not_say_what_was_typed_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_a_rollout_without_what_was_typed_is_refused_and_the_same_words_twice_are_two_messages(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no `user_message` event"):
         read(tmp_path, [made.meta(), made.said("user", FIRST), *made.answered("Done.")])
     assert read(tmp_path, [made.meta(), made.said("user", FIRST)]) == [], "nothing was done"
-
-
-def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
     again = [*made.newer(), *made.typed("Once more, please"), *made.answered("Done.")]
     assert [step.text for step in read(tmp_path, again)[-1].steps if step.role == "assistant"] == ["Done.", "Done."]
 

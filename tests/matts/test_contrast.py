@@ -145,12 +145,9 @@ def test_an_error_of_failures_that_no_success_met_is_a_pitfall() -> None:
     assert "use-context" in vain
 
 
-def test_an_error_of_one_failure_alone_is_no_pitfall() -> None:
+def test_an_error_of_one_failure_alone_or_that_successes_met_too_is_no_pitfall() -> None:
     lessons, _ = with_verdicts(judged("Success", UP), judged("Failure", LOCKED, LOCKED), judged("Failure", CONTEXT))
     assert lessons == ()
-
-
-def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
     lessons, _ = compared(met(), missed())
     assert "no such table" not in "\n".join(each.draft.content for each in lessons if each.outcome == "Failure")
 

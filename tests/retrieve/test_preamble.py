@@ -77,12 +77,9 @@ def test_a_text_is_shown_as_steps_or_as_the_prose_that_it_is(content: str, shown
     assert preamble([(IDS[0], "A title", content)]).splitlines()[3] == f"   {shown}"
 
 
-def test_a_single_paragraph_is_cut_after_a_sentence() -> None:
+def test_a_single_paragraph_is_cut_after_a_sentence_and_a_first_step_too_long_leaves_the_title() -> None:
     text = preamble([(IDS[0], "Prose", "Check the lock first. " * 300)], 150, count_tokens)
     assert text.splitlines()[3].endswith("Check the lock first. …")
-
-
-def test_a_first_step_too_long_for_the_budget_leaves_the_title() -> None:
     text = preamble([(IDS[0], "Title says it", "word " * 2000)], 100, count_tokens)
     assert text.splitlines()[2:] == [f"1) Title says it [{IDS[0]}]", NOTES_CLOSE]
 

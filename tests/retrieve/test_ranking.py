@@ -101,14 +101,11 @@ def test_relevance_and_the_share_of_the_vectors_are_between_0_and_1_and_shares_o
     assert [query_vector_weight(cosines, keywords, 0.5, share) for share in (0.0, 1.0)] == [0.0, 1.0]
 
 
-def test_where_the_words_of_the_query_stand_nowhere_together_the_vectors_decide() -> None:
+def test_the_vectors_decide_where_the_words_stand_nowhere_together_and_a_leg_that_gave_nothing_has_no_weight() -> None:
     cosines, keywords = [0.7, 0.5], [1.0, 2.0]
     well, poorly = (scaled_fusion(cosines, keywords, ideal, 0.4) for ideal in (2.0, 50.0))
     assert well[1] > well[0]
     assert poorly[0] > poorly[1]
-
-
-def test_a_leg_that_gave_nothing_has_no_weight() -> None:
     assert scaled_fusion([None, None], [4.0, 1.0], 4.0, 0.9) == pytest.approx([1.0, 0.25])
     assert scaled_fusion([1.0, 0.0], [None, None], 9.0, 0.1) == pytest.approx([1.0, 0.0])
     assert scaled_fusion([], [], 1.0, 0.5) == []

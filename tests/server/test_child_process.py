@@ -49,11 +49,8 @@ async def test_output_error_code_input_and_environment_go_through(tmp_path: Path
     assert finished == Finished(3, f"yes hello {tmp_path}\n".encode(), b"x\n", is_cut=False)
 
 
-async def test_a_large_input_that_is_never_read_does_no_harm(tmp_path: Path) -> None:
+async def test_a_large_input_that_is_never_read_does_no_harm_and_endless_output_is_cut(tmp_path: Path) -> None:
     assert (await python("print(1)", tmp_path, stdin=b"x" * 5_000_000)).output == b"1\n"
-
-
-async def test_endless_output_is_cut_and_the_program_ended(tmp_path: Path) -> None:
     with anyio.fail_after(HANG_S):
         finished = await python("while True: print('x' * 1000)", tmp_path, max_output_bytes=10_000)
     assert (finished.is_cut, len(finished.output)) == (True, 10_000)

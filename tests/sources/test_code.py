@@ -180,11 +180,8 @@ def test_a_long_body_is_divided_at_line_ends_with_its_own_lines() -> None:
     assert [each.data.get("part") for each in parts] == [None, *range(2, len(parts) + 1)]
 
 
-def test_what_stands_beside_a_syntax_error_is_found() -> None:
+def test_what_stands_beside_a_syntax_error_is_found_and_python_with_one_is_read_as_text() -> None:
     assert "fine" in read("javascript", "function broken( {\n\nfunction fine() { return 1 }\n")
-
-
-def test_python_with_a_syntax_error_is_read_as_text() -> None:
     text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
     (found,) = code_passages("shop/store.py", named("python"), text.encode())
     assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")

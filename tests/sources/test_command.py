@@ -116,14 +116,11 @@ def test_no_server_is_started_without_leave(sources: Sources) -> None:
     assert done.json["faults"][0]["group"] == "x"
 
 
-def test_what_is_not_there_is_one_line_and_an_exit_code(sources: Sources) -> None:
+def test_what_is_not_there_or_of_another_kind_is_an_exit_code_and_leaves_no_source(sources: Sources) -> None:
     assert sources("index", "none", "--kind", "code").code == 2
     assert sources("index", "none").code == 2
     assert sources("list", "--remove", "none", "--kind", "code").code == 2
     assert sources("list", "--remove", "none").code == 2
-
-
-def test_a_file_of_another_kind_is_refused_and_leaves_no_source(sources: Sources) -> None:
     done = sources("index", "guide.md", "--kind", "api")
     assert done.code == 1
     assert "reason: nothing of guide.md is indexed: 1 found, none could be read" in done.out

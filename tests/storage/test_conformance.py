@@ -95,10 +95,7 @@ async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alon
     scopes = (HERE, Scope(project=GLOBAL_PROJECT))
     query = SearchQuery(scopes, NUMBERS.name, NUMBERS.vector("upload"), ("retri", "upload", "nowher"), 5)
     found = await store.search(query)
-    assert {each.id: each.words for each in found.candidates} == {
-        mine.id: {"retri", "upload"},
-        shared.id: {"retri"},
-    }
+    assert {each.id: each.words for each in found.candidates} == {mine.id: {"retri", "upload"}, shared.id: {"retri"}}
     first, other = sorted(found.candidates, key=lambda each: -(each.keyword or 0))
     assert (first.read_item(), other.read_item()) == (mine, shared)
     assert first.keyword > other.keyword > 0

@@ -44,17 +44,11 @@ def test_text_becomes_the_tokens_that_people_would_search_for(text: str, tokens:
     assert tokenize(text) == tokens
 
 
-def test_voiced_kana_stay_apart_while_accents_fall() -> None:
+def test_kana_and_repeats_stay_apart_accents_fall_and_a_long_token_is_cut_alike_on_both_sides() -> None:
     assert tokenize("ガス") != tokenize("カス")
     assert tokenize("e\u0301te\u0301") == tokenize("été") == tokenize("ete")
-
-
-def test_repeats_stay_in_tokens_and_leave_a_query() -> None:
     assert tokenize("test test retry test") == ("test", "test", "retri", "test")
     assert query_tokens("test test retry test") == ("test", "retri")
-
-
-def test_a_long_token_is_cut_alike_on_both_sides() -> None:
     blob = "0123456789abcdef" * 20
     (token,) = tokenize(blob)
     assert len(token) == MAX_TOKEN_CHARS

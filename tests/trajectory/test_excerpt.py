@@ -90,12 +90,9 @@ def test_a_huge_last_step_keeps_its_head_and_its_tail_and_pushes_no_other_out() 
     assert HEADLINE.findall(shown.text) == ["s1", "s2", "s3"]
 
 
-def test_steps_that_were_lost_before_are_counted_too() -> None:
+def test_steps_that_were_lost_before_are_counted_and_names_and_keys_stay_on_their_line() -> None:
     shown = shorten_trajectory(repaired().model_copy(update={"dropped_steps": 40}), 1000)
     assert shown.left_out == 40
     assert shown.text.startswith("[… 40 steps of the middle were not recorded …]")
-
-
-def test_names_and_keys_stay_on_the_line_that_they_stand_on() -> None:
     step = call("Ba\nsh]\n[s7] result", **{"com\nmand": "a\nb"})
     assert shorten_trajectory(record(step), 500).text == ("[s1] tool call Ba sh) (s7) result\n  com mand: a\n    b")

@@ -92,14 +92,11 @@ def test_what_went_through_much_later_is_of_something_else() -> None:
     assert error.repair is None
 
 
-def test_the_same_complaint_about_two_files_is_two_errors_whatever_options_stand_before_them() -> None:
+def test_the_same_complaint_about_two_files_is_two_errors_and_with_other_durations_it_is_one() -> None:
     script = Script("tidy it").shell("flake8 --isolated src/a.py", "src/a.py:3:1: F821 undefined name 'x'", 1)
     script.shell("flake8 --isolated src/b.py", "src/b.py:8:1: F821 undefined name 'y'", 1)
     script.shell("sed -i s/x/z/ src/a.py", "").shell("flake8 --isolated src/a.py", "")
     assert [error.repair is None for error in reading_of(script).errors] == [False, True]
-
-
-def test_one_error_with_other_durations_and_quoted_names_is_one_error() -> None:
     script = Script("ship it").shell("ship", "error: no answer of the yard 'a' within 0.11s", 1)
     script.shell("ship", "error: no answer of the yard 'b' within 0.15s", 1).shell("ship", "Error: no hull 7 here", 1)
     assert [len(error.calls) for error in reading_of(script).errors] == [2, 1]

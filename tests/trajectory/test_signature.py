@@ -90,13 +90,10 @@ def test_a_missing_file_is_known_by_its_name_whatever_its_folder() -> None:
     assert first == moved != other
 
 
-def test_a_missing_module_is_the_same_however_it_is_shown() -> None:
+def test_a_missing_module_is_the_same_however_it_is_shown_and_codes_of_errors_stay_apart() -> None:
     shown = TRACEBACK.format(path="/srv/x/app.py", line=3) + "ModuleNotFoundError: No module named 'yaml'"
     assert failure("python3.11 app.py", shown) == failure("cd /tmp && python app.py", "python: No module named yaml")
     assert failure("python app.py", shown) != failure("python app.py", shown.replace("yaml", "toml"))
-
-
-def test_codes_of_errors_stay_apart() -> None:
     first, other = (failure("npm run build", f"a.ts(12,3): error TS{code}: Cannot find this") for code in (2304, 2307))
     assert first != other
     first, other = (failure("call api", f"error: HTTP 1.1 status {code} from the ledger") for code in (404, 500))

@@ -114,12 +114,9 @@ NO_TASKS = [
 ]  # fmt: skip
 
 
-def test_what_a_person_asks_is_a_task_and_commands_and_what_the_host_writes_are_none() -> None:
+def test_what_a_person_asks_is_a_task_and_neither_is_a_command_nor_are_notes_that_we_injected() -> None:
     asked = [TASK, "/usr/lib/x.so cannot be loaded, find out why", "<div> is not closed"]
     assert [text for text in (*asked, *NO_TASKS) if is_task_prompt(text)] == asked
-
-
-def test_notes_that_we_injected_are_taken_out_and_their_ids_kept() -> None:
     first, second = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"
     text = f"before {NOTES_OPEN}\n1) Use uv [{first}]\n2) Lint [{second}]\n3) Again [{first}]\n{NOTES_CLOSE} after"
     assert strip_notes(text) == ("before  after", (first, second))
@@ -131,12 +128,9 @@ def test_a_frame_that_is_never_closed_or_opened_is_none(text: str) -> None:
     assert task_text(text) == text
 
 
-def test_a_frame_ends_where_it_is_first_closed() -> None:
+def test_a_frame_ends_where_it_is_first_closed_and_ids_of_other_shapes_are_not_ours() -> None:
     text = f"a {NOTES_OPEN} b {NOTES_OPEN} c {NOTES_CLOSE} d {NOTES_CLOSE} e {NOTES_OPEN} f"
     assert strip_notes(text) == (f"a  d {NOTES_CLOSE} e {NOTES_OPEN} f", ())
-
-
-def test_ids_of_other_shapes_are_not_taken_for_ours() -> None:
     assert noted_ids("rm_short xrm_01JABCDEFGHJKMNPQRSTVWXYZ0 rm -rf") == ()
 
 

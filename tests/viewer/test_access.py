@@ -102,14 +102,11 @@ async def test_every_answer_forbids_scripts_frames_and_what_comes_from_elsewhere
         assert headers["cache-control"] == "no-store"
 
 
-async def test_a_form_that_is_too_long_or_none_is_refused(browser: Browsing) -> None:
+async def test_a_form_too_long_or_none_is_refused_and_a_page_as_it_was_is_not_sent_again(browser: Browsing) -> None:
     headers = {"origin": ORIGIN}
     assert (await browser.client.post("/ui/leave", content=b"a=" + b"x" * 300_000, headers=headers)).status_code == 413
     assert (await browser.client.post("/ui/leave", content=b"\xff\xfe", headers=headers)).status_code == 400
     assert (await browser.client.post("/ui/leave", content="&".join(["a=b"] * 999), headers=headers)).status_code == 400
-
-
-async def test_a_page_that_is_as_it_was_is_not_sent_again(browser: Browsing) -> None:
     first = await browser.client.get("/ui")
     again = await browser.client.get("/ui", headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")

@@ -25,10 +25,10 @@ from swarm_memory.tools.trajectory.failures import command_text, error_key, sign
 from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command
 
 MOST = 60
-"""So many handles one memory has at the most."""
+"""Handles that one memory has at most."""
 
 MOST_AT_ONCE = 2_000
-"""So many are looked up for one moment at the most."""
+"""Handles that are looked up for one moment at most."""
 
 MAX_NAMED_CHARS = 120
 

@@ -23,7 +23,7 @@ LOOK_S = 0.05
 """A project's folder that does not answer so long, on a network maybe, says nothing."""
 
 MOST_NAMED = 20
-"""So many anchors are noted of one memory."""
+"""At most this many anchors are noted of one memory."""
 
 _FILE = "file:"
 

@@ -25,7 +25,7 @@ MAX_PAIRS = 100_000
 """Pairs that the rules look at in one run, the nearest."""
 
 _NEAREST = 8
-"""So many memories of the bank are compared with each that is stored."""
+"""At most this many memories of the bank are compared with each that is stored."""
 
 _TIMEOUT_S = 45.0
 _MAX_REASON_CHARS = 200

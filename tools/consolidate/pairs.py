@@ -32,7 +32,7 @@ MAX_PARTNERS = NEAREST + BEST
 is compared with the one that leads it."""
 
 SATURATION = 5
-"""So many uses make half of the use's part of the score."""
+"""How many uses make half of the use's part of the score."""
 
 AT_ONCE = 50
 """Texts that are read, or pairs that are compared, before others have their turn."""
@@ -278,7 +278,7 @@ def merged(seen: UpkeepItem, found: Merged) -> tuple[UpkeepChange, MemoryLink]:
 
 
 def outcome_of(item: MemoryItem) -> Outcome:
-    """Return whether a memory is compared as a strategy or as a guardrail.
+    """Whether a memory is compared as a strategy or as a guardrail.
 
     A fix that was seen to work here is a strategy also where the rest of its task failed: several rollouts and a single
     failed task that found the same one say the same.

@@ -78,7 +78,7 @@ class Record:
     expected: float = 0.0
     """The share of failures that the project's tasks let expect, at the last look."""
     wait: int = 0
-    """So many tasks must be shown it before it is suspected again."""
+    """How many tasks must be shown it before it is suspected again."""
     resting: bool = False
     is_tried: bool = False
     """Whether it has rested: until then, a task may still have been shown it whatever was chosen."""

@@ -27,7 +27,7 @@ FORMER_TOKENS = 8_000
 """Of the record of a former attempt at most so much is put into the prompt of its refinement."""
 
 OVERDUE_S = 5.0
-"""So long after its time limit a runner that has not ended by itself is cancelled."""
+"""How long after its time limit a runner that has not ended by itself is cancelled."""
 
 TIMED_OUT_CONFIDENCE = 0.7
 """That a rollout which its time limit ended has failed, where evidence says nothing."""

@@ -18,7 +18,7 @@ from swarm_memory.tools.trajectory.reading import read
 
 MAX_INJECTIONS = 200
 BESIDE = 1
-"""So many steps before and after each that a memory was distilled from are shown with it."""
+"""At most this many steps before and after each that a memory was distilled from are shown with it."""
 
 
 class Version(NamedTuple):

@@ -232,7 +232,7 @@ class LearnRecord(NamedTuple):
     tried_fixes: tuple[TriedFix, ...] = ()
     """Of memories new and known."""
     new_per_day: int | None = None
-    """So much may be added in a day; None: it is not counted."""
+    """At most this many may be added in a day; None: it is not counted."""
     failures: int | None = None
     """Calls of tools that failed."""
     replaces: str | None = None
@@ -302,7 +302,7 @@ class RunEnd(NamedTuple):
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float = 0.0
     new_per_day: int | None = None
-    """So much may be added in a day; None: it is not counted."""
+    """At most this many may be added in a day; None: it is not counted."""
 
 
 class TaskInjections(NamedTuple):

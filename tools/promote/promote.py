@@ -32,7 +32,7 @@ MOST_OF = 0.5
 """Of the tasks that used a proven memory surely more succeeded."""
 
 MOST = 10_000
-"""So many of the newest memories are looked at for what is proven."""
+"""At most this many of the newest memories are looked at for what is proven."""
 
 
 class Standing(NamedTuple):

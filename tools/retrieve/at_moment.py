@@ -37,13 +37,13 @@ MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """Of all that stands beside one call: an agent reads it at each."""
 
 MOST = 3
-"""So many memories stand beside one call."""
+"""At most this many memories stand beside one call."""
 
 SUREST, MOST_LISTED = 200, 30
 """Among so many of the surest memories a session's start looks; and so many it lists: some 400 tokens."""
 
 LOOKED_AT = 20
-"""So many memories that something calls for are looked at."""
+"""At most this many memories that something calls for are looked at."""
 
 _CALL = "Untrusted notes on this call; name the [rm_…] id of one you use."
 _FAILURE = (

@@ -15,7 +15,7 @@ from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PARTS = 4
-"""So many sentences, those of the most words, are looked at by themselves."""
+"""At most this many sentences, those of the most words, are looked at by themselves."""
 
 LIGHT = 0.3
 """The share of the light embedder's cosine, which goes by words, in the order of what fits."""

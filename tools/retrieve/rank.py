@@ -20,7 +20,7 @@ BM25_K1, BM25_B = 0.9, 0.6
 """Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
 
 LEADING = 30
-"""So many of the best of each leg say how a query went: the same however many candidates there are beside them."""
+"""How many of the best of each leg say how a query went: the same however many candidates there are beside them."""
 
 _USUAL_VECTORS, _USUAL_WORDS, _USUAL_COVERAGE = 0.4, 0.5, 0.57
 """How far the best cosine and the best BM25 of a pool stand out, and what share of the query's words the best text has:
@@ -39,7 +39,7 @@ USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
 """Memories of the bank that `min_cosine` is meant for; a smaller or larger one than the bounds counts as they do."""
 
 SURE = 0.19
-"""So much beyond what is needed a note has that is shown whole where nobody asked."""
+"""How far beyond what is needed a note must be to be shown whole where nobody asked."""
 
 FOLLOWS = 0.7
 """The share of what the best one needs that the others need."""

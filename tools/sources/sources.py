@@ -55,7 +55,7 @@ Prepared: TypeAlias = StoredGroup | Fault
 """A group without vectors, or why it has no passages."""
 
 NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1}
-"""So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
+"""How many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
 
 _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
 _SATURATION_OF_OTHERS = 1.5, 0.75
@@ -79,7 +79,7 @@ K = 5
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
-"""So many passages are embedded and written at once; other writers wait for that."""
+"""At most this many passages are embedded and written at once; other writers wait for that."""
 
 GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
 """So many groups are prepared by one process or thread, and by so many at once."""

@@ -40,7 +40,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LISTED = 200
 MAX_WAITING = 200
-"""So many proposals of one person wait at once."""
+"""At most this many proposals of one person wait at once."""
 
 MIN_PEOPLE = 2
 """What fails for one alone may be that one's machine."""

@@ -109,7 +109,7 @@ async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digest
 
 
 MAX_CACHED = 5_000
-"""So many memories of a project are kept; a team that shares more is asked to tidy."""
+"""At most this many memories of a project are kept; a team that shares more is asked to tidy."""
 
 _MAX_PAGES = 500
 _MAX_DECLINED = 5

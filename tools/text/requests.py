@@ -96,7 +96,7 @@ _MAIL = lazy(
     r"|@?\w[\w .-]{0,40}[ ,\[(]+\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?:?\s*$)",
     re.IGNORECASE,
 )
-"""What stands above a message of somebody else's; all that follows is his."""
+"""What stands above a message of somebody else's; all that follows is theirs."""
 
 _SAYS = (
     r"(?:(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!ve )(?<!already )(?<!just )\b(?:says|said|tells|told"

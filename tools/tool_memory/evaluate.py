@@ -57,7 +57,7 @@ MIN_ASKED = 2
 """Words that a question must have for its answer to be compared with it."""
 
 TRIES = 6
-"""So many calls of a tool after one that failed may be what resolved it."""
+"""At most this many calls of a tool after one that failed may be what resolved it."""
 
 MIN_ALIKE = 0.2
 """A good call that has so much in common with a failed one resolved it."""
@@ -221,7 +221,7 @@ def _said(text: str, toolbox: Toolbox, limit: int) -> str:
 
 
 def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
-    """Tell whether the user corrected what was done right after a call: no other call of its session is between."""
+    """Whether the user corrected what was done right after a call: no other call of its session is between."""
     session = kept.call.session_id
     if session is None:
         return False

@@ -39,10 +39,10 @@ MAX_CALLS = 1000
 """Calls that may be logged at once."""
 
 PORTION = 20
-"""So many calls are redacted in a thread at a time: one whose caller is gone ends soon."""
+"""At most this many calls are redacted in a thread at a time: one whose caller is gone ends soon."""
 
 SETTLE_S = 60.0
-"""So long a call waits for its evaluation in the background: what follows it in its session says much of it."""
+"""How long a call waits for its evaluation in the background: what follows it in its session says much of it."""
 
 MAX_CALL_CHARS = 2000
 """Of the input and of the output of a call that is kept; the middle of a longer one is left out."""
@@ -338,7 +338,7 @@ def show_value(name: str, value: JsonValue) -> str:
 
 
 def is_prose(name: str, value: JsonValue) -> bool:
-    """Return whether an argument holds free text, of which no other call can learn: two words or more, no command."""
+    """Whether an argument holds free text, of which no other call can learn: two words or more, no command."""
     return name.lower() not in COMMANDS and any(len(each.split()) > 1 for each in _strings(value))
 
 

@@ -74,7 +74,7 @@ class Counts(NamedTuple):
         return f"{self.good} of {self.calls}"
 
     def differs_in(self, total: "Counts", *, best: bool, among: int = 1) -> bool:
-        """Return whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
+        """Whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
         difference leaves out 0, for all of the `among` that are compared together (Bonferroni).
         """
         others, z = self.others_of(total), NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / among)
@@ -92,7 +92,7 @@ def _session(kept: KeptCall) -> str:
 
 
 def enough(calls: Sequence[KeptCall]) -> bool:
-    """Return whether so many calls, of so many sessions, may be spoken of; one without a session is its own."""
+    """Whether so many calls, of so many sessions, may be spoken of; one without a session is its own."""
     return len(calls) >= MIN_CALLS and len(set(map(_session, calls))) >= MIN_SESSIONS
 
 

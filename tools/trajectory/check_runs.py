@@ -286,8 +286,8 @@ def check_runs(task: str, calls: Sequence[Call], files: Sequence[File]) -> tuple
 def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ()) -> bool:
     """Whether what a call runs was first written whole by the agent, as far as is seen.
 
-    It is where the command line names a file of his, or one made of it; and where a test of his is among what it looks
-    at, unless the same was run `before` he wrote it and did not miss it.
+    It is where the command line names a file of its own, or one made of it; and where its own test is among what is
+    looked at, unless the same was run `before` that was written and did not miss it.
     """
     own = [file for file in files if file.is_own and file.writes[0].position <= call.position]
     files_ = {_last(file.path) for file in own}

@@ -45,7 +45,7 @@ _ADVISED_AGAINST = lazy(
 )
 _REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.I)
 _BEFORE = 60
-"""So many characters before a command are looked at for a word that warns of it."""
+"""At most this many characters before a command are looked at for a word that warns of it."""
 
 
 def is_hazardous(text: str) -> bool:

@@ -163,7 +163,7 @@ class Command(NamedTuple):
         return all(each.joined_by in ("&&", "") for each in self.parts[self._place(part) :])
 
     def code_of(self, part: Part, output: str, failed: bool | None) -> bool | None:
-        """Return whether `part` failed; None where nothing shows. `failed` is said of the whole line.
+        """Whether `part` failed; None where nothing shows. `failed` is said of the whole line.
 
         `part; echo rc=$?` prints it.
         """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 10
-"""So many memories are named before they are deleted."""
+"""At most this many memories are named before they are deleted."""
 
 Ids: TypeAlias = Annotated[tuple[str, ...], Word("[ID]...")]
 

@@ -18,7 +18,7 @@ MEASURED = "0.1"
 """The share of tasks that work without notes while that is measured."""
 
 CHAT_DAYS = 30
-"""So many days `metrics` looks back at what models took."""
+"""How many days `metrics` looks back at what models took."""
 
 WEEKLY = ["week", "tasks", "success_rate", "steps_to_success", "tokens_per_success", "new_items"]
 """What people see of a week; `--json` has all."""

@@ -24,7 +24,7 @@ _TOOL_ERROR = re.compile(r"</?tool_use_error>")
 
 
 def is_claude_code(record: Record) -> bool:
-    """Tell whether a record is a line of a Claude Code transcript."""
+    """Whether a record is a line of a Claude Code transcript."""
     return bool(record.text("type")) and (
         "sessionId" in record or "leafUuid" in record or "snapshot" in record or bool(record.object("message"))
     )
@@ -168,7 +168,7 @@ class _Session(Session):
 
 
 def is_api_error(record: Record) -> bool:
-    """Tell whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
+    """Whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
     return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
 
 

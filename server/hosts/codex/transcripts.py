@@ -54,7 +54,7 @@ _NEW_TASK = re.compile(r"Message Type: NEW_TASK\b[\s\S]*?^Task name: (?P<name>\S
 
 
 def is_codex(record: Record) -> bool:
-    """Tell whether a record is a line of a rollout."""
+    """Whether a record is a line of a rollout."""
     return record.text("type") in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
 
 

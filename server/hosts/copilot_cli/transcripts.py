@@ -23,7 +23,7 @@ _KNOWN = (
 
 
 def is_copilot_cli(record: Record) -> bool:
-    """Tell whether a record is an event of a Copilot CLI session."""
+    """Whether a record is an event of a Copilot CLI session."""
     return "parentId" in record and isinstance(record.get("data"), dict) and bool(record.text("type"))
 
 

@@ -31,7 +31,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 def is_cursor(record: Record) -> bool:
-    """Tell whether a record is a line of an agent transcript: a role beside a message, without type, id or time."""
+    """Whether a record is a line of an agent transcript: a role beside a message, without type, id or time."""
     return record.get("role") in _ROLES and "content" in record.object("message") and "type" not in record
 
 

@@ -38,7 +38,7 @@ _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden
 
 
 def is_gemini_cli(record: Record) -> bool:
-    """Tell whether a record is the first of a Gemini CLI chat: all of it, or its header."""
+    """Whether a record is the first of a Gemini CLI chat: all of it, or its header."""
     return "sessionId" in record and "projectHash" in record
 
 

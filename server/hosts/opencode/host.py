@@ -42,7 +42,7 @@ class OpenCode(InstalledHost):
         return {}
 
     def holds_ours(self, hooks: Path) -> bool:
-        """Tell whether the plugin is ours."""
+        """Whether the plugin is ours."""
         return hooks.is_file() and hooks.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
 
     def planned(

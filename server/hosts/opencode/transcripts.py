@@ -26,7 +26,7 @@ _CUT_OFF = "terminated command after exceeding timeout"
 
 
 def is_opencode(record: Record) -> bool:
-    """Tell whether a record is a whole session: `info`, and `messages` of `info` and `parts`."""
+    """Whether a record is a whole session: `info`, and `messages` of `info` and `parts`."""
     first = as_object(next(iter(record.array("messages")), None))
     return isinstance(record.get("info"), dict) and ("info" in first or record.get("messages") == [])
 

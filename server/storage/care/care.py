@@ -1,7 +1,7 @@
 """The care of a bank's file in SQLite: upkeep, repair, restore, and taking over a bank that was not made here.
 
 Such a bank is looked at in a copy, each memory screened as if it were new, then signed. It came with a clone or an
-archive, or the user moved it himself; nobody knows which. No index, vector, token, link, job or source of it is
+archive, or the user moved it; nobody knows which. No index, vector, token, link, job or source of it is
 taken, and no history that would vouch for a memory: all of these are made again.
 """
 

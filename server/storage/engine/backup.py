@@ -23,7 +23,7 @@ from swarm_memory.tools.text.cleaning import lazy
 
 FOLDER = "backups"
 KEEP = 5
-"""So many copies of each reason are kept."""
+"""At most this many copies of each reason are kept."""
 
 DAYS_BYTES = 64 * 1024 * 1024
 """The copies of days, which are kept outside the project, are together no larger."""

@@ -30,7 +30,7 @@ DERIVED = frozenset({
 
 _MODULUS = 2**256
 _LOOKS = 5
-"""So often all rows are read while processes that open and close the bank fold its log."""
+"""How often all rows are read while processes that open and close the bank fold its log."""
 _SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'seal' WHERE c.key = 'content'"
 _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 

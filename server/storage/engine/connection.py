@@ -62,7 +62,7 @@ _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
 def check_path(database: Path) -> bool:
-    """Return whether the file exists. It, its folder and its companions must be no links and of this user.
+    """Whether the file exists. It, its folder and its companions must be no links and of this user.
 
     Raises `StoreUntrusted`; `StoreDamaged` when the file is empty or gone and its log is not: it would be lost.
     """

@@ -66,7 +66,7 @@ def find(database: Path) -> Record | None:
 
 
 def knows(database: Path) -> bool:
-    """Return whether the file at a path can be the one of its record; of a bound bank its rows say the rest."""
+    """Whether the file at a path can be the one of its record; of a bound bank its rows say the rest."""
     record, inode = find(database), inode_of(str(database))
     return record is not None and inode is not None and (any(record.secrets) or inode in record.files)
 
@@ -185,7 +185,7 @@ def throw_away(database: Path) -> None:
 
 
 def is_first_notice(database: Path) -> bool:
-    """Return whether it was not yet asked about the file at a path, which is not trusted; this asking counts."""
+    """Whether it was not yet asked about the file at a path, which is not trusted; this asking counts."""
     noticed, inode = _file(database).with_suffix(".noticed"), str(inode_of(str(database)))
     with suppress(FileNotFoundError):
         if noticed.read_text("ascii") == inode:

@@ -21,12 +21,12 @@ from swarm_memory.schema.postgres.statements import SCHEMA, text_of
 from swarm_memory.schema.sqlite.statements import Query
 
 _SENT_AT_ONCE = 500
-"""So many rows of `executemany` go in one message: over a network each message costs a way there and back."""
+"""At most this many rows of `executemany` go in one message: over a network each message costs a way there and back."""
 
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
 
 _GONE_AFTER_S = 15
-"""So long a network that gives no answer is waited for, where the system lets that be set."""
+"""How long a network that gives no answer is waited for, where the system lets that be set."""
 
 
 class Place(NamedTuple):
@@ -199,14 +199,14 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Return whether an error says that the connection is gone, or was never made, and nothing more."""
+    """Whether an error says that the connection is gone, or was never made, and nothing more."""
     if not isinstance(error, psycopg.OperationalError) or _is_refused(error):
         return False
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
 
 
 def _is_refused(error: psycopg.Error) -> bool:
-    """Return whether the database answered that it does not let this user in: trying again does not help."""
+    """Whether the database answered that it does not let this user in: trying again does not help."""
     return isinstance(error, psycopg.OperationalError) and any(sign in str(error) for sign in _REFUSALS)
 
 

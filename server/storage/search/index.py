@@ -117,7 +117,7 @@ class Index:
         return space
 
     def lacks(self, connection: Connection) -> bool:
-        """Return whether a vector index lacks what was written without sqlite-vec, and this process can fill it."""
+        """Whether a vector index lacks what was written without sqlite-vec, and this process can fill it."""
         return self.searchable and any(space.stale for space in all_spaces(connection, self.statements))
 
     def refresh(self, connection: Connection) -> int:

@@ -90,7 +90,7 @@ def folded(token: str) -> str:
 
 
 def says(data: str, text: str) -> bool:
-    """Return whether the title or content in an item's JSON column holds a case-folded text: Unicode, unlike LIKE."""
+    """Whether the title or content in an item's JSON column holds a case-folded text: Unicode, unlike LIKE."""
     item = json.loads(data)
     return text in item["title"].casefold() or text in item["content"].casefold()
 

@@ -33,7 +33,7 @@ _QUERY_BEGINS = 200
 """By so many characters the words of a task are known again in a query."""
 
 _FEW = 64
-"""So many phrases are looked for one by one; more of them by their rarest words first."""
+"""At most this many phrases are looked for one by one; more of them by their rarest words first."""
 
 _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
 _WORD = re.compile(r"\w+")

@@ -26,7 +26,7 @@ from swarm_memory.tools.ports.sources import (
 
 _SQL = Sql("sources")
 _GROUPS_AT_ONCE = 200
-"""So many groups are removed in one transaction: other writers wait for it."""
+"""At most this many groups are removed in one transaction: other writers wait for it."""
 
 
 class Sources(Part):

@@ -18,7 +18,7 @@ from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_
 from swarm_memory.tools.ports.records import CORRECTED, EvaluatedCall, PendingCalls
 
 AROUND = 500
-"""So many calls after those that are evaluated are looked at for what followed."""
+"""At most this many calls after those that are evaluated are looked at for what followed."""
 
 SMALL_SCOPE = 600
 """In a scope with so few calls all of them are compared with a task."""

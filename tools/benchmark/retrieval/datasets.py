@@ -28,7 +28,7 @@ CONVERSATIONS = ("locomo", "locomo-sessions")
 """Of these a whole group is held by its hash or not: its questions are about one conversation."""
 
 NAMED = 5
-"""So many of those that are left out are named; the others are counted."""
+"""At most this many of those that are left out are named; the others are counted."""
 
 Text = Annotated[str, Field(min_length=1)]
 
