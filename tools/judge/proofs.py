@@ -31,10 +31,10 @@ _ASKS_TO_LOOK = re.compile(
 _IT_WORKS = re.compile(
     r"(?i)(?:^|[,.!:;()\u2013\u2014])\s*(?:(?:and|but|yes|ok|now|great|perfect|thanks|thank you)\s+)*"
     r"(?:(?:(?:it|that|this)(?:['\u2019]s)?|they|both|all|everything"
-    r"|(?:all )?(?:(?:the|my|our)(?: [\w-]+){1,3}|tests?|checks?))\s+)?"
+    r"|(?:all )?(?:(?:the|my|our)(?: (?!not|never|still|should|must)[\w-]+){1,2}|tests?|checks?))\s+)?"
     r"(?:(?:is|are|was|has|have|been|do|does|seems? to|now|all|finally|really|exactly)\s+)*"
-    r"(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what|did the trick|funktioniert)\b"
-    r"(?! for (?:me|us))|成功|可以了"
+    r"(?:works|worked|(?<=do )work|(?<=does )work|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it"
+    r"|exactly what|did the trick|funktioniert)\b(?! for (?:me|us))|成功|可以了"
 )
 """A clause that states it: of "make sure that it works" or "if all tests pass" none does."""
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n")
