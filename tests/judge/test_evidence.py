@@ -67,7 +67,7 @@ ASKS = [
     "Thanks, how does it work?", "great, does that pass all tests?", "Thanks. Is it fixed now?", "So it works, right?",
     "Looks good, but did you check that it works on Windows?", "Perfect. Make sure it works on mac.", "谢谢。可以了吗",
     "Thanks and please check that all tests pass", "thanks, how does it work", "Great work!", "the page never works",
-    "It works now, can you commit it?", "Nice, but it should also pass on Windows", "Great, commit it if all tests pass",
+    "It works now, can you commit it?", "it should also pass on Windows", "Great, commit it if all tests pass",
 ]  # fmt: skip
 STATES = [
     "Great, all tests pass!", "perfect, works", "Thank you, that's exactly what I wanted", "did the trick, thanks",
