@@ -4,9 +4,8 @@ UPDATE jobs SET
   status = 'running', worker = :worker, started_at = :now, heartbeat_at = :now, attempts = attempts + 1
 WHERE seq = (
   SELECT seq FROM jobs
-  WHERE kind IN (SELECT value FROM json_each(:kinds))
-    AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
-      AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
+  WHERE kind IN (SELECT value FROM json_each(:kinds)) AND (scope_id = :scope_id
+    OR kind IN (SELECT value FROM json_each(:also)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
     AND (
       (status = 'queued' AND run_after <= :now)
       OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))

@@ -27,9 +27,8 @@ UPDATE jobs SET
   status = 'running', worker = :worker, started_at = :now, heartbeat_at = :now, attempts = attempts + 1
 WHERE seq = (
   SELECT seq FROM jobs
-  WHERE kind IN (SELECT value FROM json_each(:kinds))
-    AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
-      AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
+  WHERE kind IN (SELECT value FROM json_each(:kinds)) AND (scope_id = :scope_id
+    OR kind IN (SELECT value FROM json_each(:also)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
     AND (
       (status = 'queued' AND run_after <= :now)
       OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
@@ -41,9 +40,8 @@ RETURNING id, scope_id;
 -- name: is_job_due
 -- Whether there is a job to take.
 SELECT 1 FROM jobs
-WHERE kind IN (SELECT value FROM json_each(:kinds))
-  AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
-    AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
+WHERE kind IN (SELECT value FROM json_each(:kinds)) AND (scope_id = :scope_id
+  OR kind IN (SELECT value FROM json_each(:also)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id))
   AND (
       (status = 'queued' AND run_after <= :now)
       OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
@@ -97,9 +95,8 @@ ORDER BY j.seq DESC LIMIT 1;
 -- name: next_due
 -- When the next queued job is due, and when a worker of the running ones was heard of longest ago.
 SELECT min(run_after) FILTER (WHERE status = 'queued'), min(heartbeat_at) FILTER (WHERE status = 'running')
-FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(:kinds))
-  AND (scope_id = :scope_id OR kind IN (SELECT value FROM json_each(:also))
-    AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id));
+FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(:kinds)) AND (scope_id = :scope_id
+  OR kind IN (SELECT value FROM json_each(:also)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id));
 
 -- name: report_job
 -- Note how far a running job is.

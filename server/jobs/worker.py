@@ -8,6 +8,7 @@ import math
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
@@ -16,7 +17,7 @@ import anyio
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import new_id
-from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy, SwarmMemoryError
 from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
@@ -37,6 +38,7 @@ MIN_REST_S = 0.05
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
 
+BUSY_S, PUT_BACK_S = 2.0, 1.0  # until another look at a busy bank; for putting a job back as the worker ends
 LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first one of scaling, consolidation, imports, benchmarks
 
 log = logging.getLogger(__name__)
@@ -123,8 +125,8 @@ class Worker:
         self._used_until = anyio.current_time() + USED_S if is_served else math.inf
         if is_served and REFRESH in self._long:
             self._lanes.append((REFRESH,))  # a worker that hooks start leaves it to a server
-        if REEMBED in self._long and not self._is_off():
-            try:
+        try:
+            if REEMBED in self._long and not self._is_off():
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
                 settings, store = self._toolbox.settings, self._toolbox.store
@@ -132,8 +134,8 @@ class Worker:
                 is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # one of many's: no
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
-            except (SwarmMemoryError, OSError) as error:
-                log.warning("what is to be done by itself could not be seen: %s", error)
+        except (SwarmMemoryError, OSError) as error:
+            log.warning("what is to be done by itself could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:
             for kinds in self._lanes:
                 lanes.start_soon(self._lane, kinds)
@@ -156,6 +158,7 @@ class Worker:
                         rest_s = min(rest_s, max(MIN_REST_S, (due - self._now()).total_seconds()))
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
+                rest_s = BUSY_S if isinstance(error, StoreBusy) else RECHECK_S
             with anyio.move_on_after(rest_s):
                 await rest.wait()
 
@@ -177,41 +180,55 @@ class Worker:
         return sum([await self._work_off(kinds) for kinds in self._lanes])
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
-        done, lease_s = 0, self._toolbox.settings.jobs.lease_s
-        while job := await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds, *self._whose):
-            await self._do(job)
+        done, job, lease_s = 0, None, self._toolbox.settings.jobs.lease_s
+        while True:
+            with anyio.CancelScope(shield=True):  # what is taken unseen would run for nobody
+                job = await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds, *self._whose)
+            if job is None:
+                return done
+            try:
+                if (end := await self._do(job)) is not None:
+                    await self._finish(job, end)
+            except anyio.get_cancelled_exc_class():
+                with anyio.move_on_after(PUT_BACK_S, shield=True), suppress(StorageError):
+                    await self._toolbox.store.finish(job.id, self._name, JobEnd("queued", tried=False))
+                raise
             done += 1
-        return done
+
+    async def _finish(self, job: Job, end: JobEnd) -> None:
+        """Write down how a job ended, thrice where the bank is busy, which waits by itself: else all is done again."""
+        for _ in range(2):
+            with suppress(StoreBusy):
+                await self._toolbox.store.finish(job.id, self._name, end)
+                return
+        await self._toolbox.store.finish(job.id, self._name, end)
 
     async def work_off_all(self) -> int:
         """Do every queued job of the toolbox's project, due or not; return how many were done."""
         await self._toolbox.store.release(self._toolbox.scope, "", self._now())
         return await self.work_off_due()
 
-    async def _do(self, job: Job) -> None:
-        """Run one job under its time limit and lease, and write down how it ended."""
+    async def _do(self, job: Job) -> JobEnd | None:
+        """Run one job under its time limit and lease; return how it ended, None when it is no longer this worker's."""
         limits = self._toolbox.settings.jobs
         if job.attempts > limits.max_attempts:
-            await self._failed(job, "its worker died each time it was tried", again=False)
-            return
+            return self._failed(job, "its worker died each time it was tried", again=False)
         limit_s = LONG_TIMEOUT_S if job.kind in self._long else limits.timeout_s
         try:
             with anyio.fail_after(limit_s):
                 outcome = await self._leased(job)
         except TimeoutError:
-            await self._failed(job, f"took longer than {limit_s:g} s", again=True)
-            return
+            return self._failed(job, f"took longer than {limit_s:g} s", again=True)
         if isinstance(outcome, QuotaReached) and job.kind in self._handlers:
             # It waits for the next day (UTC): however often it cannot begin, its attempts are not used up.
             midnight = self._now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             end = JobEnd("queued", error=str(outcome), run_after=midnight + timedelta(days=1), tried=False)
             log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, end.run_after, outcome)
-            await self._toolbox.store.finish(job.id, self._name, end)
-        elif isinstance(outcome, Exception):
+            return end
+        if isinstance(outcome, Exception):
             again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
-            await self._failed(job, str(outcome) or repr(outcome), again=again)
-        elif outcome is not None:
-            await self._toolbox.store.finish(job.id, self._name, JobEnd("completed", outcome))
+            return self._failed(job, str(outcome) or repr(outcome), again=again)
+        return None if outcome is None else JobEnd("completed", outcome)
 
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
         """Return the job's result, or the error that ended it; None when another worker took it over meanwhile."""
@@ -257,14 +274,13 @@ class Worker:
             group.cancel_scope.cancel()
         return outcome
 
-    async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
+    def _failed(self, job: Job, reason: str, *, again: bool) -> JobEnd:
         limits = self._toolbox.settings.jobs
         retry = again and job.attempts < limits.max_attempts
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
         wait = timedelta(seconds=min(MAX_RETRY_S, limits.retry_s * 2 ** (job.attempts - 1)))
         later = self._now() + wait if retry else None
-        end = JobEnd("queued" if retry else "failed", error=reason, run_after=later)
-        await self._toolbox.store.finish(job.id, self._name, end)
+        return JobEnd("queued" if retry else "failed", error=reason, run_after=later)
 
     def _now(self) -> datetime:
         return self._toolbox.clock.now()

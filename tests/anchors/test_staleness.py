@@ -56,14 +56,10 @@ async def test_a_memory_is_shown_while_what_it_names_is_there_and_no_more_when_a
     assert await shown(here) == [first, second]
     (root / "Makefile").write_text("test:\n\tpytest\n")
     assert await shown(here) == [second]
+    elsewhere = replace(here, scope=here.scope.model_copy(update={"project": "elsewhere"}))
+    assert await shown(elsewhere.in_project(here.scope.project)) == [first, second], "its own folder says nothing"
     (considered,) = [each for each in (await explain(here, QUERY)).considered if each.memory.item.id == first]
     assert considered.why == "nothing is left in the project of what it names: make checks"
-
-
-async def test_what_a_memory_of_another_project_names_is_not_looked_for_in_this_one(here: Toolbox, add: Add) -> None:
-    note = await add("Run the checks of the payment service by make it", provenance=anchored("script:make it"))
-    elsewhere = replace(here, scope=here.scope.model_copy(update={"project": "elsewhere"}))
-    assert (await shown(here), await shown(elsewhere.in_project(here.scope.project))) == ([], [note])
 
 
 async def test_of_what_lost_a_part_the_rest_is_shown_lower_and_with_a_word(here: Toolbox, root: Path, add: Add) -> None:

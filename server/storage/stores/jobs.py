@@ -37,7 +37,8 @@ class Jobs(Engine):
         It is one of `scope`, or of the kinds `also` one of any project of its tenant.
         """
         lapsed, ahead = now - timedelta(seconds=lease_s), now + CLOCK_SET_BACK
-        due = {**_possible(kinds, scope, also), "now": now, "lapsed": lapsed, "ahead": ahead}
+        due = {"kinds": kinds, "scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
+        due |= {"now": now, "lapsed": lapsed, "ahead": ahead}
 
         def take(connection: Connection) -> Job | None:
             rows = _SQL.rows(connection, "claim_job", **due, worker=worker)
@@ -98,14 +99,11 @@ class Jobs(Engine):
         self, connection: Connection, kinds: Sequence[str], lease_s: float, scope: Scope, also: Sequence[str] = ()
     ) -> datetime | None:
         """Return when `claim` may take the next job, one that runs when its lease ends; None where there is none."""
-        run_after, heartbeat_at = _SQL.row(connection, "next_due", **_possible(kinds, scope, also))
+        whose = {"scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
+        run_after, heartbeat_at = _SQL.row(connection, "next_due", kinds=kinds, **whose)
         due = [] if run_after is None else [to_moment(run_after)]
         lapses = [] if heartbeat_at is None else [to_moment(heartbeat_at) + timedelta(seconds=lease_s)]
         return min(due + lapses, default=None)
-
-
-def _possible(kinds: Sequence[str], scope: Scope, also: Sequence[str]) -> dict[str, Any]:
-    return {"kinds": kinds, "scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
 
 
 def write_job(connection: Connection, how: str, job: Job, person_id: str | None) -> list[tuple[str]]:
