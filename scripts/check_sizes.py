@@ -43,13 +43,13 @@ BUDGETS = {
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_020,  # aim 900
     "server/hosts": 3_422,
-    "server/cli": 3_001,  # aim 2,800
+    "server/cli": 3_003,  # aim 2,800
     "server/mcp server/operations": 1_608,  # aim 1,400
-    "server/http server/access": 604,  # aim 700
-    "server/viewer": 1_210,
+    "server/http server/access": 609,  # aim 700
+    "server/viewer": 1_212,
     "server/chat": 633,  # aim 500
     "server/embedding server/rerank": 695,
-    "server/jobs": 1_031,  # aim 900
+    "server/jobs": 1_032,  # aim 900
     "server/sources tools/sources": 2_655,  # aim 2,800
     "server/team tools/team": 856,  # aim 950
     "server/benchmark tools/benchmark": 2_819,

@@ -7,6 +7,8 @@ a reverse proxy's to limit.
 import logging
 import time
 
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -76,14 +78,17 @@ class Guard:
 class Messages:
     """Passes on to the SDK what it answers: one message for each POST, whose body has come in whole by now."""
 
-    def __init__(self, app: ASGIApp, path: str) -> None:
+    def __init__(self, app: ASGIApp, path: str, headers: TransportSecuritySettings) -> None:
         self._app = app
         self._path = path
+        self._check = TransportSecurityMiddleware(headers).validate_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request at the path, or pass it on."""
         if scope["type"] != "http" or scope["path"] != self._path:
-            await self._app(scope, receive, send)
+            # The SDK, which checks the headers of what it answers, sees nothing of this.
+            refused = scope["type"] == "http" and await self._check(Request(scope), scope["method"] == "POST")
+            await (refused or self._app)(scope, receive, send)
             return
         if scope["method"] != "POST":
             # No session is kept, so there is none to listen to by GET, nor to end by DELETE.

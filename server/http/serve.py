@@ -95,11 +95,11 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
         streamable_http_path=PATH,
         host=address.host,
         stateless_http=True,
-        transport_security=transport_security(address, port),
+        transport_security=(headers := transport_security(address, port)),
         max_request_body_size=limits.max_body_bytes,
     )
     application.routes.extend(team_routes(identity.bank))
-    limited = RequestBodyLimitMiddleware(Messages(application, PATH), limits.max_body_bytes)
+    limited = RequestBodyLimitMiddleware(Messages(application, PATH, headers), limits.max_body_bytes)
     return Guard(limited, identity)
 
 

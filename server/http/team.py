@@ -54,7 +54,7 @@ async def _list(request: Request, team: TeamBank, _: object) -> Any:
 async def _changes(request: Request, team: TeamBank, _: object) -> Model:
     given = request.query_params
     after = given.get("after", "0")
-    if not (after.isascii() and after.isdigit() and int(after[:20]) <= MAX_CURSOR):
+    if not (after.isascii() and after.isdigit() and len(after) < 20 and int(after) <= MAX_CURSOR):
         raise InputError("after is a cursor that an answer gave")
     return await team.changes(given.get("project", ""), given.get("stamp", "")[:100], int(after))
 

@@ -41,6 +41,7 @@ BUSY_S, PUT_BACK_S = 2.0, 1.0
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
 
+BUSY_S, PUT_BACK_S = 2.0, 1.0  # until another look at a busy bank; for putting a job back as the worker ends
 LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first one of scaling, consolidation, imports, benchmarks
 
 log = logging.getLogger(__name__)

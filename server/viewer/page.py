@@ -181,7 +181,7 @@ class Asked:
     def page(self) -> int:
         """Which page of a list is asked for, from 1. Raises `InputError`."""
         asked = self.query.get("page", "1")
-        if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= MAX_PAGE):
+        if not (asked.isascii() and asked.isdigit() and len(asked) < 9 and 1 <= int(asked) <= MAX_PAGE):
             raise InputError(f"page is a number from 1 to {MAX_PAGE:,}, not {asked[:20]!r}")
         return int(asked)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,20 @@ def test_post_task_refuses_more_than_one_task_and_records_none(
     assert ran.code == 2
     assert "more than one task" in ran.err
     assert not (project / ".swarm").exists()
+
+
+def test_a_ui_that_ends_leaves_the_address_of_another_one_of_its_bank(
+    swarm: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = address_file(project / ".swarm" / "memory.db")
+
+    def run(_: object, __: object, say_where: Callable[[str], None]) -> None:
+        say_where("http://127.0.0.1:8")
+        write_private(file, f"http://127.0.0.1:9 {os.getpid()}")
+
+    monkeypatch.setattr("swarm_memory.server.http.serve.run", run)
+    assert swarm("ui", "--no-browser").code == 0
+    assert file.exists()
 
 
 def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, project: Path, learned: str) -> None:

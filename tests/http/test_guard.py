@@ -18,7 +18,8 @@ from tests.http.http_server import INITIALIZE, HttpServer, serving_http
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1", "::1"]), pytest.mark.attack]
 
-ROUTES = ("/mcp", "/", "/health", "/healthz", "/metrics", "/sse", "/messages/", "/.well-known/oauth-protected-resource")
+NOWHERE = ("/", "/health", "/healthz", "/metrics", "/sse", "/messages/", "/.well-known/oauth-protected-resource")
+ROUTES = ("/mcp", "/team/v1/me", *NOWHERE)
 METHODS = ("GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH")
 
 
@@ -72,15 +73,13 @@ EVIL_ORIGINS = (
 
 
 def test_a_foreign_host_or_origin_reaches_nothing_even_with_the_token(server: HttpServer) -> None:
-    """What answers is at one path, where the SDK refuses; at every other there is nothing to reach."""
     for path in ROUTES:
-        there = path == "/mcp"
+        method = "GET" if path.startswith("/team") else "POST"
         for host in EVIL_HOSTS:
-            status = server.request("POST", path, INITIALIZE, host=host.format(port=server.port)).status
-            assert status == (421 if there else 404)
+            assert server.request(method, path, INITIALIZE, host=host.format(port=server.port)).status == 421
         for origin in EVIL_ORIGINS:
             sent = origin.format(port=server.port, other=server.port + 1)
-            assert server.request("POST", path, INITIALIZE, origin=sent).status == (403 if there else 404)
+            assert server.request(method, path, INITIALIZE, origin=sent).status == 403
 
 
 def test_the_names_of_this_machine_and_its_own_origin_are_taken(server: HttpServer) -> None:

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, AsyncMock
 
 import anyio
 import pytest
@@ -142,17 +144,9 @@ async def test_a_worker_of_a_server_at_rest_tries_a_busy_bank_again_soon_and_los
     monkeypatch.setattr(jobs, "BUSY_S", 0.02)
     monkeypatch.setattr(jobs, "RECHECK_S", HANG_S)
     monkeypatch.setattr(jobs, "USED_S", 0.0)
-
-    def busy_twice(call: Callable[..., Awaitable[Any]], faults: list[str]) -> Callable[..., Awaitable[Any]]:
-        async def called(*asked: Any) -> Any:
-            if faults:
-                raise StoreBusy(faults.pop())
-            return await call(*asked)
-
-        return called
-
     for name in ("claim", "finish"):
-        monkeypatch.setattr(toolbox.store, name, busy_twice(getattr(toolbox.store, name), ["busy", "busy"]))
+        effects = chain([StoreBusy("busy")] * 2, repeat(DEFAULT))
+        monkeypatch.setattr(toolbox.store, name, AsyncMock(wraps=getattr(toolbox.store, name), side_effect=effects))
     await toolbox.store.enqueue(job_of(toolbox))
     async with anyio.create_task_group() as group:
         group.start_soon(partial(Worker(toolbox, doing(nothing)).run, is_served=True))
@@ -166,13 +160,9 @@ async def test_a_worker_of_a_server_at_rest_tries_a_busy_bank_again_soon_and_los
 async def test_a_worker_that_is_cancelled_while_it_takes_a_job_puts_it_back(
     toolbox: Toolbox, place: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking, write = anyio.Event(), toolbox.store.write
-
-    async def noted(*asked: Any) -> Any:
-        taking.set()
-        return await write(*asked)
-
+    taking = anyio.Event()
     await toolbox.store.enqueue(job_of(toolbox))
+    noted = AsyncMock(wraps=toolbox.store.write, side_effect=lambda _: taking.set() or DEFAULT)
     monkeypatch.setattr(toolbox.store, "write", noted)
     async with anyio.create_task_group() as group:
         with writer_lock(place.database, HANG_S):

@@ -107,6 +107,7 @@ async def test_what_is_no_proposal_is_refused_and_leaves_nothing(place: Location
             answer = await called.post("/team/v1/proposals", content=content)
             assert answer.status_code == (413 if what == "too large" else 400), what
             assert len(answer.text) < 320, what
+        assert (await called.get(f"/team/v1/changes?project=shop&after={10**20:040}")).status_code == 400
         assert await team.toolbox.store.team.count_waiting("default") == 0
 
 

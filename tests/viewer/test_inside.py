@@ -8,6 +8,7 @@ from pathlib import Path
 from made_files import written
 from made_tasks import Shop, done, said, verdict
 
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
@@ -42,6 +43,12 @@ async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsin
     assert "is cancelled" in await browser.post(f"/jobs/{job_id}", action="cancel")
     assert job_id not in await browser.text("/jobs?status=queued")
     assert "is queued" in await browser.post(f"/jobs/{job_id}", action="resume")
+    taken = await toolbox.store.claim("w", toolbox.clock.now(), 60, ("consolidate",), toolbox.scope)
+    assert taken is not None
+    await toolbox.store.finish(taken.id, "w", JobEnd("failed"))
+    assert "A job failed" in await browser.text()
+    assert "is queued" in await browser.post(f"/jobs/{taken.id}", action="resume")
+    assert "A job failed" not in await browser.text()
     assert "action is cancel or resume" in await browser.post(f"/jobs/{job_id}", action="delete", status=400)
     assert "Not Found" in await browser.post("/jobs/job_01J8", action="cancel", status=404)
 

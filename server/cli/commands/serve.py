@@ -189,6 +189,7 @@ def ui(
       swarm-memory ui --read-only --no-browser
     """
     from swarm_memory.server.http.serve import Address, allowed_names, run
+    from swarm_memory.server.location import address_of_pages
 
     address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
     pages = _pages(invocation, _bank(invocation, works=not read_only), address, read_only=read_only)
@@ -197,8 +198,9 @@ def ui(
         def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
             click.echo("This link lets one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
-            write_private(said := address_file(invocation.place.database), f"{origin} {os.getpid()}")
-            opened.callback(said.unlink, missing_ok=True)
+            write_private(said := address_file(database := invocation.place.database), f"{origin} {os.getpid()}")
+            # Another `ui` of the bank may have written its own there since.
+            opened.callback(lambda: address_of_pages(database) == origin and said.unlink(missing_ok=True))
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 

@@ -38,6 +38,8 @@ async def overview(asked: Asked) -> Page:
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     waiting, kind, cards = await to_review(toolbox, limit=CARDS)
     feed = await _feed(toolbox, outcomes)
+    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
+    last = [await toolbox.store.find_job(toolbox.scope, job.kind, job.key) for job in failed]
     ids = list(dict.fromkeys(memory_id for entry in feed for memory_id in entry.ids))
     return Page(
         "overview.html",
@@ -56,7 +58,7 @@ async def overview(asked: Asked) -> Page:
             "project_query": {},
             "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
             "missed": lines_of_missed(asked.root),
-            "failed": await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN),
+            "failed": [job for job in failed if job in last],  # none that was begun again since
             "weeks": await _weeks(toolbox),
         },
     )
