@@ -56,10 +56,7 @@ async def test_learning_twice_from_the_same_trajectory_changes_nothing(tools: To
     first = await learn(tools, checked().done())
     before = await bank.items("active", "archived"), await tools.store.statistics(tools.scope, EMBEDDER.name)
     second = await learn(tools, checked().done())
-    assert (
-        await bank.items("active", "archived"),
-        await tools.store.statistics(tools.scope, EMBEDDER.name),
-    ) == before
+    assert (await bank.items("active", "archived"), await tools.store.statistics(tools.scope, EMBEDDER.name)) == before
     assert second.status == "already_learned"
     assert (second.trajectory_id, second.verdict) == (first.trajectory_id, first.verdict)
     assert second.stored == ()

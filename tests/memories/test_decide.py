@@ -110,9 +110,8 @@ async def test_an_agent_restores_only_what_an_agent_put_away_while_it_was_active
 def test_only_a_use_that_still_counts_as_a_success_bears_a_note_out() -> None:
     noted = made_item("Rotate keys", provenance=Provenance(distiller="agent", session_id="s1"))
 
-    def task(label: str, method: str, change: float, task_id: str = "s2:1") -> Event:
-        about = {"task_id": task_id, "label": label, "method": method, "change": change}
-        return Event(CREDITED, NOW, noted.id, about)
+    def task(label: str, method: str, change: float, task: str = "s2:1") -> Event:
+        return Event(CREDITED, NOW, noted.id, {"task_id": task, "label": label, "method": method, "change": change})
 
     used, shown = task("Success", "named", 0.05), task("Success", "none", 0.0125)
     assert is_borne_out(noted, [used])

@@ -88,16 +88,6 @@ async def test_no_title_no_moment_and_no_text_without_words_becomes_the_users_wo
     assert "shipctl" not in item.embedding_text
 
 
-async def test_the_users_own_words_take_the_place_of_a_note_that_says_about_the_same(toolbox: Toolbox) -> None:
-    noted = Note(title="Dates", note=f"{WORD} The importer reads no others.")
-    (before,) = await remember_notes(toolbox, [noted], session())
-    (said,) = await remember_notes(
-        toolbox, [Note(title="Dates", note=WORD, users_word=True)], session(task=f"Add the export. {WORD}")
-    )
-    assert (said.is_new, said.item.provenance.is_users_word, said.item.content) == (True, True, WORD)
-    assert before.item.id != said.item.id
-
-
 async def test_of_a_note_that_quotes_the_user_and_adds_something_each_part_is_whose_it_is(toolbox: Toolbox) -> None:
     added = "So run `tidecsv --si raw/MONTH.gau out/MONTH.csv`."
     note = Note(title="Metres", note=f'The user: "These heights are in feet, we take metres." {added}', users_word=True)
@@ -151,6 +141,10 @@ async def test_a_note_that_says_all_of_a_known_one_and_more_takes_its_place(tool
     assert (second.is_new, second.item.content) == (True, f"{said} This alone suffices.")
     (known,) = await toolbox.store.get_memories((toolbox.scope,), [first.item.id])
     assert (known.status, second.item.id in str(known.status_reason)) == ("archived", True)
+    await remember_notes(toolbox, [Note(title="Dates", note=f"{WORD} The importer reads no others.")], session())
+    users = Note(title="Dates", note=WORD, users_word=True)
+    (own,) = await remember_notes(toolbox, [users], session(task=f"Add the export. {WORD}"))
+    assert (own.is_new, own.item.provenance.is_users_word, own.item.content) == (True, True, WORD)
     (third,) = await remember_notes(toolbox, [Note(title="Lease the lane first", note=said)], session())
     assert (third.is_new, third.item.id) == (False, second.item.id)
 
