@@ -249,7 +249,7 @@ async def test_one_text_that_two_servers_are_sent_at_one_moment_is_stored_once(
         assert (late.is_new, [item.id for item in every]) == (False, [late.item.id])
 
 
-async def test_what_the_user_said_before_about_the_same_is_named_to_be_archived(toolbox: Toolbox, add: Add) -> None:
+async def test_what_the_user_said_before_about_the_same_is_named_to_be_withdrawn(toolbox: Toolbox, add: Add) -> None:
     for before, now in (
         ("Use tabs for indentation", "Use spaces for indentation"),
         ("Ask me before you push", "Push without asking me"),

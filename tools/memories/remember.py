@@ -419,7 +419,8 @@ async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
         theirs = frozenset(tokenize(other.content))
         least = max(2, ABOUT_THE_SAME * min(len(words), len(theirs)))
         if other.id != item.id and other.provenance.is_users_word and len(words & theirs) >= least:
-            return f"the user said before: {other.title} ({other.id}); archive that one if it no longer holds"
+            withdraw = f"swarm-memory memories quarantine {other.id}"
+            return f"the user said before: {other.title}; if that no longer holds, withdraw it: {withdraw}"
     return None
 
 
