@@ -35,9 +35,6 @@ USED_S = 60.0
 MIN_REST_S = 0.05
 """Between two looks that nobody asked for: another worker may be about to take what is due."""
 
-BUSY_S, PUT_BACK_S = 2.0, 1.0
-"""A worker looks again so soon where the bank was busy, and puts a job back within so long when it is cancelled."""
-
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
 
