@@ -70,10 +70,13 @@ def is_password(value: str, *, loud: bool) -> bool:
     return bool(may_be) and not is_call(value)
 
 
+_NOT_SAID = ("text_words", "placeholders")
+
+
 def is_phrase(value: str, *, sure: bool) -> bool:
     """Whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
     words, found = table(SECRETS).words, re.findall(r"[^\W\d_]+", value.lower())
-    is_text = shape("text").match(value) or not (words["text_words"] | words["placeholders"]).isdisjoint(found)
+    is_text = shape("text").match(value) or any(each in words[of] for of in _NOT_SAID for each in found)
     if not 6 <= len(value) <= _LONGEST_PHRASE or is_text or _stands_for_one(value):
         return False
     has_sign = shape("sign").search(value) or re.search(r"\d", shape("quantity").sub("", value))
@@ -121,9 +124,9 @@ def is_example(value: str) -> bool:
 
 def _stands_for_one(value: str) -> bool:
     """Whether a value is a variable, a placeholder, a pattern, a path or an example."""
-    words, known = re.findall(r"[^\W_]+", value.lower()), table(SECRETS).words
-    placeholders = known["placeholders"] | known["stop_words"]
-    if is_example(value) or not value.strip("0xX*-_.") or placeholders.issuperset(words):
+    words, known = set(re.findall(r"[^\W_]+", value.lower())), table(SECRETS).words
+    is_placeholder = not words - known["placeholders"] - known["stop_words"]
+    if is_placeholder or is_example(value) or not value.strip("0xX*-_."):
         return True
     if shape("template").search(value) and not (len(value) >= _WITH_BLANKS and is_random(value)):
         return True
