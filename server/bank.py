@@ -156,15 +156,19 @@ class Bank:
     @contextmanager
     def serving(self, callers: int = 1) -> Generator[None]:
         """Mark that somebody waits for what the block does; with -1, that a caller waits for the worker meanwhile."""
-        self._served += callers
+        self._count(callers)
         try:
             yield
         finally:
-            self._served -= callers
+            self._count(-callers)
             if not self._served:
                 self._quiet_from = anyio.current_time() + QUIET_S
-                self._all_served.set()
-                self._all_served = anyio.Event()
+
+    def _count(self, callers: int) -> None:
+        self._served += callers
+        if not self._served:
+            self._all_served.set()
+            self._all_served = anyio.Event()
 
     async def give_way(self) -> None:
         """Return when nobody is being served, or after a while: under any load work in the background goes on."""

@@ -20,7 +20,7 @@ from counting import SlowEmbedder
 from hooked import hooked
 from made_items import made_item, put
 from made_work import made_job
-from patience import FULL, HANG_S
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, new_id
@@ -150,7 +150,7 @@ async def test_a_worker_of_a_server_at_rest_tries_a_busy_bank_again_soon_and_los
     await toolbox.store.enqueue(job_of(toolbox))
     async with anyio.create_task_group() as group:
         group.start_soon(partial(Worker(toolbox, doing(nothing)).run, is_served=True))
-        with anyio.fail_after(HANG_S / 2):
+        with anyio.fail_after(1.0):
             while (await only_job(toolbox)).status != "completed":
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
@@ -399,7 +399,9 @@ async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPat
         with bank.serving():
             assert not await passes(bank)
         assert not await passes(bank)
-    await waiting
+        with bank.serving(-1):  # the only caller waits for that work
+            assert await passes(bank)
+            assert waiting.done()
     assert await passes(bank)
 
 
@@ -441,8 +443,6 @@ async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -
     assert (done.embedded, max(slow.batches), asked) == (20, 8, 3)
 
 
-@pytest.mark.fault
-@pytest.mark.skipif(not FULL, reason="make faults runs it: among all tests it waited 45 s twice, and why is not known")
 async def test_a_caller_who_waits_for_the_work_itself_does_not_hold_it_up(
     connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
