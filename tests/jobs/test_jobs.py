@@ -402,6 +402,7 @@ async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPat
         with bank.serving(-1):  # the only caller waits for that work
             assert await passes(bank)
             assert waiting.done()
+    await bank.give_way()
     assert await passes(bank)
 
 
