@@ -29,7 +29,7 @@ BUDGETS = {
     "tools/credit": 634,  # aim 600
     "tools/consolidate": 897,  # aim 900
     "tools/memories tools/tasks": 1_712,  # aim 1,500
-    "tools/guard": 1_700,  # aim 1,400
+    "tools/guard": 1_694,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_687,  # aim 1,500
     "tools/mirror server/mirror": 396,
     "tools/promote": 457,

@@ -323,7 +323,7 @@ class TaskRun:
     async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> None:
         """Do a task in an arm, learn from it, and pass on how far the run is.
 
-        The judge never learns the checker's result. Raises `ConfigError`, `InputError` (no runner), `StorageError`.
+        The judge never learns the checker's result. Raises `ConfigError`, `InputError` (a bad runner), `StorageError`.
         """
         counted = None if bank.chat is None else CountingChat(bank.chat)
         bank = replace(bank, chat=counted)

@@ -86,7 +86,7 @@ WELL_USED, OUTVOTED = 3, 6
 two that are well used, or one that is much used. One that contradicts the user's word is, however old and used."""
 
 DOUBTED = 0.5
-"""… and so much of its confidence is left; a consolidation that finds the contradiction puts it into quarantine."""
+"""The share of its confidence that is left then; a consolidation that finds it puts the memory into quarantine."""
 
 
 def is_outvoted(others: Iterable[tuple[int, int]]) -> bool:

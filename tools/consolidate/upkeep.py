@@ -157,7 +157,7 @@ class Withdrawal(NamedTuple):
 async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     """Archive the project's memories that proved harmful, with their figures, and keep which rest from now on.
 
-    What the user said neither rests nor goes: it is put before them. What belongs to every project or to a team stays:
+    What the user said neither rests nor goes: it waits for review. What belongs to every project or to a team stays:
     one project alone does not show it. Raises `StorageError`.
     """
     store, scope = toolbox.store, toolbox.scope

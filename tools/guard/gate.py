@@ -149,15 +149,9 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     return "; ".join(notices) or None
 
 
-def suspects(items: Sequence[MemoryItem]) -> list[str]:
-    """Return the ids of those that only a person may restore."""
-    return [
-        item.id
-        for item in items
-        if (item.status_reason or "").startswith(SCREENED)
-        or (item.status == "quarantined" and item.provenance.heard_in == "result")
-        or by_rules(_text(item))
-    ]
+def is_suspect(item: MemoryItem) -> bool:
+    """Whether screening held it back, or would by its words."""
+    return (item.status_reason or "").startswith(SCREENED) or bool(by_rules(_text(item)))
 
 
 class ItemVerdict(Answered):

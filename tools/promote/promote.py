@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import DEMOTED, PROMOTED
 from swarm_memory.tools.consolidate.consolidate import WORTH_KEEPING
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.gate import suspects
+from swarm_memory.tools.guard.gate import is_suspect
 from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -177,7 +177,7 @@ def _why_not(item: MemoryItem) -> str | None:
         return f"it is {item.status}"
     if item.use == "open_problem":
         return "it is no advice yet: nothing was seen to end its error"
-    if not item.provenance.is_own_command and (item.provenance.priority < 0 or suspects([item])):
+    if not item.provenance.is_own_command and (item.provenance.priority < 0 or is_suspect(item)):
         return "its wording is suspect: look at it, and `swarm-memory memories restore` it where it is sound"
     return None
 

@@ -23,7 +23,7 @@ CONTRADICTS = 0.6
 """The probability from which two memories count as contradicting each other."""
 
 MIN_SHARED = 0.6
-"""How much of the words of both instructions, their negation and antonyms left out, must be the same (Jaccard)."""
+"""The share of the words of both, their negation and antonyms left out, that must be the same (Jaccard)."""
 
 _MIN_WORDS = 2
 _MIN_COMMON = 3

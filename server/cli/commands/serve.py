@@ -174,7 +174,7 @@ def _log_beside_bank(invocation: Invocation) -> None:
 def ui(
     invocation: Invocation,
     port: Port = 0,
-    read_only: Annotated[bool, "To look only: nothing can be changed."] = False,
+    read_only: Annotated[bool, "Nothing can be changed."] = False,
     no_browser: Annotated[bool, "Only print the link."] = False,
 ) -> None:
     """Look at everything in the browser, and decide what waits for a decision.
@@ -197,7 +197,7 @@ def ui(
 
         def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
-            click.echo("This link lets one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
+            click.echo("This link signs one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
             write_private(said := address_file(database := invocation.place.database), f"{origin} {os.getpid()}")
             # Another `ui` of the bank may have written its own there since.
             opened.callback(lambda: address_of_pages(database) == origin and said.unlink(missing_ok=True))
