@@ -15,7 +15,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import prepare

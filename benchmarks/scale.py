@@ -30,7 +30,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -58,7 +58,7 @@ class ChatDay(Model):
     """Of the answers: not in the form that was asked for."""
 
 
-class MemoryStatus(Model):
+class BankStatus(Model):
     """The answer of `memory_status`; each text is a line."""
 
     sentence: str

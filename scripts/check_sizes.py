@@ -45,7 +45,7 @@ BUDGETS = {
     "server/hosts": 3_422,
     "server/cli": 3_003,  # aim 2,800
     "server/mcp server/operations": 1_608,  # aim 1,400
-    "server/http server/access": 609,  # aim 700
+    "server/http server/access": 611,  # aim 700
     "server/viewer": 1_212,
     "server/chat": 633,  # aim 500
     "server/embedding server/rerank": 695,
@@ -65,7 +65,7 @@ BROAD_EXCEPTS = {
     "server/hooks/main.py": 1,
     "server/hooks/events.py": 1,
     "server/jobs/worker.py": 1,
-    "server/bank.py": 1,
+    "server/served_bank.py": 1,
     "tools/learn/learn.py": 1,  # one odd trajectory of many is named, and the others go on
 }
 """The mains: where an unforeseen fault becomes an exit code, a log line or a failed job."""

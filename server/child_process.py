@@ -12,7 +12,7 @@ from typing import cast
 
 import anyio
 
-from swarm_memory.server.footprint import for_others
+from swarm_memory.server.numpy_threads import for_others
 
 OUTER_SESSION = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"})
 """Marks of an agent's session that a program started from it must not take for its own."""

@@ -18,16 +18,16 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
-from swarm_memory.tools.guard.names import check_detector
+from swarm_memory.tools.guard.person_names import check_detector
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import EmbeddingSettings, Settings
     from swarm_memory.server.jobs.worker import Worker
-    from swarm_memory.server.storage.bank import Bank
     from swarm_memory.server.storage.care.care import SqliteCare
     from swarm_memory.server.storage.postgres.store import PostgresStore
-    from swarm_memory.server.storage.store import SqliteStore
+    from swarm_memory.server.storage.sqlite import SqliteStore
+    from swarm_memory.server.storage.store import Store
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 _log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ async def _open_store(place: Location, settings: Settings, embedder: Embedder) -
 
         database = Place(storage.url.get_secret_value(), busy_timeout_s=storage.busy_timeout_s)
         return await open_postgres(database, pool_size=storage.pool_size, embedder=embedder)
-    from swarm_memory.server.storage.store import open_store
+    from swarm_memory.server.storage.sqlite import open_store
 
     return await open_store(
         place.database, sqlite=storage.sqlite, busy_timeout_s=storage.busy_timeout_s, embedder=embedder
@@ -140,7 +140,7 @@ def make_reranker(settings: Settings) -> Reranker | None:
     )
 
 
-def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock) -> ChatModel | None:
+def make_chat_model(settings: Settings, store: Store, scope: Scope, clock: Clock) -> ChatModel | None:
     """Return the chat models that the settings name, metered in the store; None, a normal state, without any."""
     if not settings.chat.providers:
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from swarm_memory.schema.settings import Settings
     from swarm_memory.schema.team.person import Person
     from swarm_memory.server.project.folder import ProjectFolder
-    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.server.storage.store import Store
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 GiveWay = Callable[[], Awaitable[None]]
@@ -35,7 +35,7 @@ async def at_once() -> None:
 class Toolbox:
     """Ports and settings; made by the server's wiring, or by a test."""
 
-    store: "Bank"
+    store: "Store"
     embedder: "Embedder"
     clock: "Clock"
     settings: "Settings"

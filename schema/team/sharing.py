@@ -105,7 +105,7 @@ class Proposal(Proposed):
     created_at: Timestamp
 
 
-class Decided(Model):
+class Ruling(Model):
     """What a reviewer does about a proposal."""
 
     act: Act

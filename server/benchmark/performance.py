@@ -18,7 +18,7 @@ from swarm_memory.schema.benchmark import SuiteResults, Table
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.benchmark.figures import Column, figure, percentile, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter

@@ -21,7 +21,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteRe
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
@@ -135,9 +135,9 @@ def _shown(value: JsonValue, key: str = "") -> JsonValue:
 
 
 @asynccontextmanager
-async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Bank]:
+async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Store]:
     """Open an empty store of the kind that the settings name, in a file of its own in the folder."""
-    from swarm_memory.server.storage.store import open_store
+    from swarm_memory.server.storage.sqlite import open_store
 
     path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
     store = await open_store(path, sqlite=settings.storage.sqlite, embedder=embedder)

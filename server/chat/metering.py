@@ -17,7 +17,7 @@ from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage, 
 from swarm_memory.tools.ports.records import ChatRecord
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.server.storage.store import Store
 
 CHARS_PER_TOKEN = 4
 """An estimate, where nobody has counted."""
@@ -31,7 +31,7 @@ Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
 class ChatMeter:
     """Writes calls to a store and asks it for the day's sum, which holds what other processes wrote too."""
 
-    def __init__(self, store: "Bank", scope: Scope, clock: Clock) -> None:
+    def __init__(self, store: "Store", scope: Scope, clock: Clock) -> None:
         self._store = store
         self._scope = scope
         self._clock = clock

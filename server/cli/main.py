@@ -23,7 +23,7 @@ from swarm_memory.schema.errors import (
     is_out_of_ram,
 )
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.footprint import start_no_threads
+from swarm_memory.server.numpy_threads import start_no_threads
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
     (InputError, 2),

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.folders import project_root
-from swarm_memory.server.footprint import start_no_threads
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.location import Location, locate, log_line
-from swarm_memory.server.missed import note_missed
+from swarm_memory.server.missed_hooks import note_missed
+from swarm_memory.server.numpy_threads import start_no_threads
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.switch import switched_off
 

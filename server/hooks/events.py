@@ -21,7 +21,7 @@ from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
 from swarm_memory.server.location import Location
-from swarm_memory.server.missed import note_missed
+from swarm_memory.server.missed_hooks import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
 from swarm_memory.tools.credit.harm import is_held_out, rests

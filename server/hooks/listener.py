@@ -18,7 +18,6 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.server.bank import FIRST_LOOK_S
 from swarm_memory.server.hooks.client import (
     GO,
     MAX_REQUEST_BYTES,
@@ -32,9 +31,10 @@ from swarm_memory.server.hooks.client import (
     socket_prefix,
 )
 from swarm_memory.server.location import project_file, user_file
+from swarm_memory.server.served_bank import FIRST_LOOK_S
 
 if TYPE_CHECKING:
-    from swarm_memory.server.bank import Bank
+    from swarm_memory.server.served_bank import ServedBank
 
 _MAX_LENGTHS_BYTES = 40
 EXCHANGE_S = 30.0
@@ -54,7 +54,7 @@ def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
     return tuple(stamps)
 
 
-async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
+async def listen(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     """Answer hook commands until cancelled.
 
     Where `may_answer` says no, commands do their work themselves; so they do where no socket can be made, which is
@@ -92,7 +92,7 @@ def _sweep() -> None:
             send(channel, str(path), b"", time.monotonic() + READY_S)
 
 
-async def _exchange(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:
+async def _exchange(stream: ByteStream, bank: "ServedBank", root: str, may_answer: Callable[[], bool]) -> None:
     """Serve one command; whatever it sends, the server goes on."""
     async with stream:
         try:
@@ -104,7 +104,7 @@ async def _exchange(stream: ByteStream, bank: "Bank", root: str, may_answer: Cal
             log.warning("a hook's request could not be answered: %s", error)
 
 
-async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:
+async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: Callable[[], bool]) -> None:
     lines = BufferedByteReceiveStream(stream)
     lengths = [int(each) for each in (await lines.receive_until(b"\n", _MAX_LENGTHS_BYTES)).split()]
     if len(lengths) != 2 or min(lengths) < 0 or sum(lengths) > MAX_REQUEST_BYTES:
@@ -136,7 +136,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     bank.wake_worker()
 
 
-async def _warm(bank: "Bank", may_answer: Callable[[], bool]) -> None:
+async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     """Do what the first retrieval is slow for, such as loading the embedder: a session has begun where a server starts.
 
     The client's first questions go before.

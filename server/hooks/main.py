@@ -88,7 +88,7 @@ def leave_in_time(limit_s: float, root: str, name: str) -> "NoReturn":
     """End the process when the time is up, whatever it waits for."""
     time.sleep(limit_s)
     try:
-        from swarm_memory.server.missed import note_missed
+        from swarm_memory.server.missed_hooks import note_missed
 
         note_missed(root, name, f"no answer within {limit_s:g} s")
     finally:

@@ -12,8 +12,8 @@ from starlette.types import Scope
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.access.roles import OWNER, Caller
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import write_private
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.people import TOKEN_PREFIX, hash_of
 
 TOKEN_BYTES = 32
@@ -31,7 +31,7 @@ MAX_TOKEN_CHARS = 16_384
 class Identity:
     """Whoever may come in, looked up again for each request: who was revoked a moment ago does not."""
 
-    def __init__(self, token: str, bank: Bank) -> None:
+    def __init__(self, token: str, bank: ServedBank) -> None:
         """`token` is the server's own: whoever has it is the bank's own user."""
         self._expected = token.encode()
         self.bank = bank

@@ -13,9 +13,9 @@ from starlette.routing import Route
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import InputError, NotAllowed, NotFoundError, StorageError, SwarmMemoryError
 from swarm_memory.schema.team.person import Role
-from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, Counted, Decided, ProposalStatus, Proposed
+from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, Counted, ProposalStatus, Proposed, Ruling
 from swarm_memory.server.access.roles import caller_of, serving
-from swarm_memory.server.bank import Bank
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.bank import TeamBank
 
 MAX_CURSOR = 2**62
@@ -67,14 +67,14 @@ ROUTES: dict[str, tuple[Role, type[Model] | None, Act]] = {
     "POST /team/v1/evidence": ("write", _Evidence, lambda _, team, body: team.send_evidence(body.bank, body.counted)),
     "POST /team/v1/proposals/{id}": (
         "review",
-        Decided,
+        Ruling,
         lambda request, team, body: team.decide(request.path_params["id"], body),
     ),
 }
 """What people's installations ask, by method and path: the least role, what is posted, and what is done with that."""
 
 
-def team_routes(bank: Bank) -> list[Route]:
+def team_routes(bank: ServedBank) -> list[Route]:
     """Return the routes over a bank, which is opened at the first request. They are behind guard and body limit."""
     return [
         Route(path, _endpoint(bank, role, posted, act), methods=[method])
@@ -83,7 +83,9 @@ def team_routes(bank: Bank) -> list[Route]:
     ]
 
 
-def _endpoint(bank: Bank, role: Role, posted: type[Model] | None, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    bank: ServedBank, role: Role, posted: type[Model] | None, act: Act
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
         try:

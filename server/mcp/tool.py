@@ -18,16 +18,16 @@ from pydantic_core import to_jsonable_python
 from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_out_of_ram
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.operations.operation import Only, Operation, Row, Site
 from swarm_memory.server.operations.work import of_job
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.records import HostSession
     from swarm_memory.tools.toolbox import Toolbox
 
-AppContext: TypeAlias = Context[Bank]
+AppContext: TypeAlias = Context[ServedBank]
 
 NO_MEMORY = "the process ran out of RAM; nothing was half written; send less at once"
 
@@ -37,7 +37,7 @@ class ServedSite(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
     is_users: ClassVar[bool] = False
-    bank: Bank
+    bank: ServedBank
     ctx: AppContext
 
     @property
@@ -99,7 +99,7 @@ class StrictTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
-        bank: Bank = context.request_context.lifespan_context
+        bank: ServedBank = context.request_context.lifespan_context
         try:
             what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name
             caller_of(context.request_context.request).require(role_of_call(self.name, arguments), what)

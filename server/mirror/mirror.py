@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
 from swarm_memory.server.project.folder import git, held
 from swarm_memory.tools.memories.decide import edit, set_memory_status
-from swarm_memory.tools.memories.edit import pages_of_memories
+from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -175,7 +175,7 @@ def _of_remembered(done: "Remembered") -> Row:
 async def memory_status(site: Site) -> Row:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
     from swarm_memory.server.config import lines_left_out
-    from swarm_memory.server.missed import lines_of_missed
+    from swarm_memory.server.missed_hooks import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
     from swarm_memory.tools.team.cache import how_it_stands
@@ -244,7 +244,7 @@ async def manage_memories(
     quarantine, archive: no longer retrieved; restore takes that back. forget: delete for good, with every trace; only
     on the user's word.
     """
-    from swarm_memory.tools.memories import edit as memories
+    from swarm_memory.tools.memories import manage as memories
     from swarm_memory.tools.ports.memories import MemoryFilter
 
     toolbox = (await (site.for_reading() if action in _LOOKS else site.toolbox())).in_project(project)
@@ -292,7 +292,7 @@ def _single(ids: Sequence[str]) -> str:
 
 def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
     """Return the ids, of which a run may have any number, so many at once as can be changed; none are one part."""
-    from swarm_memory.tools.memories.edit import MAX_IDS
+    from swarm_memory.tools.memories.manage import MAX_IDS
 
     return [ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS)] or [ids]
 
@@ -314,7 +314,7 @@ async def _edited(
 
 
 async def _forgotten(toolbox: "Toolbox", ids: Sequence[str], with_trajectories: bool) -> Row:
-    from swarm_memory.tools.memories import edit as memories
+    from swarm_memory.tools.memories import manage as memories
 
     parts = [await memories.forget_memories(toolbox, part, with_trajectories=with_trajectories) for part in _parts(ids)]
     done = memories.joined(parts)

@@ -1,116 +1,148 @@
-"""The Store on SQLite: one bank in one file, of which each module beside holds a part."""
+"""What one open bank holds, whichever engine it stands on: every store, and what all of them do together."""
 
-import asyncio
-import logging
-from collections.abc import Callable
-from contextlib import closing
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from typing import Self
 
-from swarm_memory.schema.errors import StoreBusy
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.driver import Connection, Driver, SqliteConnection, choose
-from swarm_memory.server.storage.engine.backup import FORGET, back_up, back_up_day, drop_backups_with
-from swarm_memory.server.storage.engine.connection import connect, storage_errors
-from swarm_memory.server.storage.engine.engine import reads
-from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.server.storage.engine.threads import BankThreads
-from swarm_memory.server.storage.inspection import Inspection, inspect
-from swarm_memory.server.storage.search.vectors import all_spaces
-from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
-from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.schema.team.person import Person
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.engine.engine import Recorder
+from swarm_memory.server.storage.stores import memories
+from swarm_memory.server.storage.stores.forgetting import (
+    Traces,
+    find_traces,
+    find_traces_of_person,
+    forget,
+    forget_person,
+)
+from swarm_memory.server.storage.stores.jobs import Jobs
+from swarm_memory.server.storage.stores.journal import Benchmarks
+from swarm_memory.server.storage.stores.memories import Memories
+from swarm_memory.server.storage.stores.review import Review
+from swarm_memory.server.storage.stores.rollouts import Rollouts
+from swarm_memory.server.storage.stores.sources import Sources
+from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note, take_out_of_team
+from swarm_memory.server.storage.stores.team.sharing import SharedMemories, TeamCache
+from swarm_memory.server.storage.stores.tool_memory import ToolCalls
+from swarm_memory.server.storage.stores.trajectories import Trajectories
+from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors
+from swarm_memory.tools.ports.memories import Forgotten
 
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
-
-async def open_store(
-    path: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0, embedder: Embedder
-) -> "SqliteStore":
-    """Open the bank in a file, which is made when it is not there.
-
-    Raises `ConfigError` when the SQLite that `sqlite` names cannot be used, `StoreUntrusted` for a file that is no bank
-    of ours, `StorageError`. A bank that this user may only read opens read-only.
-    """
-    driver = await asyncio.to_thread(choose, sqlite)
-    store = SqliteStore(path, driver, embedder, busy_timeout_s)
-    await store.open_threads()
-    try:
-        await store.refresh()
-    except StoreBusy:
-        log.info("the vector index is filled again later: %s is busy", path)
-    except BaseException:
-        await store.close()
-        raise
-    return store
+_PACKED_AT_ONCE = 2_000
+"""Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
 
 
-class SqliteStore(BankThreads, Bank):
-    """One bank in one file."""
+class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
+    """Every store of one bank; `PostgresStore` opens it as a subclass, `SqliteStore` by the threads among its bases."""
 
-    def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
-        super().__init__(path, driver, embedder, busy_timeout_s)
-        self.hold_stores()
+    def hold_stores(self) -> None:
+        """Make the stores that stand beside; the engine must be there."""
+        self.recorder = Recorder(self.write_records)
+        self._closed = False
+        self._add_parts()
+
+    def _add_parts(self) -> None:
+        self.vectors = Vectors(self, self.index)
+        self.sources = Sources(self)
+        self.tool_memory = ToolCalls(self)
+        self.benchmarks = Benchmarks(self)
+        self.retention = Retention(self)
+        self.review = Review(self)
+        self.people = People(self)
+        self.team = SharedMemories(self)
+        self.team_cache = TeamCache(self)
+
+    def by(self, person_id: str | None) -> Self:
+        """Return the same bank, what is written to which a person wrote."""
+        bank = copy(self)
+        bank.person_id = person_id
+        bank._add_parts()
+        return bank
+
+    @abstractmethod
+    async def health(self) -> StorageHealth:
+        """Return how the engine and its file or database are."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Write what is queued (at most 2 s) and close. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.recorder.close()
+        await self.close_threads()
+
+    async def forget(
+        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
+    ) -> Forgotten:
+        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
+
+        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
+        """
+        await self.recorder.settle()  # a retrieval that is written later would bring its query back
+        # Looking through all texts takes longest, and holds up no writer.
+        traces = await self.read(partial(find_traces, scopes=scopes, ids=ids, with_trajectories=with_trajectories))
+        forgotten = await self.write(partial(forget, index=self.index, scopes=scopes, traces=traces))
+        if forgotten.ids:
+            await self.forget_outside(traces)
+        return forgotten
+
+    async def forget_person(self, person: Person) -> int:
+        """Delete for good what somebody brought besides memories, and their name, backups too.
+
+        Return how many records of tasks lost their text.
+        """
+        await self.recorder.settle()
+        scopes = await self.people.scopes(person.tenant_id)
+        traces = await self.read(partial(find_traces_of_person, scopes=scopes, person_id=person.id))
+
+        def forget_all(connection: Connection) -> int:
+            records = forget_person(connection, person.id, traces)
+            take_out_of_team(connection, person)
+            note(connection, person.tenant_id, FORGOTTEN_PERSON, person.id, {})
+            return records
+
+        records = await self.write(forget_all)
+        await self.forget_outside(traces._replace(ids=(person.id,)))
+        return records
 
     async def forget_outside(self, traces: Traces) -> None:
-        """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
-
-        def forget_in_backups(connection: SqliteConnection) -> None:
-            if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
-                back_up(connection, self._driver.module, self._path, FORGET)
-
-        await self.on_writer(forget_in_backups)
-        await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
-        await self.truncate_log()
-
-    @reads
-    def health(self, connection: Connection) -> StorageHealth:
-        """Return the driver, the versions, the size, and what is less than usual."""
-        driver = self._driver
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        notices: list[str] = []
-        if driver.vec_version is None:
-            notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
-        if self.read_only:
-            notices.append("the bank can only be read: nothing is learned and no use is counted")
-        if dropped := self.recorder.dropped:
-            notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
-        stale = [space.model for space in all_spaces(connection) if space.stale]
-        if stale and driver.vec_version is not None:
-            notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory bank reembed`")
-        return StorageHealth(
-            path=str(self._path),
-            driver=driver.name,
-            driver_reason=driver.reason,
-            sqlite_version=driver.sqlite_version,
-            sqlite_vec_version=driver.vec_version,
-            vector_search="vec0" if driver.vec_version else "exact_scan",
-            wal_reset_safe=driver.wal_reset_safe,
-            schema_version=version,
-            read_only=self.read_only,
-            size_bytes=sum(size_of(f"{self._path}{suffix}") for suffix in ("", "-wal")),
-            notices=tuple(notices),
-        )
-
-    async def inspect(self) -> Inspection:
-        """Look for damage and for indexes out of step; it reads the whole bank."""
-        return await self.read(partial(inspect, searchable=self.index.searchable))
-
-    async def back_up(self, target: Path | None = None) -> Path:
-        """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
-        copy = partial(back_up, module=self._driver.module, database=self._path, target=target)
-        return await asyncio.to_thread(self._on_own_connection, copy)
+        """Take what was forgotten out of what lies beside the database."""
 
     async def back_up_day(self, keep: int = 7) -> None:
-        """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
-        copy = partial(back_up_day, module=self._driver.module, database=self._path, keep=keep)
-        if keep:
-            await asyncio.to_thread(self._on_own_connection, copy)
+        """Copy the bank for today and keep so many days; of a database server's bank nothing is copied."""
 
-    def _on_own_connection(self, function: Callable[[SqliteConnection], T]) -> T:
-        opened = closing(connect(self._path, driver=self._driver, read_only=True))
-        with storage_errors(self._driver.module, self._path), opened as connection:
-            return function(connection)
+    async def refresh(self) -> int:
+        """Fill indexes again that an older version, or a process without sqlite-vec, left behind; return how many."""
+        if self.read_only:
+            return 0
+        if await self.read(memories.handles_due):
+            await self._make_handles()
+        lacking = [index for index in (self.index, self.sources.index) if await self.read(index.lacks)]
+        return sum([await self.write(index.refresh) for index in lacking])
+
+    async def _make_handles(self) -> None:
+        after: int | None = 0
+        while after is not None:
+            after = await self.write(partial(memories.make_handles, after=after, limit=_PACKED_AT_ONCE))
+
+    async def reindex(self) -> None:
+        """Make the keyword index and the vector indexes again from the plain tables."""
+        await self._make_handles()
+        for index in (self.index, self.sources.index):
+            await self.write(index.rebuild)
+
+    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder; return their names."""
+        kept = {(embedder, dimensions), *([(self.light.name, self.light.dimensions)] if self.light else [])}
+        drops = [partial(index.drop_spaces_but, kept=kept) for index in (self.index, self.sources.index)]
+        return list(dict.fromkeys([model for drop in drops for model in await self.write(drop)]))

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
 from swarm_memory.schema.settings import TeamSettings
-from swarm_memory.schema.team.sharing import Changes, Counted, Decided, Member, Proposal, ProposalStatus, Proposed
+from swarm_memory.schema.team.sharing import Changes, Counted, Member, Proposal, ProposalStatus, Proposed, Ruling
 from swarm_memory.tools.text.cleaning import clean, one_line
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class TeamClient:
         asked = {"status": status or "any", "mine": "yes" if mine else "no"}
         return _as(list[Proposal], await self._ask("GET", "/proposals", given=asked))
 
-    async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
+    async def decide(self, proposal_id: str, ruling: Ruling) -> Proposal:
         path = f"/proposals/{quote(proposal_id, safe='')}"
-        return _as(Proposal, await self._ask("POST", path, decided.model_dump(mode="json")))
+        return _as(Proposal, await self._ask("POST", path, ruling.model_dump(mode="json")))
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
         asked = {"project": project, "stamp": stamp, "after": str(after)}

@@ -33,8 +33,8 @@ from swarm_memory.schema.errors import (
 )
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Route, Session, is_own_form
 from swarm_memory.server.viewer.pages import lists, memories, overview, review, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
@@ -149,7 +149,7 @@ class Viewer:
 
     def __init__(
         self,
-        bank: Bank,
+        bank: ServedBank,
         access: Access,
         settings: Callable[[], ResolvedSettings],
         now: Callable[[], datetime],

@@ -22,8 +22,8 @@ from patience import FULL, HANG_S
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 
 
@@ -102,13 +102,10 @@ def settings_of(tenant: str = "default") -> Settings:
 async def abused(
     folder: Path, tenant: str = "default", changed: Mapping[str, BaseModel] | None = None
 ) -> AsyncGenerator[Abused]:
-    """Connect to a server of a tenant on the bank of a project's folder.
-
-    `changed` are groups of settings that differ from the defaults.
-    """
+    """Connect to a server of a tenant on a folder's bank; groups of settings `changed` differ from the defaults."""
     settings = settings_of(tenant).model_copy(update=dict(changed or {}))
     place = place_of(folder, settings)
-    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    bank = ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
     server = build_server(bank)
     async with Client(server) as client:
         server = Abused(client, (await client.list_tools()).tools)

@@ -18,9 +18,9 @@ from patience import FULL, HANG_S, STATIC, UNHURRIED, is_in_time
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
-from swarm_memory.server.bank import Bank, running
 from swarm_memory.server.hooks.events import answer_hook
 from swarm_memory.server.hooks.main import VERBS as OF_VERBS
+from swarm_memory.server.served_bank import ServedBank, running
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.wiring import open_toolbox, place_of
@@ -123,7 +123,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
             groups["embedding"] = EmbeddingSettings.model_validate(hangs)
         place = place_of(folder, settings := settings_of().model_copy(update=groups))
         with broken(folder, condition):
-            async with running(Bank(partial(open_toolbox, place, settings), root=folder)) as bank:
+            async with running(ServedBank(partial(open_toolbox, place, settings), root=folder)) as bank:
                 for event in EVENTS:
                     given = {"hook_event_name": event, "session_id": "s1", "prompt": TASK, "tool_name": "Bash"}
                     began = time.monotonic()

@@ -17,11 +17,11 @@ from swarm_memory.schema.base import Scope as BankScope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Person, Role, rank
 from swarm_memory.server.access.roles import TOOLS, Caller, role_of_call
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.http import guard
 from swarm_memory.server.http.guard import Guard
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.people import add_person, change_role, hash_of, revoke
 from tests.abuse.banks import look
 from tests.abuse.tool_arguments import valid
@@ -151,7 +151,7 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
         raise AssertionError
 
     app = Streaming()
-    answering = asyncio.ensure_future(Guard(app, Changing("", Bank(never)))(request(method), receive, send))
+    answering = asyncio.ensure_future(Guard(app, Changing("", ServedBank(never)))(request(method), receive, send))
     await begun.wait()
     now[0] = later
     app.go_on.set()

@@ -16,9 +16,9 @@ from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
 from swarm_memory.schema.team.sharing import Evidence, Proposed
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.served_bank import ServedBank
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -122,7 +122,7 @@ async def test_the_server_and_its_worker_are_limited_and_a_cloned_project_cannot
         return tools
 
     assert tools.new_per_day is None
-    assert (await Bank(given).toolbox()).new_per_day == LearnSettings().max_new_per_day
+    assert (await ServedBank(given).toolbox()).new_per_day == LearnSettings().max_new_per_day
     (tmp_path / ".swarm").mkdir()
     (tmp_path / ".swarm" / "config.yaml").write_text("learn:\n  max_new_per_day: 1000000\n")
     resolved = resolve_settings(tmp_path, environ={})

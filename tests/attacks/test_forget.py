@@ -18,16 +18,16 @@ from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import log_line
 from swarm_memory.server.mcp.tool import ServedSite
 from swarm_memory.server.operations.memories import manage_memories
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.served_bank import ServedBank
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.server.storage.stores.team.people import ADDED, FORGOTTEN_PERSON, REVOKED
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit
-from swarm_memory.tools.memories.edit import forget_memories, what_stayed
+from swarm_memory.tools.memories.manage import forget_memories, what_stayed
 from swarm_memory.tools.ports.records import Event, HostSession, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.people import add_person, forget_person
@@ -101,7 +101,7 @@ async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any
         return tools
 
     over_stdio = cast(Any, SimpleNamespace(headers=None))
-    return await manage_memories(ServedSite(Bank(opened_before), over_stdio), "forget", [memory_id])
+    return await manage_memories(ServedSite(ServedBank(opened_before), over_stdio), "forget", [memory_id])
 
 
 async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admitted, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.edit import of_run
+from swarm_memory.tools.memories.manage import of_run
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve

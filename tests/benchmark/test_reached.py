@@ -17,10 +17,10 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.benchmark.job import checked_payload
 from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.text.tokens import count_tokens
 from tests.benchmark.conftest import NORMALIZED
@@ -91,7 +91,7 @@ def test_ctrl_c_leaves_what_was_measured(endless: Path, swarm: Command) -> None:
 def _server(root: Path) -> Any:
     settings = Settings(embedding=BY_TABLE)
     place = place_of(root, settings)
-    return build_server(Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place)))
+    return build_server(ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place)))
 
 
 async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> None:

@@ -13,11 +13,11 @@ from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
-    Bank,
     BankSystem,
     ContextSystem,
     MemorySystem,
     OkapiSystem,
+    SharedBank,
 )
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -30,7 +30,7 @@ async def _filled(system: MemorySystem, dataset: Dataset) -> MemorySystem:
 
 
 async def test_the_hybrid_system_answers_exactly_what_the_bank_answers(toolbox: Toolbox, dataset: Dataset) -> None:
-    bank = Bank(toolbox)
+    bank = SharedBank(toolbox)
     system = await _filled(BankSystem("hybrid", bank, toolbox.settings.retrieve), dataset)
     question = dataset.questions[0]
     found = await retrieve(bank.within(question.group), question.query, k=3)
@@ -41,7 +41,7 @@ async def test_the_hybrid_system_answers_exactly_what_the_bank_answers(toolbox: 
 
 async def test_no_system_finds_items_of_another_group(toolbox: Toolbox, dataset: Dataset) -> None:
     systems = [
-        BankSystem("hybrid", Bank(toolbox), toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0})),
+        BankSystem("hybrid", SharedBank(toolbox), toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0})),
         ContextSystem("hybrid+context", toolbox),
         OkapiSystem(),
     ]
@@ -56,13 +56,13 @@ async def test_no_system_finds_items_of_another_group(toolbox: Toolbox, dataset:
 
 async def test_a_leg_alone_gives_only_what_it_found_itself(toolbox: Toolbox, dataset: Dataset) -> None:
     settings = toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0, "vector_weight": 0.0, "delta": 0.0})
-    system = await _filled(BankSystem("keyword", Bank(toolbox), settings, "keyword"), dataset)
+    system = await _filled(BankSystem("keyword", SharedBank(toolbox), settings, "keyword"), dataset)
     question = BenchmarkQuestion(query="sRGB", gold=("a3",), group="a")
     assert await system.retrieve(question, 10) == Answer(["a3"], fits=True)
 
 
 async def test_what_the_gate_lets_pass_is_all_that_a_prompt_gets(toolbox: Toolbox, dataset: Dataset) -> None:
-    bank = Bank(toolbox)
+    bank = SharedBank(toolbox)
     system = await _filled(BankSystem("hybrid-gated", bank, toolbox.settings.retrieve, gated=True), dataset)
     assert (await system.retrieve(dataset.questions[0], 10)).items[0] == "a2"
     foreign = BenchmarkQuestion(query="ripe bananas for a cake on Sunday", group="a")
@@ -77,7 +77,7 @@ async def test_items_with_their_own_times_are_found_by_a_time_that_the_question_
         )
         for weeks in range(6)
     ]
-    system = BankSystem("hybrid+temporal", Bank(toolbox, dated=True), toolbox.settings.retrieve)
+    system = BankSystem("hybrid+temporal", SharedBank(toolbox, dated=True), toolbox.settings.retrieve)
     await system.fill({"": items})
     for weeks in ("three", "two"):
         question = BenchmarkQuestion(query=f"which platform did the release train leave {weeks} weeks ago", now=day)

@@ -20,8 +20,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.memories.edit import list_memories
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.tools.memories.manage import list_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

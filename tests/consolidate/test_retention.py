@@ -17,7 +17,7 @@ from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import RETENTION, queue_retention_when_due, remove_old
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import memory_history
+from swarm_memory.tools.memories.manage import memory_history
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.records import RETAINED, Event
 from swarm_memory.tools.retrieve.retrieve import retrieve

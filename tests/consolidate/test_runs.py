@@ -16,7 +16,7 @@ from patience import FULL
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.memories import MemoryFilter
 from tests.consolidate.kept_bank import ADVICE, EVERY_STATUS, MIGRATIONS, SHOP, Kept, figures, opened, own_bank
@@ -145,15 +145,15 @@ async def test_the_counter_of_new_memories_begins_again_and_counts_what_came_mea
 class _Watched:
     """A store that something happens to before each of its calls."""
 
-    inner: Bank
+    inner: Store
     calls: list[str] = field(default_factory=list[str])
 
     async def before(self, name: str) -> None:
         """Do what happens."""
 
     @property
-    def store(self) -> Bank:
-        return cast("Bank", self)
+    def store(self) -> Store:
+        return cast("Store", self)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         function = getattr(self.inner, name)

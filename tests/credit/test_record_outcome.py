@@ -17,7 +17,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.credit.outcome import figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve

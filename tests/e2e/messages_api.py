@@ -59,10 +59,7 @@ class ScriptedApi(Loopback):
 
 @dataclass
 class MessagesApi(ScriptedApi):
-    """Answers the main agent by the script, and any other request with a short text.
-
-    The main agent is known by its tools: only its requests offer Bash.
-    """
+    """Answers the main agent, which alone offers Bash, by the script, and other requests with a short text."""
 
     side_requests: list[Json] = field(default_factory=list[Json])
     paths: list[str] = field(default_factory=list[str])

@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from tests.faults.power import Disk, Step
 from tests.faults.rig import HERE, made_item, opened, present_in, with_vectors
 

@@ -13,7 +13,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection, registry
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from tests.faults.power_survey import SAID
 from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 

@@ -18,10 +18,10 @@ from patience import HANG_S
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.engine.files import size_of, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.retrieve.embed import with_indexes
 
@@ -80,7 +80,7 @@ async def present(database: Path, ids: Sequence[str]) -> set[str]:
         return await present_in(store, ids)
 
 
-async def present_in(store: Bank, ids: Sequence[str], scopes: Sequence[Scope] = (HERE,)) -> set[str]:
+async def present_in(store: Store, ids: Sequence[str], scopes: Sequence[Scope] = (HERE,)) -> set[str]:
     """Return which of the memories are in a bank."""
     parts = (ids[start : start + 500] for start in range(0, len(ids), 500))
     return {item.id for part in parts for item in await store.get_memories(scopes, part)}

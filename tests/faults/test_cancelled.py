@@ -15,12 +15,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
 from swarm_memory.server.mcp.tool import ServedSite
 from swarm_memory.server.operations import learning, memories, tools_and_sources
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.served_bank import ServedBank
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.toolbox import Toolbox
@@ -70,7 +70,7 @@ def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     async def opened() -> Toolbox:
         return toolbox
 
-    bank = Bank(opened)
+    bank = ServedBank(opened)
 
     async def report_progress(*_: object, **__: object) -> None:
         await asyncio.sleep(0)

@@ -22,7 +22,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.backup import KEEP, list_backups
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.transfer import export_memories, import_memories

@@ -83,7 +83,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.faults.rig import made_item, with_vectors
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 
 async def leave():
     store = await open_store(Path(sys.argv[1]), embedder=StaticEmbedder())

@@ -25,7 +25,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.sources.sources import search_sources

@@ -20,13 +20,13 @@ from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
+from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.records import LearnRecord
 from swarm_memory.tools.text.tokens import tokenize
@@ -44,7 +44,7 @@ def say(*words: object) -> None:
 
 
 @asynccontextmanager
-async def opened_bank(place: str, driver_name: str = "auto") -> AsyncGenerator[Bank]:
+async def opened_bank(place: str, driver_name: str = "auto") -> AsyncGenerator[Store]:
     """Open a bank; a database as soon as it can be."""
     if not place.startswith("postgresql:"):
         async with opened(Path(place), sqlite=driver_name) as store:

@@ -31,10 +31,10 @@ from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit
@@ -160,7 +160,7 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
     await asyncio.to_thread(folder.mkdir)
     settings, said = Settings(), list[str]()
     place = place_of(folder, settings)
-    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    bank = ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
     server = build_server(bank)
     async with Client(server) as client:
 

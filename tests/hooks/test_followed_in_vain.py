@@ -14,7 +14,7 @@ from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import keep, to_review
-from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.memories.remember import Session, remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -11,7 +11,7 @@ from hook_project import NOTE, SAID, TASK, VERBS, HookProject
 from made_files import written
 from patience import UNHURRIED
 
-from swarm_memory.server.missed import missed
+from swarm_memory.server.missed_hooks import missed
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.files import writer_lock
 

@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.schema.settings import HookSettings
 from swarm_memory.server.hooks.events import HookEvent, answer_hook, handle_hook
 from swarm_memory.server.location import Location, state_folder
-from swarm_memory.server.missed import missed
+from swarm_memory.server.missed_hooks import missed
 from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -22,7 +22,7 @@ from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line, state_folder
-from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
+from swarm_memory.server.missed_hooks import KEPT_DAYS, MAX_BYTES, missed, note_missed
 
 HURRIED = """
 from swarm_memory.server.hooks import main

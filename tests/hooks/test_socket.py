@@ -14,7 +14,7 @@ from hook_project import NOTE, TASK, HookProject, wait_until
 from patience import STATIC
 
 from swarm_memory.server.hooks.client import READY, head, short_name, socket_prefix
-from swarm_memory.server.missed import missed
+from swarm_memory.server.missed_hooks import missed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 

@@ -8,7 +8,7 @@ import pytest
 from hook_project import NOTE, SAID, TASK, VERBS, HookProject
 from patience import AT_FULL_LENGTH
 
-from swarm_memory.server.missed import missed
+from swarm_memory.server.missed_hooks import missed
 from swarm_memory.server.switch import pause, resume, switched_off
 
 OFF: dict[str, Callable[[HookProject], object]] = {

@@ -12,9 +12,9 @@ from team_server import OWN_TOKEN, serving_team
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Role, rank
 from swarm_memory.server.access.roles import PROMPTS, TOOLS, role_of_call
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.viewer.viewer import PAGES as VIEWED
 from swarm_memory.tools.memories.transfer import export_memories
 from swarm_memory.tools.team.people import change_role, renew_token
@@ -56,7 +56,7 @@ def test_every_tool_prompt_and_page_has_its_least_role() -> None:
     async def never() -> Any:
         raise AssertionError
 
-    server = build_server(Bank(never))
+    server = build_server(ServedBank(never))
     tools = {tool.name: tool for tool in asyncio.run(server.list_tools())}
     assert set(TOOLS) == set(tools)
     for name, needed in TOOLS.items():

@@ -21,7 +21,7 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
-from swarm_memory.tools.memories.edit import forget_memories
+from swarm_memory.tools.memories.manage import forget_memories
 from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import MemoryFilter

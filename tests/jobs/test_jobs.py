@@ -26,13 +26,13 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy
 from swarm_memory.schema.job import Job, Progress
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.worker import Handler, Reported, Worker
 from swarm_memory.server.location import Location, state_folder
 from swarm_memory.server.mirror.mirror import MIRROR
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
@@ -379,7 +379,7 @@ async def never() -> Toolbox:
     raise AssertionError("nothing is opened here")
 
 
-async def passes(bank: Bank) -> bool:
+async def passes(bank: ServedBank) -> bool:
     """Return whether work goes on within some turns of the loop."""
     going = asyncio.ensure_future(bank.give_way())
     for _ in range(20):
@@ -391,8 +391,8 @@ async def passes(bank: Bank) -> bool:
 
 
 async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.bank.GIVE_WAY_S", 60.0)
-    bank = Bank(never)
+    monkeypatch.setattr("swarm_memory.server.served_bank.GIVE_WAY_S", 60.0)
+    bank = ServedBank(never)
     assert await passes(bank)
     with bank.serving():
         waiting = asyncio.ensure_future(bank.give_way())
@@ -407,8 +407,8 @@ async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPat
 
 
 async def test_work_goes_on_though_the_server_is_never_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.bank.GIVE_WAY_S", 0.0)
-    bank = Bank(never)
+    monkeypatch.setattr("swarm_memory.server.served_bank.GIVE_WAY_S", 0.0)
+    bank = ServedBank(never)
     with bank.serving():
         await bank.give_way()
 
@@ -447,8 +447,8 @@ async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -
 async def test_a_caller_who_waits_for_the_work_itself_does_not_hold_it_up(
     connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.bank.FIRST_LOOK_S", 0.0)
-    monkeypatch.setattr("swarm_memory.server.bank.GIVE_WAY_S", 60.0)
+    monkeypatch.setattr("swarm_memory.server.served_bank.FIRST_LOOK_S", 0.0)
+    monkeypatch.setattr("swarm_memory.server.served_bank.GIVE_WAY_S", 60.0)
     async with connected() as caller:
         for number in range(3):
             await caller.call("remember", text=f"Case {number}: ask before the upload replaces a file.")

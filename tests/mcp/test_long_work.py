@@ -27,7 +27,7 @@ TASK = "Make the tests of the shop pass."
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.bank.FIRST_LOOK_S", 0.0)
+    monkeypatch.setattr("swarm_memory.server.served_bank.FIRST_LOOK_S", 0.0)
     monkeypatch.setattr("swarm_memory.server.jobs.worker.REPORT_S", 0.05)
 
 

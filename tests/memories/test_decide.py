@@ -12,7 +12,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import CREDITED, is_borne_out, unverified
 from swarm_memory.tools.memories.decide import (
@@ -23,13 +23,13 @@ from swarm_memory.tools.memories.decide import (
     edit,
     keep,
     latest_decisions,
+    make_global,
     merge,
-    promote,
     set_memory_status,
     to_review,
     undo,
 )
-from swarm_memory.tools.memories.edit import forget_memories, get_memories
+from swarm_memory.tools.memories.manage import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -60,7 +60,7 @@ DECISIONS: dict[str, Callable[[Toolbox, str, str], Awaitable[Decided]]] = {
     "edit": lambda toolbox, one, other: edit(toolbox, one, MemoryChange(title="Rotate keys", tags=["keys"])),
     "merge": lambda toolbox, one, other: merge(toolbox, one, other),
     "withdraw": lambda toolbox, one, other: set_memory_status(toolbox, [one], "archived"),
-    "promote": lambda toolbox, one, other: promote(toolbox, one),
+    "promote": lambda toolbox, one, other: make_global(toolbox, one),
 }
 
 
@@ -137,13 +137,13 @@ async def test_what_is_promoted_is_shown_in_every_project_with_its_history(toolb
     own = await add(*LOGIN, provenance=source)
     await edit(toolbox, own, MemoryChange(description="When one logs in"))
     assert (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories == ()
-    await promote(toolbox, own)
+    await make_global(toolbox, own)
     (shown,) = (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories
     assert (shown.item.id, shown.item.scope.project, shown.item.provenance) == (own, "*", source)
     record = await memory_record(toolbox.in_project("bank"), own)
     assert [each.texts.get("description", "") for each in record.versions] == ["", "When one logs in"]
     with pytest.raises(InputError, match="every project already"):
-        await promote(toolbox, own)
+        await make_global(toolbox, own)
     assert isinstance(toolbox.store, SqliteStore)
     assert (await toolbox.store.inspect()).sound
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, memory_history, of_run
+from swarm_memory.tools.memories.manage import forget_memories, get_memories, list_memories, memory_history, of_run
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, embed_backlog

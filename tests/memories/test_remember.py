@@ -19,13 +19,13 @@ from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import MemoryChange, confirm, edit, set_memory_status, undo
-from swarm_memory.tools.memories.edit import forget_memories, get_memories
+from swarm_memory.tools.memories.manage import forget_memories, get_memories
 from swarm_memory.tools.memories.remember import Attribution, attributed, remember_notes
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.text.requests import title_of, without_request
+from swarm_memory.tools.text.intent import title_of, without_request
 from swarm_memory.tools.toolbox import Toolbox
 
 PNPM = "We install packages with pnpm here, never with npm."

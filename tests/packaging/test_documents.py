@@ -10,9 +10,9 @@ import click
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.main import COMMANDS, cli
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.toolbox import Toolbox
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ async def no_bank() -> Toolbox:
 
 
 async def test_the_manual_has_a_line_for_every_listed_tool_and_for_no_other() -> None:
-    listed = {tool.name for tool in await build_server(Bank(no_bank)).list_tools()}
+    listed = {tool.name for tool in await build_server(ServedBank(no_bank)).list_tools()}
     page = read("docs/MANUAL.md")
     table = page[page.index("## The tools of the server") : page.index("## The commands")]
     assert {cell.strip("`") for cell in first_cells(table) if cell.startswith("`")} == listed

@@ -14,7 +14,7 @@ from still_bank import Add
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, standing_in, write_promotion
-from swarm_memory.tools.memories.edit import get_memories, memory_history
+from swarm_memory.tools.memories.manage import get_memories, memory_history
 from swarm_memory.tools.promote.documents import source_of
 from swarm_memory.tools.promote.marks import find_skill, ids_in, marked
 from swarm_memory.tools.toolbox import Toolbox

@@ -19,7 +19,7 @@ from swarm_memory.server.hosts.files.skills import plan_demoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.edit import forget_memories, get_memories, memory_history, what_stayed
+from swarm_memory.tools.memories.manage import forget_memories, get_memories, memory_history, what_stayed
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.promote.promote import Promotion, not_paying

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from still_bank import Add
 
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.promote.documents import MAX_STEP, entry_of, plain
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.toolbox import Toolbox

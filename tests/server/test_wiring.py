@@ -127,7 +127,7 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import anyio
-from swarm_memory.server.footprint import start_no_threads
+from swarm_memory.server.numpy_threads import start_no_threads
 from swarm_memory.server.child_process import run
 start_no_threads()
 import numpy

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.store import Store
 from swarm_memory.server.storage.stores.memories import replace_item
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare
@@ -32,7 +32,7 @@ async def put(toolbox: Toolbox, *items: MemoryItem) -> list[str]:
     return await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
 
 
-async def rewrite(store: Bank, memory: StoredMemory, embedder: str, reason: str = "a test") -> None:
+async def rewrite(store: Store, memory: StoredMemory, embedder: str, reason: str = "a test") -> None:
     """Write a memory in the place of its former words."""
 
     def replace(connection: Connection) -> None:

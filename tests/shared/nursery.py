@@ -23,11 +23,11 @@ from mcp.client import Client
 
 import swarm_memory
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.hooks.events import answer_hook
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 
@@ -52,7 +52,7 @@ async def main_job(folder: Path) -> None:
     """Learn, remember and retrieve in an empty project, through a server and a host's hooks."""
     settings = Settings(embedding=EmbeddingSettings(provider="static"))
     place = place_of(folder, settings)
-    bank = Bank(lambda: open_toolbox(place, settings))
+    bank = ServedBank(lambda: open_toolbox(place, settings))
     transcript = shutil.copy(SESSION, folder)
     async with Client(build_server(bank)) as client:
         await client.list_tools()

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
-from swarm_memory.server.storage import bank
+from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Embedder
@@ -73,7 +73,7 @@ class Script:
 class Bank:
     """A real bank in a file, with what the tests ask of it."""
 
-    def __init__(self, store: bank.Bank, folder: Path, scope: Scope) -> None:
+    def __init__(self, store: Store, folder: Path, scope: Scope) -> None:
         self.store, self.folder, self.scope = store, folder, scope
 
     async def items(self, *statuses: MemoryStatus) -> list[MemoryItem]:

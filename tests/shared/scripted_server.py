@@ -79,10 +79,7 @@ class Received:
 
 
 class ScriptedServer(Loopback):
-    """Serves while its `async with` lasts: one turn for each POST, then 500 for ever.
-
-    Other methods get 404 and are not recorded.
-    """
+    """Serves while its `async with` lasts: a turn for each POST, then 500; other methods get 404, unrecorded."""
 
     protocol = "HTTP/1.1"
 

@@ -16,11 +16,11 @@ from mcp.types import CallToolResult
 from patience import HANG_S
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.hooks.client import ask, run_folder
 from swarm_memory.server.hooks.listener import listen
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -92,7 +92,7 @@ def connected(place: Location, settings: Settings, monkeypatch: pytest.MonkeyPat
 
     @asynccontextmanager
     async def connect() -> AsyncGenerator[Caller]:
-        bank = Bank(
+        bank = ServedBank(
             lambda: open_toolbox(place, settings),
             lambda toolbox: make_worker(toolbox, place),
             place.root,

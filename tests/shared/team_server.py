@@ -11,12 +11,12 @@ from laid_bank import laid
 
 from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.http.guard import Guard
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.serve import Address, guarded
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.team.people import add_person
 from swarm_memory.tools.toolbox import Toolbox
@@ -75,7 +75,7 @@ async def serving_team(place: Location, settings: Settings, **limits: Any) -> As
     """Serve a bank over HTTP without a socket."""
     if not place.is_remote:
         laid(place.database)
-    bank = Bank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)
+    bank = ServedBank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)
     server = build_server(bank)
     identity = Identity(OWN_TOKEN, bank)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))

@@ -18,9 +18,9 @@ from stdio_server import serving
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import IndexedSource, ReadKind, SourceKind
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.sources import indexing
 from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
@@ -54,11 +54,11 @@ async def indexed(place: Location, kind: ReadKind, path: str) -> None:
 
 async def started(place: Location, monkeypatch: pytest.MonkeyPatch, **sources: Any) -> dict[str, Any]:
     """Start a server, wait for what it does by itself, and return the result of that job."""
-    monkeypatch.setattr("swarm_memory.server.bank.FIRST_LOOK_S", 0.0)
+    monkeypatch.setattr("swarm_memory.server.served_bank.FIRST_LOOK_S", 0.0)
     settings = settings_of(**sources)
     async with opened_toolbox(place, settings) as toolbox:
         former = await toolbox.store.find_job(toolbox.scope, REFRESH, REFRESH)
-    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    bank = ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
     async with Client(build_server(bank)):
         toolbox = await bank.toolbox()
         with anyio.fail_after(HANG_S):

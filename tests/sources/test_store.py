@@ -15,7 +15,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.ports.sources import SourceKey
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox

@@ -15,10 +15,10 @@ from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.mcp.tool import capped, is_within
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox
 from swarm_memory.tools.text.tokens import count_tokens
 from tests.sources.tiny_server import tiny_server
@@ -30,7 +30,7 @@ Call = Callable[..., Any]
 async def connected(place: Location, **sections: dict[str, Any]) -> AsyncGenerator[Call]:
     """Connect to a server with a real bank and worker; the returned function calls a tool."""
     settings = Settings.model_validate({"embedding": BY_TABLE, **sections})
-    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    bank = ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
     server = build_server(bank)
     async with Client(server) as client:
 

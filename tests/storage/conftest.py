@@ -14,7 +14,7 @@ from postgres_server import lent_database
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 
 OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 

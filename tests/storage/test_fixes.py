@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.ports.records import TriedFix, UpkeepBatch, UpkeepChange
 
 SIGNATURE, OTHER = "a" * 32, "b" * 32

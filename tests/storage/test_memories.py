@@ -17,7 +17,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.text.tokens import query_tokens
@@ -148,7 +148,7 @@ HOSTILE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_siz
 def test_any_text_is_kept_as_it_is_and_breaks_no_query(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     import asyncio
 
-    from swarm_memory.server.storage.store import open_store
+    from swarm_memory.server.storage.sqlite import open_store
 
     async def round_trip() -> None:
         written = made_item("A title", content="abc " + text, description=text, tags=(text,), domain=text)

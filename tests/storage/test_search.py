@@ -19,7 +19,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search import index
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS, SIDE_BY_SIDE, keyword_scores
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.rank import ideal_keyword_score
 

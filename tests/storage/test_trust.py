@@ -26,7 +26,7 @@ from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.files import make_private
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.stores.rows import content_hash
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.guard.trust import unverified

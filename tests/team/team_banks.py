@@ -15,7 +15,7 @@ from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.person import Person, Role
-from swarm_memory.schema.team.sharing import Decided, Proposal, team_scopes
+from swarm_memory.schema.team.sharing import Proposal, Ruling, team_scopes
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.team.cache import Synced, outgoing, propose, sync
@@ -57,7 +57,7 @@ class Home:
         return await sync(self.toolbox, self.server, URL, PROJECT)
 
     async def decide(self, proposal: Proposal, act: Any = "accept", **options: Any) -> Proposal:
-        return await self.server.decide(proposal.id, Decided(act=act, **options))
+        return await self.server.decide(proposal.id, Ruling(act=act, **options))
 
 
 NewHome = Callable[..., Awaitable[Home]]

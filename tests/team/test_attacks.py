@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError, TeamUnavailable
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.settings import TeamSettings
-from swarm_memory.schema.team.sharing import Changes, Decided, Evidence, Proposed, SharedMemory, team_scope
+from swarm_memory.schema.team.sharing import Changes, Evidence, Proposed, Ruling, SharedMemory, team_scope
 from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -85,7 +85,7 @@ async def test_a_mark_from_home_goes_along_with_the_words_and_not_with_others(ho
 
 
 def test_what_is_not_marked_is_sent_as_earlier_versions_read_it() -> None:
-    sent = [proposed(*LOGIN), shared(*LOGIN), Decided(act="accept")]
+    sent = [proposed(*LOGIN), shared(*LOGIN), Ruling(act="accept")]
     assert not any("suspect" in each.model_dump_json() for each in sent)
     assert all("suspect" in proposed(*LOGIN, suspect="why").model_dump(mode=mode) for mode in ("json", "python"))
 

@@ -19,7 +19,7 @@ from swarm_memory.schema.team.sharing import Counted, Evidence, Proposal, Shared
 from swarm_memory.server.storage.stores.team import sharing
 from swarm_memory.tools.memories.decide import MemoryChange
 from swarm_memory.tools.memories.decide import edit as edit_memory
-from swarm_memory.tools.memories.edit import forget_memories
+from swarm_memory.tools.memories.manage import forget_memories
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.toolbox import Toolbox
 from tests.team.team_banks import PROJECT, Home, NewHome

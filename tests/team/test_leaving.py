@@ -7,7 +7,7 @@ from postgres_server import BOTH_ENGINES, rows_with
 from swarm_memory.schema.team.sharing import team_scope
 from swarm_memory.server.storage.care.repair import restore
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.team.people import forget_person
 from swarm_memory.tools.toolbox import Toolbox
 from tests.attacks.attacked_bank import files_with

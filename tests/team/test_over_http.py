@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotF
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HttpSettings, Settings, TeamSettings
 from swarm_memory.schema.team.person import ROLES
-from swarm_memory.schema.team.sharing import Counted, Decided, Evidence, Proposed
+from swarm_memory.schema.team.sharing import Counted, Evidence, Proposed, Ruling
 from swarm_memory.server.http.team import ROUTES, team_routes
 from swarm_memory.server.location import Location
 from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
@@ -52,7 +52,7 @@ CALLS: dict[str, Callable[[TeamClient], Awaitable[object]]] = {
     "GET /team/v1/proposals": lambda asked: asked.proposals(mine=True),
     "POST /team/v1/proposals": lambda asked: asked.propose("b", [proposed()]),
     "POST /team/v1/evidence": lambda asked: asked.send_evidence("b", [UNKNOWN]),
-    "POST /team/v1/proposals/{id}": lambda asked: asked.decide("pr_1", Decided(act="accept")),
+    "POST /team/v1/proposals/{id}": lambda asked: asked.decide("pr_1", Ruling(act="accept")),
 }
 
 

@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.edit import forget_memories
+from swarm_memory.tools.memories.manage import forget_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome

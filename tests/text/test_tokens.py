@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.text.requests import asks_each_time, is_meant_once, own_words, without_quotations
+from swarm_memory.tools.text.intent import asks_each_time, is_meant_once, own_words, without_quotations
 from swarm_memory.tools.text.tokens import (
     MAX_TOKEN_CHARS,
     count_tokens,

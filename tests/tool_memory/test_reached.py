@@ -20,12 +20,12 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.main import cli
 from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.jobs.transcripts import learn_from_job
 from swarm_memory.server.jobs.worker import Reported
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
@@ -38,8 +38,8 @@ from tests.tool_memory.logged import at, call, failed, forward, log_calls
 async def connected(folder: Path) -> AsyncGenerator[Client]:
     """Connect to a server with a real bank and a real worker."""
     place = place_of(folder, Settings())
-    server = build_server(Bank(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place)))
-    async with Client(server) as client:
+    bank = ServedBank(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
+    async with Client(build_server(bank)) as client:
         yield client
 
 

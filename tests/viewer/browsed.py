@@ -14,14 +14,14 @@ from made_items import made_item, put
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings, resolve_settings
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
+from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.viewer.page import Access
 from swarm_memory.server.viewer.viewer import Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
-from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.toolbox import Toolbox
 
 ORIGIN = "http://127.0.0.1:8765"
@@ -34,7 +34,7 @@ class Browsing:
 
     client: httpx.AsyncClient
     access: Access
-    bank: Bank
+    bank: ServedBank
 
     async def page(self, path: str = "", status: int = 200) -> str:
         """Return the page at a path below `/ui`."""
@@ -98,7 +98,7 @@ async def browsing(
     """Open the pages of a project; `made`: its bank is there."""
     if made and not place.is_remote:
         laid(place.database)
-    bank = Bank(
+    bank = ServedBank(
         lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)
     )
     access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", bank))

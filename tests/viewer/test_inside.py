@@ -12,7 +12,7 @@ from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
-from swarm_memory.server.missed import note_missed
+from swarm_memory.server.missed_hooks import note_missed
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.sources import ReadGroup

@@ -17,13 +17,13 @@ from swarm_memory.tools.text.cleaning import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.server.storage.store import Store
 
 T = TypeVar("T")
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-OpenStore: TypeAlias = "Callable[[Embedder], AbstractAsyncContextManager[Bank]]"
+OpenStore: TypeAlias = "Callable[[Embedder], AbstractAsyncContextManager[Store]]"
 """Opens an empty store of the real kind in a file of its own, which is gone after the block."""
 
 

@@ -9,7 +9,7 @@ from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import by_rules_of_prompts, by_wording
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.text.requests import (
+from swarm_memory.tools.text.intent import (
     asks_each_time,
     asks_to_be_kept,
     begun,

@@ -14,7 +14,7 @@ from swarm_memory.tools.guard.wording import COPIED, NOTHING_READ, Read, copies
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.text.cleaning import clean, faults, one_line
-from swarm_memory.tools.text.requests import without_quotations
+from swarm_memory.tools.text.intent import without_quotations
 from swarm_memory.tools.toolbox import Toolbox
 
 SCREENED = "screened: "

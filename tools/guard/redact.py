@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
-from swarm_memory.tools.guard.names import find_names
+from swarm_memory.tools.guard.person_names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.guard.secrets import find_secrets, shape
 from swarm_memory.tools.text.cleaning import clean

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from swarm_memory.tools.text.cleaning import clean, lazy
-from swarm_memory.tools.text.requests import CONDITION, without_quotations
+from swarm_memory.tools.text.intent import CONDITION, without_quotations
 from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
-from swarm_memory.tools.text.requests import is_question
+from swarm_memory.tools.text.intent import is_question
 from swarm_memory.tools.text.tokens import spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from swarm_memory.tools.text.requests import asks_each_time, asks_to_be_kept
+from swarm_memory.tools.text.intent import asks_each_time, asks_to_be_kept
 from swarm_memory.tools.trajectory.tasks import feedback
 
 LONG, LONG_S = 12, 300.0

@@ -17,12 +17,12 @@ from swarm_memory.tools.guard.gate import WORDS, admitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, Read, moment_of
-from swarm_memory.tools.memories.edit import changeable
+from swarm_memory.tools.memories.manage import changeable
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.requests import title_of
+from swarm_memory.tools.text.intent import title_of
 from swarm_memory.tools.toolbox import Toolbox
 
 What = Literal["keep", "edit", "merge", "withdraw", "quarantine", "restore", "promote", "confirm"]
@@ -48,7 +48,7 @@ class MemoryChange(NamedTuple):
     domain: str | None = None
 
 
-class Decided(NamedTuple):
+class Decision(NamedTuple):
     """A decision that was written, or taken back."""
 
     id: str
@@ -60,7 +60,7 @@ class Decided(NamedTuple):
     """Of an earlier one: when it was written."""
 
 
-async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decided:
+async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decision:
     """Have a memory stay as it is, and not come up again for the same reason; who keeps it vouches for it.
 
     `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
@@ -82,7 +82,7 @@ async def edit(
     *,
     by_hand: bool = True,
     had_read: Read = NOTHING_READ,
-) -> Decided:
+) -> Decision:
     """Change what is given, embed again, and keep the former text in the history. A title made of the text follows it.
 
     What is new in it goes through the gate as `admitted` says. What an agent changed (not `by_hand`), which `had_read`
@@ -102,12 +102,12 @@ async def edit(
     source = item.provenance if by_hand else item.provenance.model_copy(update=agents)
     edited = admitted({**dict(item), **changes}, source, toolbox.settings, had_read, item)
     if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
-        return Decided("", "edit", (item,))
+        return Decision("", "edit", (item,))
     (edited,) = await anchored(toolbox, [edited])
     return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
 
 
-async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
+async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
     """Archive one of two memories as a duplicate of the other, which is restored where it was withdrawn.
 
     Raises `InputError` for one memory twice, and as `get_memories`.
@@ -123,7 +123,7 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
 
 async def set_memory_status(
     toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None, *, by_hand: bool = True
-) -> Decided:
+) -> Decision:
     """Restore (active), quarantine or archive; `items` are those that changed. Raises as `get_memories`.
 
     An agent restores only what an agent put away while it was active: whatever else is not in use the user alone
@@ -140,7 +140,7 @@ async def set_memory_status(
             pairs.append((item, _restored(item, why)))
         elif item.status != status:
             pairs.append((item, _with(item, status=status, status_reason=why)))
-    return await _decide(toolbox, what, pairs, _by(by_hand), why=why) if pairs else Decided("", what, ())
+    return await _decide(toolbox, what, pairs, _by(by_hand), why=why) if pairs else Decision("", what, ())
 
 
 async def _users_to_restore(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[str]:
@@ -162,7 +162,7 @@ def _by(by_hand: bool) -> dict[str, JsonValue]:
     return {} if by_hand else {"by": "agent"}
 
 
-async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
+async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decision:
     """Make an agent's note the user's own word: he typed that it is, or it was brought as his and a prompt has it.
 
     Raises `InputError` for any other memory, and as `get_memories`.
@@ -180,7 +180,7 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     return await _decide(toolbox, "confirm", [(item, _with(item, **changes))])
 
 
-async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
+async def make_global(toolbox: Toolbox, memory_id: str) -> Decision:
     """Lift an active memory into the user's global scope: every project is shown it. Its history goes with it.
 
     Raises `InputError` for one that is there already or is not active, and as `get_memories`.
@@ -196,7 +196,7 @@ async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
     return await _decide(toolbox, "promote", [(item, lifted)])
 
 
-async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
+async def undo(toolbox: Toolbox, decision_id: str) -> Decision:
     """Take a decision back: its memories and links are again as they were before it.
 
     What tasks changed since (confidence, uses) stays. Raises `NotFoundError` for a decision that is unknown or was
@@ -237,7 +237,7 @@ async def _decide(
     link: MemoryLink | None = None,
     *,
     why: str = _BY_USER,
-) -> Decided:
+) -> Decision:
     """Write memories as they are to be, each with what it was: what a decision changed can be taken back."""
     decision: dict[str, JsonValue] = {"id": new_id(DECISION), "decision": what, "reason": why, **(about or {})}
     new: list[MemoryLink] = []
@@ -262,7 +262,7 @@ async def _write(
     changes: Sequence[_Change],
     links: Sequence[MemoryLink],
     unlinked: Sequence[MemoryLink] = (),
-) -> Decided:
+) -> Decision:
     """Write changes with their events, and new indexes for what has other texts or another trust.
 
     Raises `InputError` where one is no longer as it was seen, `ModelError`.
@@ -276,7 +276,7 @@ async def _write(
     if not await toolbox.store.review.write_decision(redone, toolbox.embedder.name, links, unlinked):
         raise InputError("somebody else changed this memory meanwhile: look at it again")
     about: Any = changes[0][2]
-    return Decided(about["id"], about["decision"], tuple(item for _, item, _ in changes))
+    return Decision(about["id"], about["decision"], tuple(item for _, item, _ in changes))
 
 
 def _restored(item: MemoryItem, why: str) -> MemoryItem:
@@ -348,16 +348,16 @@ async def to_review(
     return Counter(card.kind for card in waiting), kind, cards[offset : offset + limit]
 
 
-async def latest_decisions(toolbox: Toolbox) -> list[Decided]:
+async def latest_decisions(toolbox: Toolbox) -> list[Decision]:
     """Return the newest decisions that can be taken back, newest first. Raises `StorageError`."""
     decided = in_force(await toolbox.store.review.decisions(toolbox.scope.readable()))
     newest = list(reversed(decided.items()))[:LATEST]
     items = await _items(toolbox, [str(event.subject_id) for _, events in newest for event in events])
-    latest: list[Decided] = []
+    latest: list[Decision] = []
     for decision_id, events in newest:
         first: Any = events[0].data
         of_it = tuple(items[each] for event in events if (each := str(event.subject_id)) in items)
-        latest.append(Decided(decision_id, first["decision"], of_it, events[0].at))
+        latest.append(Decision(decision_id, first["decision"], of_it, events[0].at))
     return latest
 
 

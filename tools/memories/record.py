@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.trajectory import Verdict
-from swarm_memory.tools.memories.edit import get_memories, with_authors
+from swarm_memory.tools.memories.manage import get_memories, with_authors
 from swarm_memory.tools.ports.records import Event, Showing
 from swarm_memory.tools.tasks.transcript import Shown, steps_shown
 from swarm_memory.tools.toolbox import Toolbox

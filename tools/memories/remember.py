@@ -28,8 +28,7 @@ from swarm_memory.tools.memories.decide import confirm, set_memory_status
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import clean, harmless
-from swarm_memory.tools.text.opposition import is_negated
-from swarm_memory.tools.text.requests import (
+from swarm_memory.tools.text.intent import (
     LEAST_CHARS,
     asks_to_be_kept,
     is_meant_once,
@@ -38,6 +37,7 @@ from swarm_memory.tools.text.requests import (
     title_of,
     without_request,
 )
+from swarm_memory.tools.text.opposition import is_negated
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, calls_of

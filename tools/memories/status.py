@@ -5,7 +5,7 @@ from datetime import UTC, timedelta
 from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
+from swarm_memory.schema.status import BankStatistics, BankStatus, StorageHealth
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
 from swarm_memory.tools.credit.metrics import WEEK, memory_effect, sentence
 from swarm_memory.tools.ports.records import FINISHED
@@ -14,7 +14,7 @@ from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 
-async def memory_status(toolbox: Toolbox) -> MemoryStatus:
+async def memory_status(toolbox: Toolbox) -> BankStatus:
     """Return how the bank stands and how answers are made. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
@@ -43,7 +43,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     for source in await toolbox.store.sources.list_sources(toolbox.scope):
         passages[source.kind] += source.passages
     kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
-    return MemoryStatus(
+    return BankStatus(
         sentence=await sentence(toolbox, statistics),
         version=version("swarm-memory"),
         storage=storage,

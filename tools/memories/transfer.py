@@ -10,7 +10,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.gate import admitted, notice_of
-from swarm_memory.tools.memories.edit import pages_of_memories, with_authors
+from swarm_memory.tools.memories.manage import pages_of_memories, with_authors
 from swarm_memory.tools.memories.remember import add_new
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.text.cleaning import faults, is_memory_id

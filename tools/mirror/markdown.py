@@ -16,7 +16,7 @@ from swarm_memory.tools.guard.screen import Finding
 from swarm_memory.tools.memories.decide import MemoryChange
 from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, add_new
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
-from swarm_memory.tools.text.requests import title_of
+from swarm_memory.tools.text.intent import title_of
 from swarm_memory.tools.toolbox import Toolbox
 
 _FRONT = re.compile(r"\A---\n(.*?\n|)---(?:\n|\Z)", re.DOTALL)

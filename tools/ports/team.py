@@ -7,11 +7,11 @@ from typing import NamedTuple, Protocol
 from swarm_memory.schema.team.sharing import (
     Changes,
     Counted,
-    Decided,
     Member,
     Proposal,
     ProposalStatus,
     Proposed,
+    Ruling,
     SentProposal,
 )
 
@@ -31,7 +31,7 @@ class Team(Protocol):
         """Return proposals, oldest first: those that wait, of any status with None, or one's own alone."""
         ...
 
-    async def decide(self, proposal_id: str, decided: Decided) -> Proposal: ...
+    async def decide(self, proposal_id: str, ruling: Ruling) -> Proposal: ...
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
         """Return what changed after a cursor; from the beginning where the stamp is not that of the server."""

@@ -19,12 +19,12 @@ from swarm_memory.schema.team.sharing import (
     MAX_WORD_CHARS,
     Changes,
     Counted,
-    Decided,
     Evidence,
     Member,
     Proposal,
     ProposalStatus,
     Proposed,
+    Ruling,
     team_scope,
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same
@@ -76,7 +76,7 @@ class TeamBank:
         which = ProposalFilter(statuses, own, limit=MAX_LISTED, leading=not mine)
         return await self.toolbox.store.team.proposals(self.toolbox.scope.tenant_id, which)
 
-    async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
+    async def decide(self, proposal_id: str, ruling: Ruling) -> Proposal:
         """Accept a proposal, as it is or with other words, decline it, or take that back; those that say the same too.
 
         Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or a rule holds the words back: they
@@ -88,10 +88,10 @@ class TeamBank:
             raise NotFoundError(f"there is no proposal {proposal_id[:60]!r}")
         proposal, _ = found
         if proposal.same_as is not None and proposal.status == "waiting":
-            return await self.decide(proposal.same_as, decided)
+            return await self.decide(proposal.same_as, ruling)
         there = self.toolbox.in_project(team_scope(tenant, proposal.project).project)
-        take = self._accept if decided.act in ("accept", "edit") else self._refuse
-        if not await take(there, proposal, decided):
+        take = self._accept if ruling.act in ("accept", "edit") else self._refuse
+        if not await take(there, proposal, ruling):
             raise InputError(f"{proposal_id} was decided meanwhile, or is not waiting: look at it again")
         after = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
         assert after is not None
@@ -170,11 +170,11 @@ class TeamBank:
                 return proposal_id
         return None
 
-    async def _accept(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
-        if decided.act == "edit":
-            if decided.draft is None:
+    async def _accept(self, there: Toolbox, proposal: Proposal, ruling: Ruling) -> bool:
+        if ruling.act == "edit":
+            if ruling.draft is None:
                 raise InputError("edit needs the words as they are to be accepted: a title, a description or a content")
-            draft = _clean_draft(there, decided.draft)
+            draft = _clean_draft(there, ruling.draft)
             said = proposal.suspect if _words(draft) == _words(proposal.draft) else None  # others are screened here
             proposal = proposal.model_copy(update={"draft": draft, "suspect": said})
         if proposal.status != "waiting":
@@ -182,7 +182,7 @@ class TeamBank:
         item = marked(_item(there, proposal, proposal.memory_id), proposal.suspect)
         if item.status != "active":
             raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
-        if item.provenance.suspect is not None and not decided.although_suspect:
+        if item.provenance.suspect is not None and not ruling.although_suspect:
             raise InputError(
                 f"{proposal.id} is marked: {item.provenance.suspect}; edit it, decline it, or accept it "
                 f"`--although-suspect` (although_suspect: true): it keeps the mark"
@@ -190,23 +190,23 @@ class TeamBank:
         (stored,), _ = await prepare_or_say(there, [item])
         known = await same_in_bank(there, stored)
         shared_id = item.id if known is None else known.id
-        accepted = self._ruled(there, proposal, decided, "accepted", shared_id)
+        accepted = self._ruled(there, proposal, ruling, "accepted", shared_id)
         new = stored if shared_id == item.id else None
         return await there.store.team.share(there.scope, accepted, new, there.embedder.name)
 
-    async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
-        undone = decided.act == "undo"
+    async def _refuse(self, there: Toolbox, proposal: Proposal, ruling: Ruling) -> bool:
+        undone = ruling.act == "undo"
         if undone == (proposal.status == "waiting"):
             return False
-        ruled = self._ruled(there, proposal, decided, "waiting" if undone else "declined", proposal.memory_id)
+        ruled = self._ruled(there, proposal, ruling, "waiting" if undone else "declined", proposal.memory_id)
         return await there.store.team.rule(there.scope, ruled, proposal.status if undone else "waiting")
 
     def _ruled(
-        self, there: Toolbox, proposal: Proposal, decided: Decided, status: ProposalStatus, memory_id: str | None
+        self, there: Toolbox, proposal: Proposal, ruling: Ruling, status: ProposalStatus, memory_id: str | None
     ) -> Proposal:
         by = None if self.person is None else self.person.name
-        ruling = {"status": status, "decided_by": by, "decided_at": there.clock.now(), "memory_id": memory_id}
-        return proposal.model_copy(update={**ruling, "decision": _clean_word(decided.word)})
+        values = {"status": status, "decided_by": by, "decided_at": there.clock.now(), "memory_id": memory_id}
+        return proposal.model_copy(update={**values, "decision": _clean_word(ruling.word)})
 
 
 def edited(draft: MemoryDraft, texts: Mapping[str, str]) -> MemoryDraft:

@@ -30,7 +30,7 @@ from swarm_memory.schema.team.sharing import (
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same, outcome_of
 from swarm_memory.tools.guard.gate import WORDS, admitted, marked
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.team import Cache, Sent, Team
 from swarm_memory.tools.retrieve.embed import prepare_or_say

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import PERSON, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.team.person import MAX_NAME_CHARS, Person, Role
-from swarm_memory.tools.memories.edit import MAX_IDS, joined
+from swarm_memory.tools.memories.manage import MAX_IDS, joined
 from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox

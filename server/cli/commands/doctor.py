@@ -22,10 +22,10 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
-from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
+from swarm_memory.server.missed_hooks import KEPT_DAYS, lines_of_missed
 from swarm_memory.server.switch import off_by
 from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
-from swarm_memory.tools.guard.names import check_detector
+from swarm_memory.tools.guard.person_names import check_detector
 from swarm_memory.tools.memories.status import memory_status
 
 UNSEEN = "whether a chat model or a reranker answers, whether backups can be restored, other projects' banks"

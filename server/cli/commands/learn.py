@@ -12,9 +12,9 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Label, Verdict
-from swarm_memory.server.cli.changes import TASK_TOKENS
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, printable, say
+from swarm_memory.server.cli.file_changes import TASK_TOKENS
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all

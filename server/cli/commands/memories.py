@@ -11,9 +11,9 @@ from pydantic import Field
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import Yes, command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
+from swarm_memory.server.cli.file_changes import carry_out
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import address_of_pages
 from swarm_memory.server.operations import memories as operations

@@ -23,11 +23,11 @@ from swarm_memory.server.location import address_file, locate, log_line, state_f
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-    from swarm_memory.server.bank import Bank
     from swarm_memory.server.http.identity import Identity
     from swarm_memory.server.http.serve import Address
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.mcp.app import Offered
+    from swarm_memory.server.served_bank import ServedBank
     from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -71,9 +71,9 @@ def serve(
     run_stdio(lambda on_closed: _build(invocation, _bank(invocation), tools, on_closed))
 
 
-def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
+def _bank(invocation: Invocation, *, works: bool = True) -> "ServedBank":
     """Return the bank that a server holds; with `works` it works off the queued jobs beside."""
-    from swarm_memory.server.bank import Bank
+    from swarm_memory.server.served_bank import ServedBank
     from swarm_memory.server.wiring import empty_toolbox, make_worker, open_toolbox
 
     def worker(toolbox: "Toolbox") -> "Worker":
@@ -81,7 +81,7 @@ def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
         gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
         return made
 
-    return Bank(
+    return ServedBank(
         lambda: open_toolbox(*invocation.bank()),
         worker if works else None,
         invocation.root,
@@ -91,8 +91,8 @@ def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
 
 
 def _build(
-    invocation: Invocation, bank: "Bank", offered: "Offered", on_closed: "Callable[[], None] | None" = None
-) -> "MCPServer[Bank]":
+    invocation: Invocation, bank: "ServedBank", offered: "Offered", on_closed: "Callable[[], None] | None" = None
+) -> "MCPServer[ServedBank]":
     from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
     from swarm_memory.server.switch import switched_off
@@ -105,7 +105,7 @@ def _build(
         """Say whether hooks are on, and would read the settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
-    async def hear(bank: "Bank") -> None:
+    async def hear(bank: "ServedBank") -> None:
         await listen(bank, may_answer)
 
     # Hooks know nothing of what the command line sets.
@@ -136,14 +136,14 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
 
 def _pages(
     invocation: Invocation,
-    bank: "Bank",
+    bank: "ServedBank",
     address: "Address",
     admits: "Identity | None" = None,
     *,
     read_only: bool = False,
 ) -> "Viewer":
     """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
-    from swarm_memory.server.bank import running
+    from swarm_memory.server.served_bank import running
     from swarm_memory.server.viewer.page import Access
     from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.server.wiring import SystemClock

@@ -12,9 +12,9 @@ import click
 
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
-from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
+from swarm_memory.server.cli.file_changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.hosts.settings_files import FileChange

@@ -109,7 +109,7 @@ async def metrics(
 
 def _measured(site: Invocation, rate: str) -> str:
     """Set the share of tasks that work without notes in the user's own settings, and return what that means."""
-    from swarm_memory.server.cli.changes import planned_setting
+    from swarm_memory.server.cli.file_changes import planned_setting
     from swarm_memory.server.hosts.settings_files import apply
 
     if change := planned_setting("credit.holdout_rate", rate):
@@ -163,7 +163,7 @@ async def work(
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import queue_session
-    from swarm_memory.server.missed import note_missed
+    from swarm_memory.server.missed_hooks import note_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.person import Person, Role
-from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
+from swarm_memory.schema.team.sharing import Proposal, Proposed, Ruling
 from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -172,7 +172,7 @@ async def review(
     team = _team(toolbox := await site.toolbox())
     if proposal_id is None or act is None:
         return await team.proposals(None if mine or everything else "waiting", mine=mine)
-    decided = await team.decide(proposal_id, Decided(act=act, word=word, although_suspect=although_suspect))
+    decided = await team.decide(proposal_id, Ruling(act=act, word=word, although_suspect=although_suspect))
     if fault := await pull(toolbox, again=True):  # what was decided holds here at once
         say(fault)
     return decided

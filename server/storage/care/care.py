@@ -47,7 +47,7 @@ from swarm_memory.server.storage.engine.connection import (
 from swarm_memory.server.storage.engine.files import make_folder, writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.storage.stores.rows import item_of, pattern_row
 from swarm_memory.tools.guard.gate import admitted
 from swarm_memory.tools.ports.models import Embedder

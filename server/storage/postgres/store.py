@@ -20,7 +20,6 @@ from swarm_memory.schema.errors import ConfigError, StorageError
 from swarm_memory.schema.postgres.statements import SCHEMA, migrations, queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import FORKED, reads, writing_as
 from swarm_memory.server.storage.postgres.connection import (
@@ -36,6 +35,7 @@ from swarm_memory.server.storage.postgres.connection import (
 )
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.postgres.search import search_memories, search_passages
+from swarm_memory.server.storage.store import Store
 from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Embedder
@@ -134,7 +134,7 @@ class PostgresSources(Sources):
         return await self.read(asked)
 
 
-class PostgresStore(Bank):
+class PostgresStore(Store):
     """One bank in one database: as many functions at a time as there may be connections; the others wait for a thread.
 
     What collided with another transaction is undone and run again; what met a lost connection is run again on a new

@@ -11,8 +11,8 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
-from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
-from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
+from swarm_memory.tools.memories.decide import Decision, MemoryChange, confirm, edit, make_global, set_memory_status
+from swarm_memory.tools.memories.manage import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
@@ -176,7 +176,7 @@ async def act(asked: Asked) -> Done:
     elif what == "restore":
         decided = await set_memory_status(toolbox, [memory_id], "active")
     elif what == "promote":
-        decided = await promote(toolbox, memory_id)
+        decided = await make_global(toolbox, memory_id)
     elif what == "confirm":
         decided = await confirm(toolbox, memory_id)
     else:
@@ -198,7 +198,7 @@ DONE = {
 """What a decision did."""
 
 
-def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
+def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
     """Return where a decision leads, what is said of it, and the way back."""
     if not decided.id:
         raise InputError(f"nothing to {decided.what}: it is so already")

@@ -6,11 +6,11 @@ from typing import Any, Literal, NamedTuple
 
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.events import RETRIEVED
-from swarm_memory.server.missed import lines_of_missed
+from swarm_memory.server.missed_hooks import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.credit.metrics import effect_of, sentence
 from swarm_memory.tools.memories.decide import to_review
-from swarm_memory.tools.memories.edit import list_memories
+from swarm_memory.tools.memories.manage import list_memories
 from swarm_memory.tools.memories.status import chat_status, out_of_order
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox

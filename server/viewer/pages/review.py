@@ -1,7 +1,7 @@
 """Review: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.team.sharing import Decided
+from swarm_memory.schema.team.sharing import Ruling
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.server.viewer.pages.memories import DONE, WITHDRAWN, back_of, decided_done, in_project, of_project
 from swarm_memory.tools.memories.decide import KINDS, keep, latest_decisions, merge, set_memory_status, to_review, undo
@@ -90,12 +90,12 @@ async def decide_proposal(asked: Asked) -> Done:
         if proposed and draft == proposed[0].draft:  # nothing was changed
             draft = None
         typed = draft is not None or (bool(given) and "although_suspect" in form)
-        decided = Decided(act="edit" if draft else "accept", word=word, draft=draft, although_suspect=typed)
+        decided = Ruling(act="edit" if draft else "accept", word=word, draft=draft, although_suspect=typed)
         found = await team.decide(proposal_id, decided)
     elif act == "decline":
-        found = await team.decide(proposal_id, Decided(act="decline", word=word))
+        found = await team.decide(proposal_id, Ruling(act="decline", word=word))
     elif act == "undo":
-        found = await team.decide(proposal_id, Decided(act="undo"))
+        found = await team.decide(proposal_id, Ruling(act="undo"))
         return Done("/proposals", f"It waits again: {found.draft.title}")
     else:
         raise InputError(f"a proposal is accepted, declined or taken back, not {act[:20]!r}")

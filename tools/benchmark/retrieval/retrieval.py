@@ -34,11 +34,11 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
 )
 from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
 from swarm_memory.tools.benchmark.retrieval.systems import (
-    Bank,
     BankSystem,
     ContextSystem,
     MemorySystem,
     OkapiSystem,
+    SharedBank,
 )
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.retrieve.retrieve import MAX_K
@@ -119,7 +119,7 @@ class RetrievalRun:
     done: int = 0
     total: int = 0
     """Questions that are asked of all systems."""
-    _banks: dict[bool, Bank] = field(default_factory=dict[bool, Bank])
+    _banks: dict[bool, SharedBank] = field(default_factory=dict[bool, SharedBank])
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
@@ -136,7 +136,7 @@ class RetrievalRun:
         for system in systems:
             await self._measure_system(system)
 
-    def _leave_out(self, bank: Bank) -> None:
+    def _leave_out(self, bank: SharedBank) -> None:
         """Go on without what a bank refuses, and say what it holds back."""
         skipped, held_back = (
             [f"item {item_id!r} of group {group!r}: {why}" for (group, item_id), why in found.items()]
@@ -172,10 +172,10 @@ class RetrievalRun:
             case _:
                 return BankSystem(name, bank, settings, gated=name == "hybrid-gated")
 
-    async def _bank(self, *, dated: bool) -> Bank:
+    async def _bank(self, *, dated: bool) -> SharedBank:
         """Return the store that all systems of ours are asked on, or that whose items have their own times."""
         if dated not in self._banks:
-            self._banks[dated] = Bank(await self._new_store(), dated=dated)
+            self._banks[dated] = SharedBank(await self._new_store(), dated=dated)
             if dated and not any(item.time for item in self.dataset.items):
                 self.notes.append("no item has a time: hybrid+temporal differs from hybrid by what is asked alone")
         return self._banks[dated]

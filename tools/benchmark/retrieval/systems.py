@@ -70,7 +70,7 @@ class At:
 
 
 @dataclass(slots=True)
-class Bank:
+class SharedBank:
     """One real store that systems share: each group of items is a project of its own."""
 
     toolbox: Toolbox
@@ -155,7 +155,7 @@ class BankSystem:
     """The bank, asked with these settings."""
 
     name: str
-    bank: Bank
+    bank: SharedBank
     retrieve_settings: RetrieveSettings
     leg: Literal["vector", "keyword"] | None = None
     """Only what this leg itself found counts; what the other one added to the pool does not."""

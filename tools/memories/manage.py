@@ -1,4 +1,4 @@
-"""Memories as a person or an agent looks at them and forgets them; `decide` changes them."""
+"""Memories listed, looked up and forgotten, by a person or an agent; `decide` changes them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import get_args

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
-Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
+Listen: TypeAlias = "Callable[[ServedBank], Coroutine[Any, Any, None]]"
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
@@ -35,7 +35,7 @@ GIVE_WAY_S, QUIET_S = 0.2, 0.03
 log = logging.getLogger(__name__)
 
 
-class Bank:
+class ServedBank:
     """A toolbox that is opened at first use. Where that fails, each use says why, and the next one tries again."""
 
     def __init__(
@@ -217,8 +217,8 @@ class Bank:
 
 @asynccontextmanager
 async def running(
-    bank: Bank, on_closed: Callable[[], None] | None = None, listen: "Listen | None" = None
-) -> AsyncGenerator[Bank]:
+    bank: ServedBank, on_closed: Callable[[], None] | None = None, listen: "Listen | None" = None
+) -> AsyncGenerator[ServedBank]:
     """Hold the bank, its worker and what listens for hooks for as long as the block runs.
 
     `on_closed` is called when all is written.
