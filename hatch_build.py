@@ -1,4 +1,4 @@
-"""The README as PyPI shows it: there a link into the repository must be a whole address."""
+"""The README as PyPI shows it: links into the repository must be absolute there."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class WholeLinks(MetadataHookInterface):
-    """Found by hatchling when it builds."""
+    """The hook that hatchling finds when it builds."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Put the readme into the project's metadata."""

@@ -1,9 +1,9 @@
-"""Known holes in what a user installs: the locked dependencies, those of the extras included, asked of PyPI.
+"""Looks up in PyPI the known holes in what a user installs: the locked dependencies, those of the extras included.
 
-python scripts/audit.py              asks; exits with 1 and names each hole, and says what could not be asked
-python scripts/audit.py --sbom FILE  writes them as a CycloneDX bill of materials; asks nobody
+python scripts/audit.py              names each hole and exits with 1, and says what could not be looked up
+python scripts/audit.py --sbom FILE  writes the dependencies as a CycloneDX bill of materials; looks nothing up
 
-Without an answer from the index it says so and exits with 0: that is no promise that there is no hole.
+Without an answer from the index it says so and exits with 0: that does not mean that there is no hole.
 """
 
 import argparse
@@ -20,20 +20,20 @@ from typing import Any, NamedTuple, TypeAlias
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "swarm-memory"
 PATIENCE_S, LIMIT_S = 5, 60
-"""Of one request, and of all."""
+"""Time limits of one request, and of one run of pip-audit."""
 UNREACHED = ("ConnectionError", "Timeout", "ProxyError", "SSLError", "ServiceError", "HTTPError")
-"""Exceptions with which pip-audit ends when the index cannot be asked."""
+"""Exceptions with which pip-audit ends when the index cannot be reached."""
 
 Entry: TypeAlias = dict[str, Any]
 """A table of uv.lock or an object of pip-audit's report."""
 
 
 class NoAnswer(Exception):
-    """The index cannot be asked."""
+    """The index cannot be reached, or does not answer."""
 
 
 class Audit(NamedTuple):
-    """What the index knows: a line for each hole, and the packages that it gave no answer about."""
+    """What the index knows: a line for each hole, and the packages for which it gave no answer."""
 
     asked: int
     holes: list[str]
@@ -41,7 +41,7 @@ class Audit(NamedTuple):
 
 
 def runtime(lock: Path) -> dict[str, list[str]]:
-    """Return the locked versions, whatever their platform, of all that an installation with every extra may hold."""
+    """Return the locked versions, for any platform, of every package that an installation with all extras may hold."""
     packages: dict[str, list[Entry]] = {}
     for package in tomllib.loads(lock.read_text("utf-8"))["package"]:
         packages.setdefault(package["name"], []).append(package)
@@ -71,7 +71,7 @@ def ask(locked: dict[str, list[str]]) -> list[Entry]:
 
 
 def _ask(pins: Sequence[str]) -> list[Entry]:
-    """Ask about packages of one version each: pip-audit takes no more."""
+    """Return the report on packages of one version each: pip-audit accepts no more. Raises `NoAnswer`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "requirements.txt"
         file.write_text("\n".join(pins), "utf-8")
@@ -134,7 +134,7 @@ def bill_of_materials(locked: dict[str, list[str]]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is known of the lock file's packages, or write them down."""
+    """Print what is known about the locked packages, or write their bill of materials."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sbom", type=Path, metavar="FILE")
     parser.add_argument("--lock", type=Path, default=ROOT / "uv.lock")

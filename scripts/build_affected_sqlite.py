@@ -2,10 +2,10 @@
 
 python scripts/build_affected_sqlite.py
 
-The source comes from npm, inside of a package that is pinned by version and hash, and is changed in one place: where a
-checkpoint finds that there is nothing to copy, and another process may begin the log again, it takes its time. That is
-the race of https://sqlite.org/wal.html#walresetbug; the bug itself is SQLite's own. Needed: npm and a C compiler. Where
-the library cannot be made, the reason is said and the end is a good one: the test then says that it did not run.
+The source comes from npm, in a package that is pinned by version and hash, and is changed in one place: where a
+checkpoint finds nothing to copy, and another process may restart the log, it waits a little. That widens the race of
+https://sqlite.org/wal.html#walresetbug; the bug itself is SQLite's own. Needs npm and a C compiler. If the library
+cannot be built, the script prints the reason and exits with 0; the test then reports that it did not run.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class _Impossible(Exception):
 
 
 def fetch(folder: Path) -> str:
-    """Return the source of SQLite. Raises `_Impossible` when the package is not to be had, or is another."""
+    """Return the source of SQLite. Raises `_Impossible` when the package is not available, or is another one."""
     npm = shutil.which("npm")
     if npm is None:
         raise _Impossible("npm is not installed")
@@ -66,7 +66,7 @@ def build(source: str, folder: Path) -> Path:
 
 
 def main() -> None:
-    """Make the library unless it is there."""
+    """Build the library unless it exists."""
     if LIBRARY.is_file():
         return
     if sys.platform != "linux":

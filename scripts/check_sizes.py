@@ -1,4 +1,4 @@
-"""Holds the limits of the code: rooms, sizes, parameters, broad excepts, late imports, and who asks the environment.
+"""Checks the limits of the code: rooms, sizes, parameters, broad excepts, late imports, and reads of the environment.
 
 python scripts/check_sizes.py          exits with 1 and names each breach
 python scripts/check_sizes.py --stats  prints the figures too
@@ -55,10 +55,10 @@ BUDGETS = {
     "server/benchmark tools/benchmark": 2_819,
     "server/*.py": 1_425,  # aim 1,300
 }
-"""Lines of Python that rooms have at most; who adds says what leaves. A room above its aim only shrinks."""
+"""The most lines of Python in each room; whoever adds says what goes. A room above its aim may only shrink."""
 
 BESIDE = {"tests": 45_000, "tests/shared": 3_500, "benchmarks": 5_500}
-"""Lines of Python that other folders have at most."""
+"""The most lines of Python in other folders."""
 
 BROAD_EXCEPTS = {
     "server/cli/main.py": 1,
@@ -66,7 +66,7 @@ BROAD_EXCEPTS = {
     "server/hooks/events.py": 1,
     "server/jobs/worker.py": 1,
     "server/served_bank.py": 1,
-    "tools/learn/learn.py": 1,  # one odd trajectory of many is named, and the others go on
+    "tools/learn/learn.py": 1,  # one bad trajectory of many is named, and the others go on
 }
 """The mains: where an unforeseen fault becomes an exit code, a log line or a failed job."""
 
@@ -74,15 +74,15 @@ LATE_LIBRARIES = frozenset({
     "anyio", "asyncio", "ctypes", "difflib", "hashlib", "httpx", "httpx2", "importlib", "jsonschema",
     "logging", "mcp", "numpy", "openai", "pathspec", "pypdf", "rich", "subprocess", "tempfile", "tree_sitter", "yaml",
 })  # fmt: skip
-"""What is imported within a function, because it takes long or much memory and few calls need it."""
+"""May be imported within a function, because importing takes much time or memory and few calls need them."""
 
 LATE_OWN = ("server/cli/", "server/mcp/", "server/operations/", "server/hooks/", "server/jobs/", "server/benchmark/",
             "server/wiring.py", "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py",
             "server/console_script.py")  # fmt: skip
-"""Where code of our own is imported when it is called: a host waits for the list of tools, and a person for a hook."""
+"""Where our own code may be imported within functions: a host waits for the list of tools, a person for a hook."""
 
 LIGHT = ("tools/", "schema/")
-"""What asks the environment nothing."""
+"""Folders whose code must not use the environment."""
 
 SIGNATURES = ("server/mcp", "server/operations", "server/cli/commands")
 """Where the signature of a function with a decorator, or with `ctx` or `site`, is the schema of a tool or a command."""
@@ -115,7 +115,7 @@ def _parameters_of(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> 
 
 
 def broad_excepts_of(tree: ast.AST) -> int:
-    """Count the handlers that catch everything and keep it; one that ends by raising it again only tidies up."""
+    """Count the handlers that catch everything and keep it; one that ends by re-raising only cleans up."""
     handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler))
     return sum(_is_broad(handler.type) and not _raises_again(handler) for handler in handlers)
 
@@ -168,7 +168,7 @@ def wide_folders() -> Iterator[str]:
 
 
 def rooms() -> Iterator[tuple[str, int, int]]:
-    """Yield each budget's rooms, their lines and what they may have; a module that no budget covers may have none."""
+    """Yield each budget's rooms, their lines and their limit, which is 0 for a module that no budget covers."""
     left = {path: text.count("\n") for path, text, _ in modules(CODE)}
     for names, most in BUDGETS.items():
         own = [path for path in left for room in names.split() if path.match(room) or path.is_relative_to(room)]

@@ -1,7 +1,7 @@
 """Draws docs/rooms.svg: the rooms of the code in the order that pyproject.toml lets them import each other.
 
 python scripts/draw_rooms.py            # writes the picture
-python scripts/draw_rooms.py --check    # ends with 1 where the picture is another one
+python scripts/draw_rooms.py --check    # exits with 1 if the picture is out of date
 """
 
 import argparse
@@ -21,12 +21,12 @@ BANDS = (
     ("tools", "tools", "what can be done: a room for each operation"),
     ("schema", None, "what things are: values, errors, SQL and its migrations"),
 )
-"""Heading, the import contract that lists the rooms, and what is said of them."""
+"""Heading, the import contract that lists the rooms, and a description of them."""
 
 WIDTH, MARGIN, GAP = 880, 26, 10
 ROOM, ROW, HEADING = 30, 40, 46
 LETTER = 7.6
-"""Pixels: of the picture, between boxes, of a box's height, of rows, of a heading; and of one letter's width."""
+"""Pixels: the picture's width, its margin, the gap between boxes; heights of box, row and heading; a letter's width."""
 
 STYLE = """
     text { font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328 }
@@ -45,7 +45,7 @@ STYLE = """
 
 
 class Layer(NamedTuple):
-    """Rooms that import none of each other, and only rooms of later layers."""
+    """Rooms that do not import each other, but only rooms of later layers."""
 
     rooms: tuple[str, ...]
 
@@ -101,7 +101,7 @@ def layers_of(contract: str) -> Iterator[Layer]:
 
 
 def rows_of(layers: Iterable[Layer]) -> Iterator[list[Layer]]:
-    """Yield as many layers as fit beside each other, in their order."""
+    """Yield the layers in rows of as many as fit next to each other, in their order."""
     row: list[Layer] = []
     for layer in layers:
         if row and sum(each.width + GAP for each in (*row, layer)) > WIDTH - 2 * MARGIN + GAP:

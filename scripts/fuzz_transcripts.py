@@ -1,8 +1,8 @@
-"""Feeds the transcript parser with what a coverage-guided fuzzer makes of real lines; all but InputError ends it.
+"""Fuzzes the transcript parser with mutations of real lines, guided by coverage; any error but InputError ends it.
 
     python scripts/fuzz_transcripts.py [--seconds 300]
 
-Needs atheris (`pip install atheris`), which is no dependency: without it nothing is done, and that is said.
+Needs atheris (`pip install atheris`), which is not a dependency: without it the script says so and does nothing.
 """
 
 import argparse

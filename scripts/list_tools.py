@@ -1,4 +1,4 @@
-"""Start an MCP server over stdio by a command, and print how many tools it lists; exits with 1 where there is none.
+"""Start an MCP server over stdio by a command, and print how many tools it lists; exits with 1 if there is none.
 
 python scripts/list_tools.py swarm-memory serve
 """
@@ -13,7 +13,7 @@ from mcp.client.stdio import stdio_client
 
 
 async def main() -> None:
-    """Ask once."""
+    """List the tools once."""
     command, *arguments = sys.argv[1:]
     server = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
     async with Client(stdio_client(server)) as client:

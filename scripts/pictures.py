@@ -2,7 +2,7 @@
 
 python scripts/pictures.py [--out docs/pictures]
 
-Needed: Pillow. What was learned is kept by the user's word, so that it is in use.
+Needs Pillow and playwright. What was learned is restored as the user would, so that it is in use.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def take(link: str, out: Path) -> None:
 
 
 def save(page: Page, path: Path) -> None:
-    """Write what the window shows from the top of the page on."""
+    """Write a picture of the window, scrolled to the top of the page."""
     page.evaluate("scrollTo(0, 0)")
     with Image.open(BytesIO(page.screenshot())) as picture:
         picture.convert("RGB").quantize(200).save(path, optimize=True)

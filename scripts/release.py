@@ -1,10 +1,10 @@
-"""The files by which the project is found and installed, made from what pyproject.toml says.
+"""The files by which the project is found and installed, made from pyproject.toml.
 
-python scripts/release.py                     writes them: plugin, marketplace, server.json, the marker of the README
-python scripts/release.py --repository O/R    says whose repository it is, everywhere, and writes them
-python scripts/release.py --check             exits with 1 where one is not what would be written
-python scripts/release.py --publish v0.1.0    the same, and where the repository is not said or a tag is not the version
-python scripts/release.py --bundle FOLDER     lays the files of the bundle for Claude Desktop into a new folder
+python scripts/release.py                     writes them: plugin, marketplace, server.json, slash commands
+python scripts/release.py --repository O/R    puts the repository's name everywhere, and writes them
+python scripts/release.py --check             exits with 1 where one is outdated, or another repository is named
+python scripts/release.py --publish v0.1.0    the same, and where repository, tag or changelog are not ready to publish
+python scripts/release.py --bundle FOLDER     puts the files of the bundle for Claude Desktop into a new folder
 """
 
 import argparse
@@ -24,7 +24,7 @@ from swarm_memory.server.mcp.app import memories, remember
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSET = "owner--not-set/swarm-memory"
-"""No account of GitHub can be called so."""
+"""No GitHub account can have this name."""
 
 UV = ("run", "--project", "${ROOT}", "--frozen", "--no-default-groups", "--no-editable", "swarm-memory", "serve")
 """How uv starts the server from a copy of the repository, with the dependencies of its lock file."""
@@ -35,7 +35,7 @@ BUNDLED = ("pyproject.toml", "hatch_build.py", "uv.lock", "README.md", "LICENSE"
 FOLDER_TITLE = "Folder of the memory"
 NAMING = ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Dockerfile",
           "docs/*.md", ".github/**/*", ".claude-plugin/**/*", "server.json")  # fmt: skip
-"""What may name the repository."""
+"""Files that may name the repository."""
 
 _REPOSITORY = re.compile(r"(?<=github\.com/)[\w.-]+/swarm-memory\b")
 _REGISTERED = re.compile(r"(?<=io\.github\.)[\w.-]+/swarm-memory\b")
@@ -56,7 +56,7 @@ class Project(NamedTuple):
 
     @property
     def registered(self) -> str:
-        """The name in the registry of MCP."""
+        """The name in the MCP registry."""
         return f"io.github.{self.repository}"
 
 
@@ -68,7 +68,7 @@ def project() -> Project:
 
 
 def plugin(ours: Project) -> dict[str, Any]:
-    """Return the plugin of Claude Code: the whole repository, started by uv."""
+    """Return the Claude Code plugin: the whole repository, started by uv."""
     root, data = "${CLAUDE_PLUGIN_ROOT}", "${CLAUDE_PLUGIN_DATA}"
     args = [word.replace("${ROOT}", root) for word in UV]
     server = {"command": "uv", "args": args, "env": {"UV_PROJECT_ENVIRONMENT": f"{data}/venv"}}
@@ -88,14 +88,14 @@ def plugin(ours: Project) -> dict[str, Any]:
 
 
 def marketplace(ours: Project) -> dict[str, Any]:
-    """Return the marketplace of Claude Code that holds the plugin."""
+    """Return the Claude Code marketplace that holds the plugin."""
     entry = {"name": "swarm-memory", "source": "./", "description": ours.description, "category": "memory"}
     owner = {"name": "swarm-memory", "url": ours.url}
     return {"name": "swarm-memory", "description": ours.description, "owner": owner, "plugins": [entry]}
 
 
 def server(ours: Project) -> dict[str, Any]:
-    """Return the entry of the registry of MCP."""
+    """Return the entry for the MCP registry."""
     bank = {
         "name": "SWARM_MEMORY_DB",
         "description": "The file of the memory; else .swarm/memory.db of the project that the client works in.",
@@ -123,7 +123,7 @@ def server(ours: Project) -> dict[str, Any]:
 
 
 def manifest(ours: Project) -> dict[str, Any]:
-    """Return the manifest of the bundle for Claude Desktop, which has no project: its bank lies where the user says."""
+    """Return the manifest of the bundle for Claude Desktop, which has no project: its bank is where the user says."""
     folder = {
         "type": "directory",
         "title": FOLDER_TITLE,
@@ -163,7 +163,7 @@ def manifest(ours: Project) -> dict[str, Any]:
 
 
 def slash_command(prompt: Callable[[str], str], hint: str) -> str:
-    """Return a command of the plugin, which asks what a prompt of the server asks."""
+    """Return a slash command of the plugin that asks the same as a prompt of the server."""
     given, alone = prompt("$ARGUMENTS"), prompt("")
     head = f"---\ndescription: {inspect.getdoc(prompt)}\nargument-hint: {hint}\n---\n"
     return f'{head}I said: "$ARGUMENTS". If that is not empty:\n\n{given}\n\nIf it is empty:\n\n{alone}\n'
@@ -184,7 +184,7 @@ def naming_files() -> Iterator[Path]:
 
 
 def faults(ours: Project) -> list[str]:
-    """Return what does not agree with pyproject.toml."""
+    """Return what does not match pyproject.toml."""
     found = [
         f"{path.relative_to(ROOT)} is not what pyproject.toml makes of it: python scripts/release.py"
         for path, text in written(ours).items()
@@ -200,7 +200,7 @@ def faults(ours: Project) -> list[str]:
 
 
 def hindrances(ours: Project, tag: str) -> list[str]:
-    """Return what forbids to publish under a tag."""
+    """Return what prevents publishing under a tag."""
     found = faults(ours)
     if ours.repository == UNSET:
         found.append("the repository is not said: python scripts/release.py --repository OWNER/swarm-memory")
@@ -212,7 +212,7 @@ def hindrances(ours: Project, tag: str) -> list[str]:
 
 
 def name_repository(repository: str) -> None:
-    """Put another repository in the place of the one that is named, everywhere."""
+    """Replace the name of the repository in every file that may have it."""
     if not re.fullmatch(r"[A-Za-z0-9](?:-?[A-Za-z0-9])*/swarm-memory", repository):
         sys.exit(f"{repository!r} is no OWNER/swarm-memory of GitHub")
     for path in naming_files():
@@ -221,7 +221,7 @@ def name_repository(repository: str) -> None:
 
 
 def lay_bundle(folder: Path, ours: Project) -> None:
-    """Lay what the bundle holds into a folder that is not there yet: what git tracks, and the manifest."""
+    """Put the content of the bundle into a new folder: those of its files that git tracks, and the manifest."""
     listed = subprocess.run(["git", "ls-files", "-z", *BUNDLED], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         target = folder / name

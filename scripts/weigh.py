@@ -1,4 +1,4 @@
-"""Says what an installation without extras weighs: each package above 5 MB, who asks for it and when it is imported.
+"""Says what an installation without extras weighs: each package of 5 MB or more, what requires it, when it is imported.
 
 python scripts/weigh.py   prints the table for CONTRIBUTING.md
 """
@@ -23,11 +23,11 @@ STAGES = {
     "the start of the server": (("serve",), ASKS),
     "the first search": (("demo",), ""),
 }
-"""What is run to see what is imported, in the order in which it happens."""
+"""What is run to see what is imported, in the order in which it happens in use."""
 
 
 def closure(name: str) -> dict[str, str]:
-    """Return the packages that one brings along without extras, itself too, each with how it comes: `b of a`."""
+    """Return the packages that one requires without extras, itself too, each with its chain of dependents: `b: a`."""
     come = {name: ""}
     ahead = [(name, frozenset({""}))]
     for package, extras in ahead:
@@ -44,19 +44,19 @@ def closure(name: str) -> dict[str, str]:
 
 
 def weight_mb(package: Distribution) -> float:
-    """Return what the files of a package take, in MB of 1,000,000 bytes, without bytecode."""
+    """Return the size of a package's files in MB of 1,000,000 bytes, without bytecode."""
     files = [Path(str(package.locate_file(file))) for file in package.files or [] if file.suffix != ".pyc"]
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 
 
 def own_mb() -> float:
-    """Return what our own three folders take; an editable installation holds none of their files."""
+    """Return the MB of our own three folders; an editable installation holds none of their files."""
     files = [file for name in ("schema", "tools", "server") for file in (ROOT / name).rglob("*")]
     return sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc") / 1e6
 
 
 def imported(arguments: tuple[str, ...], given: str) -> set[str]:
-    """Return the packages that a command of ours imports, in a home and a project of its own."""
+    """Return the packages that a command of ours imports, in a temporary home and project."""
     owners = packages_distributions()
     with tempfile.TemporaryDirectory() as folder:
         home = {"HOME": folder, "XDG_STATE_HOME": folder, "PYTHONPROFILEIMPORTTIME": "1"}

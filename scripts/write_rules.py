@@ -1,4 +1,4 @@
-"""Write tools/guard/data/*.json again from the TOML files beside them, in which the rules are written by hand.
+"""Regenerate tools/guard/data/*.json from the TOML files next to them, in which the rules are written by hand.
 
 python scripts/write_rules.py
 """
@@ -40,12 +40,12 @@ class _Row(Model):
 
 
 class _File(Model):
-    """A file as it is written; rows by group and part. A row that is only a pattern has its hints apart, or none."""
+    """A file as it is written; rows by group and part. The hints of a row that is only a pattern are in `hints`."""
 
     fragments: dict[str, str] = Field(default_factory=dict)
     words: dict[str, frozenset[str]] = Field(default_factory=dict)
     hints: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Of the rows that are only patterns, by name."""
+    """The hints of rows that are only patterns, by name."""
     rows: dict[str, dict[str, dict[str, _Row | str]]]
 
 
@@ -98,7 +98,7 @@ def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
 
 
 def as_json(table: Table) -> str:
-    """Return what the product reads: a rule on a line."""
+    """Return what the product reads, with one rule per line."""
     rules = ",\n".join(json.dumps(rule) for rule in table.rules)
     words = json.dumps({name: sorted(each) for name, each in table.words.items()})
     return f'{{"words": {words},\n"rules": [\n{rules}\n]}}\n'

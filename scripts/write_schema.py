@@ -1,4 +1,4 @@
-"""Write schema/sqlite/schema.sql again from the migrations, which are the one truth of the schema.
+"""Regenerate schema/sqlite/schema.sql from the migrations, which alone define the schema.
 
 python scripts/write_schema.py
 """

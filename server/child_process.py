@@ -15,7 +15,7 @@ import anyio
 from swarm_memory.server.numpy_threads import for_others
 
 OUTER_SESSION = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"})
-"""Marks of an agent's session that a program started from it must not take for its own."""
+"""Environment variables of an agent's session, which a program started from it must not mistake for its own."""
 
 _GRACE_S = 0.15
 _REAP_S = 0.2
@@ -30,7 +30,7 @@ class Finished:
     output: bytes
     error: bytes
     is_cut: bool
-    """Whether it printed more than allowed; it was ended then."""
+    """Whether it printed more than allowed and was therefore ended."""
 
 
 async def run(
@@ -44,10 +44,10 @@ async def run(
 ) -> Finished:
     """Run `command` in a process group of its own and return what it printed.
 
-    `printed` gets the output while it comes: it is there even when the time limit of the caller ends the program.
-    However this ends (also by cancellation, as from a time limit) the whole group is ended, SIGTERM and after 0.15 s
-    SIGKILL, and the program is reaped. Raises `OSError` when it cannot be started. A process that makes itself a
-    session of its own leaves the group and is not ended.
+    `printed` receives the output as it comes, so it is available even when the caller's time limit ends the program.
+    However this ends (also by cancellation, as from a time limit), the whole group is ended by SIGTERM and after 0.15 s
+    by SIGKILL, and the program is reaped. Raises `OSError` when it cannot be started. A process that starts a session
+    of its own leaves the group and is not ended.
     """
     program = _Program(max_output_bytes, bytearray() if printed is None else printed)
     transport, _ = await asyncio.get_running_loop().subprocess_exec(
@@ -59,7 +59,7 @@ async def run(
         feed.write(stdin)
         feed.close()  # once all is written
         await program.ended.wait()
-        with anyio.move_on_after(_GRACE_S):  # a grandchild may hold the pipes: what it said itself is there by now
+        with anyio.move_on_after(_GRACE_S):  # a grandchild may hold the pipes; the output is there by now
             await program.silent.wait()
         code = transport.get_returncode()
         output, error = bytes(program.output[:max_output_bytes]), bytes(program.error[:max_output_bytes])
@@ -70,13 +70,13 @@ async def run(
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """Gathers what a program prints, as far as is allowed, and notes when it is over."""
+    """Collects what a program prints, up to the limit, and notes when the program ends."""
 
     def __init__(self, max_bytes: int, output: bytearray) -> None:
         self.output, self.error = output, bytearray()
         self.exited, self.silent = asyncio.Event(), asyncio.Event()
         self.ended = asyncio.Event()
-        """It exited, or printed more than is allowed."""
+        """Set when the program exits or prints more than allowed."""
         self._max_bytes = max_bytes
         self._open = {1, 2}
 
@@ -107,11 +107,11 @@ async def _end(transport: asyncio.SubprocessTransport, program: _Program) -> Non
         await program.exited.wait()
         while _signal_group(transport, 0):  # noqa: ASYNC110 - grandchildren are not ours to wait for
             await asyncio.sleep(_POLL_S)
-    transport.close()  # a process that left the group may still hold the pipes; ours are closed all the same
+    transport.close()  # a process that left the group may still hold its ends of the pipes; ours are closed
 
 
 def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
-    """Send the signal (0: none) to the group; return whether anybody was in it."""
+    """Send the signal (0: none) to the group; return whether any process was in it."""
     if sys.platform == "win32":
         if transport.get_returncode() is None:
             transport.kill()

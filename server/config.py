@@ -1,4 +1,4 @@
-"""Where each setting's value comes from: files, environment, command line; it knows no adapter."""
+"""Resolves each setting from files, the environment and the command line; it knows no adapter."""
 
 import difflib
 import json
@@ -24,33 +24,33 @@ _NO_SETTINGS = (CHILD_VARIABLE, DISABLED, Settings().team.token_env)
 
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
-"""The project's file may have come with a clone, and a hook reads it while a person waits."""
+"""A project's file has the lower limit: it may have come with a clone, and a hook reads it while a person waits."""
 
 FROM_PROJECT = frozenset({
     "retrieve", "judge", "distill", "consolidate", "matts", "promote", "hooks", "jobs", "learn", "tool_memory",
 })  # fmt: skip
-"""The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
-read or where texts go; a section that is new is not among them before somebody has thought about it."""
+"""The sections that a project's file may set. The file may come with a cloned repository, so it must not decide whose
+memories are read or where texts are sent. A new section is added only after someone has considered that."""
 
 NOT_FROM_PROJECT = frozenset({
     "learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens", "retrieve.rerank",
 })  # fmt: skip
-"""Keys of those sections that only the user may set: how much is stored, run and sent."""
+"""Keys of those sections that only the user may set: they decide how much is stored, run and sent."""
 
 _FORMER = (("embedding.provider", "fastembed"), ("storage.sqlite", "ctypes"))
-"""Values of earlier versions, in whose place the default stands; their banks open all the same."""
+"""Values of earlier versions. The default replaces them; banks made with them still open."""
 
 PROVIDERS = "chat.providers"
-"""A list of mappings in a file, the same as JSON elsewhere."""
+"""A list of mappings in a file; the same list as JSON in the environment and on the command line."""
 
 _MISSPELT_SECTION, _MISSPELT = 0.8, 0.9
-"""What is so like a section or a setting (`difflib`'s ratio) and is none is misspelt."""
+"""An unknown key at least this similar to a section or a setting (`difflib`'s ratio) counts as misspelt."""
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
-"""By key `section.name`: the raw value and where it stands."""
+"""The raw value and where it was set, by key `section.name`."""
 
 ENABLED = "enabled"
-"""The one key that stands in no section."""
+"""The only key outside of the sections."""
 
 SECTIONS = {
     name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
@@ -59,21 +59,21 @@ KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() fo
 
 
 class ResolvedSettings(NamedTuple):
-    """The settings in force, and where each value that is not a default was given."""
+    """The effective settings, and where each value that is not a default was set."""
 
     settings: Settings
     origin: Mapping[str, str]
-    """By key `section.name`; a key that is absent has its default."""
+    """By key `section.name`; an absent key has its default."""
     files: tuple[Path, ...]
     """The files that were read, weakest first."""
     unknown: Mapping[str, str] = MappingProxyType({})
-    """Where what is no setting stands, by key; it is ignored."""
+    """Where each unknown key was found; such keys are ignored."""
     left_out: tuple[str, ...] = ()
-    """What is wrong with the project's file, which then sets nothing."""
+    """What is wrong with the project's file, which then sets nothing but possibly `enabled: false`."""
 
     @property
     def notices(self) -> list[str]:
-        """Return a line for a file that is left out, and for each key that is ignored."""
+        """Return a line for a project's file that is left out, and for each key that is ignored."""
         unknown = self.unknown.items()
         return [*self.left_out, *(f"{key} ({origin}) is ignored: there is no such setting" for key, origin in unknown)]
 
@@ -92,11 +92,11 @@ def value_of(settings: Settings, key: str) -> Any:
 def resolve_settings(
     root: Path, overrides: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
 ) -> ResolvedSettings:
-    """Merge all sources, the later over the earlier: defaults, project file, user file, environment, `overrides`.
+    """Merge all sources; later ones override earlier ones: defaults, project file, user file, environment, `overrides`.
 
-    `overrides` come from the command line, by key `section.name`. The project's file is the weakest, and some keys
-    are refused in it, because it may have come with a cloned repository: one that is wrong is left out with a notice.
-    Of any other source raises `ConfigError` that names the key, the place and what it may be.
+    `overrides` come from the command line, by key `section.name`. The project's file is the weakest and may not set
+    every key, because it may have come with a cloned repository; an invalid one is left out with a notice. An invalid
+    value of any other source raises `ConfigError`, which names the key, the place and what is allowed.
     """
     environ = os.environ if environ is None else environ
     of_project, of_user = project_file(root), user_file(environ)
@@ -116,12 +116,12 @@ def resolve_settings(
 
 
 def lines_left_out(root: Path) -> tuple[str, ...]:
-    """Return what is wrong with the file of a project that is left out."""
+    """Return why a project's settings file is left out; empty where it is not."""
     return _of_project(project_file(root))[1]
 
 
 def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
-    """Return what a project's file sets, and what is wrong with it: then at most that swarm-memory is switched off."""
+    """Return what a project's file sets, and what is wrong with it; an invalid one can only switch swarm-memory off."""
     values: Values = {}
     try:
         if file.is_file():
@@ -139,9 +139,9 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
 
 
 def _taken_unknown(values: Values) -> dict[str, str]:
-    """Take out what is no setting, one of a former version say; return where each stands, by key.
+    """Remove unknown keys, such as those of an earlier version; return where each was set, by key.
 
-    Raises `ConfigError` for one that is misspelt: what was meant may say where data goes.
+    Raises `ConfigError` for a misspelt key: the setting that was meant may decide where data is sent.
     """
     unknown = {key: values.pop(key)[1] for key in [*values] if key not in KEYS}
     for key, origin in unknown.items():
@@ -162,7 +162,7 @@ def _from_file(path: Path, max_bytes: int) -> Values:
 
 
 def _parsed(text: str, origin: str) -> Values:
-    """Return the values by key of a file whose sections stand under the root key, beside it, or both."""
+    """Return the values of a file by key; its sections may be under the root key, next to it, or both."""
     import yaml
 
     try:
@@ -191,10 +191,10 @@ def _mapping(value: object, what: str, origin: str) -> dict[str, object]:
 
 
 def with_setting(text: str, key: str, value: str, origin: str) -> str:
-    """Return the text of a settings file with one key set to a word, plain or in quotes; all else in it stays as it is.
+    """Return the text of a settings file with one key set to a word, plain or in quotes; all else stays unchanged.
 
-    Its former value is replaced, or a line is put first into its section, or a section behind all others. Raises
-    `ConfigError` where the file cannot be read, or none of these gives it this value and nothing else.
+    The key's former value is replaced, or a line is inserted at the top of its section, or a new section is appended.
+    Raises `ConfigError` where the text cannot be parsed, or where none of these ways sets this value and nothing else.
     """
     before = _parsed(text, origin)
     section, _, name = key.partition(".")
@@ -205,10 +205,10 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
         re.sub(rf"(?m)^( *{section}:[ \t]*\n)( +)", rf"\g<1>\g<2>{entry}\n\g<2>", text, count=1),
         re.sub(rf"(?m)^( *{section}:[ \t]*\{{)", rf"\g<1>{entry}, ", text, count=1),
     ]
-    if not re.search(rf"(?m)^ *{section}:", text):  # else it would stand there twice
+    if not re.search(rf"(?m)^ *{section}:", text):  # else the section would appear twice
         ways.append("".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}")))
     for after in ways:
-        with suppress(ConfigError):  # a way that does not fit the file's form may leave no YAML
+        with suppress(ConfigError):  # a way that does not fit the file's form may produce invalid YAML
             if _parsed(after, origin) == wanted:
                 return after
     raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} in it yourself")
@@ -267,7 +267,7 @@ def _validated(values: Values) -> Settings:
 
 
 def _providers(value: object, origin: str) -> object:
-    """Return the chat models as a file has them."""
+    """Return the chat models as the list that a file has; a text is parsed as JSON. Raises `ConfigError`."""
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else () if value is None else value
     if isinstance(value, list | tuple):
@@ -278,7 +278,7 @@ def _providers(value: object, origin: str) -> object:
 
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
-    """Name the key, the place and what it may be; what may hold a secret is not repeated: keys, addresses, lists."""
+    """Name the key, the place and the allowed values; never repeat what may hold a secret: keys, addresses, lists."""
     errors = error.errors(include_url=False)
     first = errors[0]
     key = ".".join(str(part) for part in (section, *first["loc"][:1]) if part)
@@ -303,7 +303,7 @@ def _default_of(key: str) -> str:
 
 
 def _unknown(key: str, origin: str) -> ConfigError:
-    """Say which setting may be meant; of a chat model only its own names are compared."""
+    """Suggest the setting that may be meant; a key of a chat model is compared only with a chat model's keys."""
     model, _, name = key.rpartition("].")
     known = (*ChatProviderSettings.model_fields,) if model else (ROOT_KEY, *SECTIONS, *KEYS)
     near = difflib.get_close_matches(name, known, n=1)

@@ -1,7 +1,7 @@
-"""The command `swarm-memory`: `swarm-memory hook VERB` for an agent that waits, all else for the command line. `hooks
-pre-task` and `hooks post-task`, as ReasoningBank's document has them, are hooks where they name no task.
+"""The command `swarm-memory`: `swarm-memory hook VERB` serves a waiting agent, everything else is the command line.
 
-A project's shared settings name it, so it starts where PYTHONPATH may name the project's own modules; and a hook
+`hooks pre-task` and `hooks post-task`, as ReasoningBank's document writes them, run as hooks unless they name a task.
+A project's shared settings name this command, so PYTHONPATH may name the project's own modules when it starts. A hook
 imports nothing of the command line.
 """
 
@@ -14,7 +14,7 @@ import sys
 def main() -> None:
     """Run what `sys.argv` names and end the process.
 
-    Nothing is imported from where PYTHONPATH leads, unless we were installed there: a project's modules shadow none.
+    Folders in PYTHONPATH are not imported from, unless we are installed there: a project's modules must not shadow any.
     """
     if given := os.environ.get("PYTHONPATH"):
         named = {os.path.abspath(path) for path in given.split(os.pathsep)}

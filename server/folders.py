@@ -1,20 +1,20 @@
-"""Names of folders and variables, as plain strings: all that a hook command asks before it imports anything slow."""
+"""Names of folders and variables, as plain strings: all that a hook command needs before it imports anything slow."""
 
 # ruff: noqa: PTH100, PTH109, PTH110, PTH111, PTH117, PTH118, PTH120 - pathlib takes longer to import than all the rest
 import os
 import sys
 
 ENV_PREFIX = "SWARM_MEMORY_"
-"""Of the variables that are settings."""
+"""The prefix of the environment variables that are settings."""
 
 CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
-"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
+"""Set to 1 for agents that we start ourselves; our hooks do nothing where it is set. It is not a setting."""
 
 
 def project_root(cwd: str | None = None) -> str:
-    """Return the root of the project that `cwd` (default: the process's) lies in.
+    """Return the root of the project that contains `cwd` (default: the process's working folder), links unresolved.
 
-    It is CLAUDE_PROJECT_DIR, else the nearest folder upwards with a `.git`, else `cwd`. A link stays one.
+    It is CLAUDE_PROJECT_DIR unless `cwd` is given, else the nearest folder upwards with a `.git`, else `cwd`.
     """
     if (given := os.environ.get("CLAUDE_PROJECT_DIR")) and cwd is None:
         return os.path.abspath(given)
@@ -27,9 +27,9 @@ def project_root(cwd: str | None = None) -> str:
 
 
 def own_state() -> str:
-    """Return the folder of what this user's installation knows by itself, outside every project; it may not exist.
+    """Return the folder for the state of this user's installation, outside every project; it may not exist.
 
-    Raises `RuntimeError` where the system knows no home of this user's.
+    Raises `RuntimeError` where this user has no home folder.
     """
     named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
     if not named or not os.path.isabs(named):

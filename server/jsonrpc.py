@@ -1,4 +1,4 @@
-"""Reads JSON-RPC messages of clients: each is one that the SDK answers, or is refused with the error that is due."""
+"""Reads clients' JSON-RPC messages: each is either one that the SDK answers, or is refused with the proper error."""
 
 import json
 import logging
@@ -19,50 +19,50 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 MAX_VALUES = 500_000
-"""Commas and brackets of a message, in texts too: refusing a list of so many values takes 700 MiB and ten seconds."""
+"""At most this many commas and brackets in a message, even in strings: refusing such a list takes 700 MiB and 10 s."""
 
 _BYTE_COST, _VALUE_COST, _SMALL_COST = 26, 1600, 1024 * 1024
-"""Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes; and
-for how few no room is looked for."""
+"""Bytes of memory per byte and per value of a message: the maximum measured on oddly shaped messages. Up to the
+third, in bytes, it is not checked whether there is enough memory."""
 
 _ID_AT_END = re.compile(rb'(?<!\\)"id"\s*:\s*(-?[0-9]{1,18}|"[ !#-\[\]-~]*")\s*\}\s*\Z')
-"""The one bracket closes the message itself, so that this is no id of something within it."""
+"""The single bracket closes the message itself, so this is not the id of something nested in it."""
 
 log = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
-    """A message and the JSON that the SDK reads as it: the client's own, mended where that would not be answered."""
+    """A message and its JSON for the SDK: the client's own text, repaired where the SDK would not answer that."""
 
     value: JSONRPCMessage
     text: bytes
 
 
 class Refusal(NamedTuple):
-    """What answers a message that cannot be taken."""
+    """The answer to a message that cannot be accepted."""
 
     answer: JSONRPCError
 
 
 def read_message(text: bytes) -> Message | Refusal | None:
-    """Read one message; None for a malformed response, which nobody is waiting to have answered.
+    """Read one message; None for a malformed response, to which no client expects an answer.
 
-    An id is a string or an integer (MCP; JSON-RPC 2.0 §4). What has any other is refused: taken as a notification,
-    which has no id, it would never be answered.
+    An id is a string or an integer (MCP; JSON-RPC 2.0 §4). A message with any other id is refused: treated as a
+    notification, which has no id, it would never be answered.
     """
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MAX_VALUES:
         has = f"{values:,} commas and opening brackets ([ and {{), in texts too; {MAX_VALUES:,} are the most"
         return refused(f"it has {has}; send less at a time", id_of_request(text, text))
     if (cost := _BYTE_COST * len(text) + _VALUE_COST * values) > _SMALL_COST:
-        try:  # parsers in native code abort where they get no memory
+        try:  # parsers in native code abort when they get no memory
             mmap.mmap(-1, cost).close()
         except OSError:
             return refused("there is not enough memory to read it; send less at a time", id_of_request(text, text))
     try:
         try:
             decoded: Any = from_json(text)
-        except ValueError:  # half of a surrogate pair, as where an emoji was cut in two, is read by the other parser
+        except ValueError:  # the other parser accepts half of a surrogate pair, as of an emoji that was cut in two
             text = json.dumps(json.loads(text.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
             decoded = from_json(text)
     except (ValueError, RecursionError) as error:
@@ -92,16 +92,16 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
 
 
 def id_of_request(start: bytes, end: bytes) -> RequestId | None:
-    """Return the id of a request that is not read whole, where it stands within the first kilobyte or last of all.
+    """Return the id of a request that is not read in full, if it is in the first kilobyte or is the very last member.
 
-    None: it is not known, or this may be no request: the id of a response is none that the client waits for.
+    None where it is unknown, or where this may not be a request: the client does not wait for a response's id.
     """
     try:
         head: Any = from_json(start[:1024], allow_partial=True)
         if not isinstance(head, dict) or "method" not in head:
             return None
         members, last = cast(dict[str, Any], head), _ID_AT_END.search(end[-256:])
-        is_whole = "id" in [*members][:-1]  # a number at the end of what is known may go on
+        is_whole = "id" in [*members][:-1]  # a number at the end of the known part may go on
         known: Any = members["id"] if is_whole else None if last is None else from_json(last[1])
     except ValueError:
         return None
@@ -109,6 +109,6 @@ def id_of_request(start: bytes, end: bytes) -> RequestId | None:
 
 
 def refused(reason: str, of: RequestId | None = None, code: int = INVALID_REQUEST) -> Refusal:
-    """Return the error for a message that is not taken; its id is None where it is not known (JSON-RPC 2.0 §5)."""
+    """Return the error for a message that is not accepted; its id is None where it is unknown (JSON-RPC 2.0 §5)."""
     said = ErrorData(code=code, message=f"the message cannot be taken: {reason}")
     return Refusal(JSONRPCError(jsonrpc="2.0", id=of, error=said))

@@ -1,4 +1,4 @@
-"""Where a project's database is, and the log beside it."""
+"""Where a project's database is, and the log next to it."""
 
 import os
 import time
@@ -11,19 +11,19 @@ from swarm_memory.server.folders import own_state, project_root
 FOLDER = ".swarm"
 FILE = "memory.db"
 LOG = "log"
-"""Beside the database: what went wrong in the background."""
+"""The file next to the database that records what went wrong in the background."""
 
 MAX_LOG_BYTES = 1_000_000
 
 
 class Location(NamedTuple):
-    """The database of a project and what lies around it."""
+    """Where a project and its database are."""
 
     root: Path
     """The project's root folder."""
     database: Path
     is_remote: bool = False
-    """Whether a database server holds the bank, by `storage.url`; what lies around a bank is here all the same."""
+    """Whether a database server holds the bank (`storage.url`); the files that go with a bank are local even then."""
 
     @property
     def folder(self) -> Path:
@@ -32,19 +32,19 @@ class Location(NamedTuple):
 
     @property
     def has_bank(self) -> bool:
-        """Whether there is a bank to read; of one on a database server that is not asked."""
+        """Whether there is a bank to read; on a database server this is assumed, not checked."""
         return self.is_remote or os.path.lexists(self.database)
 
     @property
     def project(self) -> str:
-        """The project's name unless a setting gives another: that of its root folder."""
+        """The name of the root folder: the project's name unless a setting gives another."""
         return self.root.name or "root"
 
 
 def locate(cwd: Path | None = None, db: str | None = None) -> Location:
-    """Return where the database of the project is that `cwd` (default: the process's) lies in.
+    """Return the location of the project that contains `cwd` (default: the process's working folder).
 
-    The file is `db`, else SWARM_MEMORY_DB, else `.swarm/memory.db` in the root. Nothing needs to exist.
+    The database is `db`, else SWARM_MEMORY_DB, else `.swarm/memory.db` in the root. Nothing needs to exist.
     """
     root = Path(project_root(None if cwd is None else str(cwd)))
     named = db or os.environ.get("SWARM_MEMORY_DB")
@@ -55,7 +55,7 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
 
 
 def state_folder() -> Path:
-    """Return the folder of what this user's installation knows by itself, outside every project; it may not exist."""
+    """Return the folder for the state of this user's installation, outside every project; it may not exist."""
     return Path(own_state())
 
 
@@ -79,7 +79,7 @@ def log_line(folder: Path, text: str) -> None:
 
 
 def append_private(path: Path, line: str, max_bytes: int) -> None:
-    """Add a line to a file that only this user can read; one that has grown large is put aside. Raises `OSError`."""
+    """Add a line to a file that only this user can read; one that is too large becomes `NAME.1`. Raises `OSError`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
         file.write(f"{line}\n")
@@ -89,7 +89,7 @@ def append_private(path: Path, line: str, max_bytes: int) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file that only this user can read, at once: a reader sees the old text or the new. Raises `OSError`."""
+    """Atomically replace a file that only this user can read: readers see the old text or the new. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -99,7 +99,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def address_file(database: Path) -> Path:
-    """Return where `ui`, as long as it runs, says at which address a bank's pages are, and in which process."""
+    """Return the file in which a running `ui` records the address of a bank's pages and its own process."""
     import hashlib
 
     named = hashlib.sha256(os.fsencode(os.path.realpath(database))).hexdigest()
@@ -107,17 +107,17 @@ def address_file(database: Path) -> Path:
 
 
 def address_of_pages(database: Path) -> str | None:
-    """Return at which address a bank's pages are now; None where they are not shown."""
+    """Return the address at which a bank's pages are served now; None where they are not."""
     try:
         address, process = address_file(database).read_text(encoding="utf-8").split()
         os.kill(int(process), 0)
-    except (OSError, ValueError):  # none, or left by one that was killed
+    except (OSError, ValueError):  # there is no file, or a `ui` that was killed left it
         return None
     return address
 
 
 def refuse_links(*folders: Path) -> None:
-    """Raise `OSError` for a folder that is a symbolic link: one that comes with a cloned repository leads anywhere."""
+    """Raise `OSError` for a folder that is a symbolic link: one from a cloned repository may lead anywhere."""
     for folder in folders:
         if folder.is_symlink():
             raise OSError(f"{folder} is a symbolic link: nothing is written there")

@@ -1,4 +1,4 @@
-"""What hooks missed: a prompt without an answer in time, an event that was refused; kept outside every project."""
+"""Records what hooks missed: a prompt not answered in time, a refused event; kept outside every project."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def _notes(path: Path) -> Iterator[dict[str, Any]]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; delete it") from error
     for line in lines:
-        with suppress(ValueError):  # of two that were written at once
+        with suppress(ValueError):  # of two lines that were written at the same time
             note: Any = json.loads(line)
             if isinstance(note, dict):
                 yield cast("dict[str, Any]", note)

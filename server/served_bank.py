@@ -1,4 +1,4 @@
-"""The bank as the running server holds it: opened at first use, with the worker beside it; it knows no protocol."""
+"""The bank as the running server holds it: opened at first use, with its worker; it knows no protocol."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
@@ -27,16 +27,16 @@ OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
 Listen: TypeAlias = "Callable[[ServedBank], Coroutine[Any, Any, None]]"
 
 FIRST_LOOK_S = 1.0
-"""The database is not opened before the client's first questions are answered, unless one of them needs it."""
+"""Seconds before background work opens the bank: the client's first requests go first, and open it if they need it."""
 
 GIVE_WAY_S, QUIET_S = 0.2, 0.03
-"""Work in the background waits so long, before each of its pieces, for so long a moment in which nobody is served."""
+"""Each piece of background work waits for `QUIET_S` in which nobody is served, but at most for `GIVE_WAY_S`."""
 
 log = logging.getLogger(__name__)
 
 
 class ServedBank:
-    """A toolbox that is opened at first use. Where that fails, each use says why, and the next one tries again."""
+    """A toolbox that is opened at first use. Where that fails, each use reports why, and the next one tries again."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class ServedBank:
         place: "Callable[[], Location] | None" = None,
         hold_empty: "Callable[[], AbstractAsyncContextManager[Toolbox]] | None" = None,
     ) -> None:
-        """`place` says where the bank is: while no file is there the worker waits for the first use.
+        """`place` returns where the bank is: while there is no bank, the worker waits for the first use.
 
-        `hold_empty` opens a bank with nothing in it for what only reads until there is one.
+        `hold_empty` opens an empty bank for calls that only read, until there is a real one.
         """
         self._hold_empty = hold_empty
         self._held = AsyncExitStack()
@@ -69,14 +69,14 @@ class ServedBank:
     async def toolbox(self) -> "Toolbox":
         """Return the toolbox, for a call or an event that is served.
 
-        Raises the error that opening it gave; `ConfigError` where swarm-memory is switched off.
+        Raises the error with which opening it failed; `ConfigError` where swarm-memory is switched off.
         """
         if self._worker is not None:
             self._worker.note_use()
         return self._unless_off(await self._opened())
 
     async def for_reading(self) -> "Toolbox":
-        """As `toolbox`, for a call that changes nothing: it makes no bank, and gets an empty one until there is one."""
+        """Like `toolbox`, for a call that only reads: it creates no bank, and gets an empty one until there is one."""
         if self._hold_empty is None or self.is_made:
             return await self.toolbox()
         async with self._opening:
@@ -87,9 +87,9 @@ class ServedBank:
         return self._unless_off(self._empty)
 
     async def people(self) -> "tuple[People, str] | None":
-        """Return the people, and the tenant whose they are; None: there is no bank yet, and so nobody.
+        """Return the people and their tenant; None where there is no bank yet, and so no people.
 
-        Raises the error that opening the bank gave.
+        Raises the error with which opening the bank failed.
         """
         if not self.is_made:
             return None
@@ -97,7 +97,7 @@ class ServedBank:
         return toolbox.store.people, toolbox.scope.tenant_id
 
     def _unless_off(self, toolbox: "Toolbox") -> "Toolbox":
-        """Return it for whoever calls. Raises `ConfigError`."""
+        """Return the toolbox for the current caller. Raises `ConfigError` where swarm-memory is switched off."""
         if by := off_by(self.root, toolbox.settings.enabled):
             raise ConfigError(
                 f"swarm-memory is switched off in this project, by {by}; `swarm-memory pause --end` ends a pause"
@@ -105,9 +105,9 @@ class ServedBank:
         return toolbox.by(calling().person)
 
     async def _opened(self) -> "Toolbox":
-        """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed.
+        """Return the bank, and finish opening it even if the caller is cancelled: what was opened must get closed.
 
-        Raises the `SwarmMemoryError` that opening gave.
+        Raises the `SwarmMemoryError` with which opening failed.
         """
         async with self._opening:
             if self._toolbox is None:
@@ -124,12 +124,12 @@ class ServedBank:
 
     @property
     def is_made(self) -> bool:
-        """Whether the bank's file is there, as far as this server knows where it is. Raises `ConfigError`."""
+        """Whether there is a bank; assumed where this server was not told its place. Raises `ConfigError`."""
         return self._toolbox is not None or self._place is None or self._place().has_bank
 
     @property
     def place(self) -> "Location":
-        """Where the bank is, as far as this server knows. Raises `ConfigError`."""
+        """Where the bank is: the place that this server was told, else the project's default. Raises `ConfigError`."""
         return locate(self._root) if self._place is None else self._place()
 
     @property
@@ -138,11 +138,11 @@ class ServedBank:
         return self._root or locate().root
 
     def note_session(self, session_id: str) -> None:
-        """Remember the session of the host whose client this server has over stdio, of which its hooks speak."""
+        """Remember the session of the host that is our client over stdio, as its hooks name it."""
         self._session_id = session_id
 
     async def session(self) -> "HostSession | None":
-        """Return that session, where hooks said so. Raises `StorageError`."""
+        """Return that session as hooks recorded it, or None where they did not. Raises `StorageError`."""
         if self._session_id is None:
             return None
         toolbox = await self.for_reading()
@@ -150,12 +150,12 @@ class ServedBank:
 
     @property
     def max_output_tokens(self) -> int | None:
-        """What a tool may answer by the settings; None before the bank was opened."""
+        """The most tokens that the settings allow a tool's answer; None before the bank was opened."""
         return None if self._toolbox is None else self._toolbox.settings.output.max_tokens
 
     @contextmanager
     def serving(self, callers: int = 1) -> Generator[None]:
-        """Mark that somebody waits for what the block does; with -1, that a caller waits for the worker meanwhile."""
+        """Count a caller who waits for the block; -1 discounts one who waits for the worker meanwhile."""
         self._count(callers)
         try:
             yield
@@ -171,20 +171,20 @@ class ServedBank:
             self._all_served = anyio.Event()
 
     async def give_way(self) -> None:
-        """Return when nobody is being served, or after a while: under any load work in the background goes on."""
+        """Wait until nobody is being served, at most a while: background work goes on under any load."""
         await anyio.lowlevel.checkpoint()
         with anyio.move_on_after(GIVE_WAY_S):
             while self._served or anyio.current_time() < self._quiet_from:
                 await (self._all_served.wait() if self._served else anyio.sleep_until(self._quiet_from))
 
     def wake_worker(self) -> None:
-        """Let the worker know that a job was queued, maybe by another process that made the bank."""
+        """Tell the worker that a job was queued, perhaps by another process that created the bank."""
         self._is_wanted.set()
         if self._worker is not None:
             self._worker.wake()
 
     async def work(self) -> None:
-        """Work off queued jobs until cancelled."""
+        """Run queued jobs until cancelled."""
         if self._make_worker is None:
             return
         await anyio.sleep(FIRST_LOOK_S)
@@ -192,11 +192,11 @@ class ServedBank:
             toolbox = await self._opened_for_work()
             self._worker = self._make_worker(replace(toolbox, give_way=self.give_way, wake=None))
             await self._worker.run(is_served=True)
-        except Exception:  # the worker's main: its end must not be the server's
+        except Exception:  # the worker's main: its failure must not end the server
             log.exception("no more jobs are worked off by this server")
 
     async def _opened_for_work(self) -> "Toolbox":
-        """No bank is made for a worker, and none that does not open is tried again: it waits for a use or a hook."""
+        """Return the bank without creating one. While it is missing or fails to open, wait for a use or a hook."""
         while True:
             try:
                 if self.is_made:
@@ -219,9 +219,9 @@ class ServedBank:
 async def running(
     bank: ServedBank, on_closed: Callable[[], None] | None = None, listen: "Listen | None" = None
 ) -> AsyncGenerator[ServedBank]:
-    """Hold the bank, its worker and what listens for hooks for as long as the block runs.
+    """Run the bank's worker and the listener for hooks during the block, then close the bank.
 
-    `on_closed` is called when all is written.
+    `on_closed` is called when everything is written.
     """
     try:
         async with anyio.create_task_group() as group:

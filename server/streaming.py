@@ -1,4 +1,4 @@
-"""Reads a stream in a thread, one item at a time, so that the event loop goes on; it knows nothing of the items."""
+"""Reads a stream one item at a time in a thread, so that the event loop keeps running; knows nothing of the items."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TypeVar

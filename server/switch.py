@@ -11,14 +11,14 @@ from swarm_memory.server.location import state_folder, write_private
 
 DISABLED = "SWARM_MEMORY_DISABLED"
 _NO = ("", "0", "false", "no", "off")
-"""Values with which the variable switches nothing off; any other one does."""
+"""Values of the variable that switch nothing off; any other value does."""
 
 EVERYWHERE = "*"
 MAX_CHARS = 1_000_000
 
 
 def switched_off(root: Path) -> str | None:
-    """Return by what a project is switched off; None where it is on. Raises `ConfigError`."""
+    """Return what switches a project off; None where it is on. Raises `ConfigError`."""
     if os.environ.get(DISABLED, "").strip().lower() not in _NO:
         return f"the environment ({DISABLED})"
     named = _paused()
@@ -28,12 +28,12 @@ def switched_off(root: Path) -> str | None:
 
 
 def off_by(root: Path, enabled: bool) -> str | None:
-    """Return by what swarm-memory is switched off in a project, its setting counted; None where it is on."""
+    """Return what switches a project off, its setting `enabled` included; None where it is on. Raises `ConfigError`."""
     return switched_off(root) or (None if enabled else "the setting `enabled`")
 
 
 def pause(root: Path | None) -> bool:
-    """Switch a project off, or with None all; return whether it was on. Raises `OSError`."""
+    """Pause a project, or with None all; return False if it was paused already. Raises `ConfigError`, `OSError`."""
     named, name = _paused(), _name(root)
     if name in named:
         return False
@@ -42,7 +42,7 @@ def pause(root: Path | None) -> bool:
 
 
 def resume(root: Path | None) -> bool:
-    """Switch a project on again, or with None all that were paused; return whether anything was. Raises `OSError`."""
+    """End a project's pause, or with None all; return whether there was one. Raises `ConfigError`, `OSError`."""
     named = _paused()
     left = [] if root is None else [each for each in named if each != _name(root)]
     if left == named:

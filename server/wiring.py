@@ -37,22 +37,22 @@ class SystemClock:
     """The machine's time."""
 
     def now(self) -> datetime:
-        """Return the present, aware, in UTC."""
+        """Return the current time as an aware datetime in UTC."""
         return datetime.now(UTC)
 
 
 def place_of(folder: Path | None, settings: Settings) -> Location:
-    """Return where the bank of the project is that `folder` (default: the process's) lies in."""
+    """Return the location of the bank of the project that contains `folder` (default: the process's working folder)."""
     return locate(folder, settings.storage.db)._replace(is_remote=settings.storage.url is not None)
 
 
 def without_server(settings: Settings) -> Settings:
-    """Return the settings for the bank in a file, whatever database server is named beside it."""
+    """Return the settings without their database server, so that the bank is the one in a file."""
     return settings.model_copy(update={"storage": settings.storage.model_copy(update={"url": None})})
 
 
 async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = False) -> Toolbox:
-    """Open the bank of a project; `in_haste` without what takes long to load. Raises `ConfigError`, `StorageError`."""
+    """Open a project's bank; `in_haste` loads nothing that takes long. Raises `ConfigError`, `StorageError`."""
     from swarm_memory.server.project.folder import ProjectFolder
 
     check_detector(settings.distill.redact_pii)
@@ -110,7 +110,7 @@ async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[
 
 @asynccontextmanager
 async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
-    """Hold an empty bank open that is thrown away after a block: for what reads where there is none."""
+    """Hold an empty, temporary bank open for a block: for operations that only read where there is no bank."""
     from tempfile import TemporaryDirectory
 
     from swarm_memory.server.storage.engine import registry
@@ -156,9 +156,9 @@ def make_chat_model(settings: Settings, store: Store, scope: Scope, clock: Clock
 
 
 def make_care(place: Location, settings: Settings) -> SqliteCare:
-    """Return who looks after the file of a project's bank; nothing is opened yet.
+    """Return the maintenance object for the file of a project's bank; nothing is opened yet.
 
-    Raises `ConfigError` where a database server holds the bank, which is looked after by that server's own means.
+    Raises `ConfigError` where a database server holds the bank, which is maintained with that server's own tools.
     """
     if place.is_remote:
         raise ConfigError(
@@ -171,12 +171,12 @@ def make_care(place: Location, settings: Settings) -> SqliteCare:
 
 
 def scope_of(place: Location, settings: Settings) -> Scope:
-    """Return the scope of what is done in a project."""
+    """Return the scope of a project: its tenant and its name."""
     return Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
 
 
 def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Embedder:
-    """Return the embedder that the settings name; of the shipped ones `in_haste` that which needs no loading.
+    """Return the embedder that the settings name; `in_haste` replaces MiniLM with the one that needs no loading.
 
     Raises `ConfigError` when one of its settings, or what it needs, is missing.
     """
@@ -196,23 +196,23 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
 
 
 def without_minilm(settings: EmbeddingSettings) -> str | None:
-    """Return why the static table is used in place of MiniLM, which the settings ask for; None where it is not."""
+    """Return why the static table replaces the MiniLM that the settings ask for; None where it does not."""
     if settings.provider != "auto" or find_spec("onnxruntime") is not None:
         return None
     return "the static table embeds in place of MiniLM: onnxruntime is not installed, which not every system has"
 
 
 def api_key_of(settings: EmbeddingSettings) -> str | None:
-    """Return the key for an endpoint. The environment's is OpenAI's own: it never goes to another one."""
+    """Return the key for an endpoint. The environment's key is OpenAI's own: it is never sent to another endpoint."""
     if settings.api_key is not None:
         return settings.api_key.get_secret_value()
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
 
 
 def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[], ChatModel | None]:
-    """Return what gives the model that may be asked in the background about finished tasks; None: nobody may be.
+    """Return a function that returns the model for learning from finished tasks in the background, or None.
 
-    `read` gives the settings as they stand then: leave that was taken back, or cannot be read, ends at once.
+    `read` returns the current settings: permission that was withdrawn, or cannot be read, ends immediately.
     """
     chat, asked = toolbox.settings.chat, toolbox.chat
 
@@ -233,7 +233,7 @@ def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[
 
 
 def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> Worker:
-    """Return a worker for the jobs of the bank; `read` gives the settings again, where they may change meanwhile."""
+    """Return a worker for the jobs of the bank; `read` returns the current settings, where they may change."""
     from swarm_memory.server.jobs.handlers import ELSEWHERE, long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker

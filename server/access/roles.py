@@ -1,4 +1,4 @@
-"""Who calls, and the least role that each tool and prompt needs; routes declare theirs themselves."""
+"""Who is calling, and the minimum role for each tool and prompt; routes declare theirs themselves."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -9,19 +9,19 @@ from swarm_memory.schema.errors import NotAllowed
 from swarm_memory.schema.team.person import Person, Role, rank
 
 SCOPE_KEY = "swarm_memory.caller"
-"""Under which a request over HTTP that was let in carries its caller."""
+"""The key under which an HTTP request that was let in carries its caller."""
 
 TOOLS: dict[str, Role | dict[str, Role]] = {}
-"""By name, of a tool with actions by action: each is in the tool's declaration, and is entered as it is made."""
+"""The minimum role by tool, and by action where it has actions; entered from its declaration when a tool is made."""
 
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin"}
-"""Arguments that read files of the server's machine; of any tool."""
+"""The minimum role for those arguments, of any tool, that read files of the server's machine."""
 
 PROMPTS: dict[str, Role] = {"remember": "review", "memories": "read", "review": "review"}
 
 
 class Caller(NamedTuple):
-    """Who sends a request that was let in; without a person the bank's own user, who may do all."""
+    """Who sends a request that was let in; without a person it is the bank's own user, who may do everything."""
 
     person: Person | None = None
 
@@ -46,13 +46,13 @@ _calling: ContextVar[Caller] = ContextVar("calling", default=OWNER)
 
 
 def calling() -> Caller:
-    """Return for whom this task works; outside of a request the bank's own user."""
+    """Return the caller that this task works for; outside of a request, the bank's own user."""
     return _calling.get()
 
 
 @contextmanager
 def serving(caller: Caller) -> Generator[None]:
-    """Have a block, and the tasks that it starts, work for a caller."""
+    """Make a block, and the tasks that it starts, work for a caller."""
     before = _calling.set(caller)
     try:
         yield
@@ -63,13 +63,13 @@ def serving(caller: Caller) -> Generator[None]:
 def caller_of(request: Any) -> Caller:
     """Return the caller of a request over HTTP; without a request, as over stdio, the bank's own user.
 
-    Raises `KeyError` for a request that nobody let in.
+    Raises `KeyError` for a request that was not let in.
     """
     return OWNER if request is None else request.scope[SCOPE_KEY]
 
 
 def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
-    """Return the least role for a call of a tool; of an action that there is none of, the greatest."""
+    """Return the minimum role for a call of a tool; for an unknown action, the highest."""
     needed = TOOLS[tool]
     of_tool = needed.get(str(arguments.get("action")), "admin") if isinstance(needed, dict) else needed
     return max([of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None)], key=rank)
@@ -78,7 +78,7 @@ def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
 def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:
     """Return a tool as `tools/list` shows it to a caller: without actions and arguments that their role does not allow.
 
-    None: they may not use it.
+    None where they may not use it at all.
     """
     needed = TOOLS[tool["name"]]
     roles: Mapping[str, Role] = needed if isinstance(needed, dict) else {"": needed}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BENCHMARK = "benchmark"
 ONLY_FROM_A_COMMAND = ("command", "tasks")
-"""Options that start programs: the user gives them on the command line, and no model does."""
+"""Options that start programs: only the user may give them, on the command line, and no model."""
 
 
 def what_there_is() -> list[dict[str, JsonValue]]:
@@ -35,7 +35,7 @@ def what_there_is() -> list[dict[str, JsonValue]]:
 
 
 def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
+    """Return the payload of a job. Raises `InputError` for a suite or option that is wrong or not for a model."""
     from swarm_memory.server.benchmark.running import find_suite
 
     for name in options:
@@ -59,7 +59,7 @@ async def benchmark_from_job(toolbox: "Toolbox", job: Job, report: Report, *, ro
 
 
 def _check_path(options: Mapping[str, JsonValue], root: Path) -> None:
-    """Raise `InputError` for an option `path` that leads out of the project: only the user may name such a one."""
+    """Raise `InputError` for an option `path` outside the project, which only the user may give."""
     given = options.get("path")
     if not isinstance(given, str):
         return
@@ -72,7 +72,7 @@ def _check_path(options: Mapping[str, JsonValue], root: Path) -> None:
 
 
 def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:
-    """Return the tables of a run as text, and where all of it is."""
+    """Return the tables of a run as text, and the file with everything."""
     from swarm_memory.tools.benchmark.report import table_lines
 
     lines = [line for table in run.results.tables for line in ("", *table_lines(table))]

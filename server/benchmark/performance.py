@@ -1,4 +1,4 @@
-"""The suite of performance: ten published measurements, on a bank of made memories."""
+"""The performance suite: ten published measurements, on a bank of generated memories."""
 
 import os
 import time
@@ -40,7 +40,7 @@ _DAYS = 200
 
 
 class MadeMemories:
-    """Memories without end: words by Zipf's law, three to six steps each, of the last 200 days."""
+    """Generates memories without end: words by Zipf's law, three to six steps each, of the last 200 days."""
 
     def __init__(self, seed: int, scope: Scope, now: datetime) -> None:
         self._draw, self._scope, self._now = Random(seed), scope, now
@@ -52,7 +52,7 @@ class MadeMemories:
         return [self._item() for _ in range(count)]
 
     def query(self, item: MemoryItem) -> str:
-        """Return a question that an item is found by: some of its words."""
+        """Return a query by which an item can be found: some of its words."""
         words = [*item.title.split(), *item.content.split()]
         return " ".join(self._draw.sample(words, min(18, len(words))))
 
@@ -82,7 +82,7 @@ ITEMS = 2431
 
 
 class PerformanceOptions(SuiteOptions):
-    """What is asked of the performance suite."""
+    """Options of the performance suite."""
 
     items: int = Field(default=ITEMS, ge=100, le=1_000_000, description="Items in the bank")
     repeats: int = Field(default=100, ge=3, le=10_000, description="How often each is timed")
@@ -94,9 +94,9 @@ class Measurement(NamedTuple):
     key: str
     name: str
     per: str
-    """What a time is for."""
+    """The unit that a time is measured for."""
     what: str
-    """What is done in it."""
+    """What is done in that time."""
 
 
 MEASUREMENTS = (
@@ -111,14 +111,14 @@ MEASUREMENTS = (
     Measurement("statistics", "View Queries", "call", "all counts of the bank's status"),
     Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
 )
-"""Of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
+"""The measurements of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
 
 Operation = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the suite while it goes on."""
+    """One run of the suite in progress."""
 
     bench: SuiteContext
     options: PerformanceOptions
@@ -127,7 +127,7 @@ class _Run:
     done: int = 0
 
     def results(self) -> SuiteResults:
-        """Return what there is by now."""
+        """Return the results so far."""
         name = self.bench.toolbox.embedder.name
         middles = [
             figure(name, f"{key}_{middle}", value, n=len(times), better="lower")
@@ -148,7 +148,7 @@ class _Run:
         return table(f"Operations on {self.options.items:,} items, {name}", columns, enumerate(MEASUREMENTS, start=1))
 
     async def time(self, key: str, operation: Operation, repeats: int, *, warm: int = _WARM) -> None:
-        """Take down the ms of each call of an operation; what is measured first is not counted."""
+        """Record the milliseconds of each call of an operation; the first `warm` calls are not counted."""
         found: list[float] = []
         for _ in range(warm + repeats):
             started = time.perf_counter()
@@ -158,14 +158,14 @@ class _Run:
         await self.report(key)
 
     async def report(self, message: str) -> None:
-        """Keep what there is and pass on how far it is."""
+        """Keep the results so far and report the progress."""
         self.done += 1
         self.bench.keep(self.results())
         await self.bench.report(Progress(done=self.done, total=len(MEASUREMENTS) + 1, message=message))
 
 
 async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResults:
-    """Time each of them on a bank of the wanted size; insertions come last, so that the others see that size.
+    """Time each measurement on a bank of the requested size; insertions come last, so that the others see that size.
 
     Raises `ConfigError`, `StorageError`, and what the embedder raises.
     """
@@ -188,7 +188,7 @@ async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResu
 
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:
-    """Return the operations that leave the number of items as it is."""
+    """Return the operations that do not change the number of items."""
     asked = [made.query(kept[at % len(kept)]) for at in range(2 * (run.options.repeats + _WARM))]
     ids, numbers = [each.id for each in kept], count(1)
     path = Path((await bank.store.health()).path)
@@ -219,7 +219,7 @@ async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[Mem
 
 
 async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> list[MemoryItem]:
-    """Write so many items in batches; return the last ones, at most 1,000."""
+    """Write `count` items in batches; return the last ones, at most 1,000."""
     kept: list[MemoryItem] = []
     for at in range(0, count, BATCH):
         items = made.take(min(BATCH, count - at))

@@ -1,4 +1,4 @@
-"""Which suites there are, and one run of a suite from begin to end: what it is given, its file, its row."""
+"""Which suites there are, and one run of a suite from beginning to end: its input, its file, its row."""
 
 import os
 import platform
@@ -33,20 +33,20 @@ SUITES = {
     "performance": "swarm_memory.server.benchmark.performance",
     "tool-memory": "swarm_memory.tools.benchmark.tool_choice.tool_choice",
 }
-"""By name the module that has it as `SUITE`; it is imported when it is asked for."""
+"""By name, the module that has the suite as `SUITE`; it is imported when it is needed."""
 
 RUN = "bench"
 FOLDER = "benchmarks"
-"""Beside the database: the files of runs."""
+"""The folder next to the database with the files of runs."""
 
 _KEPT = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
-"""The groups of settings that bear on results and name no path, endpoint or key."""
+"""The groups of settings that affect results and name no path, endpoint or key."""
 
 _PACKAGES = ("swarm-memory", "sqlite-vec", "rank-bm25", "numpy", "mcp", "pydantic")
 
 
 def find_suite(name: str) -> Suite[Any]:
-    """Return a suite. Raises `InputError` for a name that is none."""
+    """Return a suite. Raises `InputError` for an unknown name."""
     if name not in SUITES:
         raise InputError(f"there is no suite {name!r}: the suites are {', '.join(SUITES)}")
     return import_module(SUITES[name]).SUITE
@@ -62,10 +62,10 @@ async def run_benchmark(
     when_cancelled: BenchmarkStatus = "interrupted",
     out: Path | None = None,
 ) -> tuple[BenchmarkRun, Path]:
-    """Run a suite; return the run and its file, `out` or one of its own beside the database.
+    """Run a suite; return the run and its file, which is `out`, or one of its own next to the database.
 
-    The file and the row of a run that is cancelled or fails hold what was measured until then. Raises `InputError` for
-    a suite or an option that is wrong, and whatever ends the suite.
+    If a run is cancelled or fails, its file and its row hold what was measured until then. Raises `InputError` for a
+    wrong suite or option, and whatever error ends the suite.
     """
     suite = find_suite(suite_name)
     options = suite.checked(given)
@@ -85,7 +85,7 @@ async def run_benchmark(
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
     with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
         bench = SuiteContext(
-            toolbox=replace(toolbox, wake=None),  # what is measured is not embedded behind an answer
+            toolbox=replace(toolbox, wake=None),  # nothing is embedded in the background while measuring
             root=root,
             folder=Path(scratch),
             open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
@@ -124,7 +124,7 @@ async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> Benchma
 
 
 def _shown(value: JsonValue, key: str = "") -> JsonValue:
-    """Return options as they may be shown to anyone: redacted, files and environments by their names alone."""
+    """Return options in a form that anyone may see: redacted, with only the names of files and of variables."""
     if isinstance(value, dict):
         return list(value) if key == "env" else {name: _shown(each, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def _shown(value: JsonValue, key: str = "") -> JsonValue:
 
 @asynccontextmanager
 async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Store]:
-    """Open an empty store of the kind that the settings name, in a file of its own in the folder."""
+    """Open an empty SQLite store with the driver that the settings name, in a file of its own in the folder."""
     from swarm_memory.server.storage.sqlite import open_store
 
     path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
@@ -154,9 +154,9 @@ async def folder_of(toolbox: Toolbox) -> Path:
 
 
 async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
-    """Return a run by its id or its file; of an id without a file, the row, which has no single cases.
+    """Return a run by its id or its file; for an id without a file, return the row, which has no single cases.
 
-    Raises `NotFoundError`, and `InputError` for a file that is none of a run.
+    Raises `NotFoundError`, and `InputError` for a file that is not that of a run.
     """
     file = await folder_of(toolbox) / f"{named}.json"
     if named.startswith(f"{RUN}_"):
@@ -172,7 +172,7 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file at once, readable by its owner alone. Raises `ConfigError`."""
+    """Write a file atomically, readable by its owner alone. Raises `ConfigError`."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:

@@ -1,5 +1,5 @@
-"""The suite of learning: real tasks in three arms, done by an agent's command and checked by scripts;
-and its report: figures, the gate of cost, each task.
+"""The learning suite: real tasks in three arms, done by an agent's command and checked by scripts;
+and its report: figures, the cost gate, each task.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts"]
 TASK_ARMS: tuple[TaskArm, ...] = get_args(TaskArm)
 
 GATE = 0.85
-"""Cost per success against the baseline's at which the document lets a rollout go on: 15 % less, success no worse."""
+"""Share of the baseline's cost per success at which the document lets a rollout go on: 15 % less, success no worse."""
 
 _MAX_SAID = 110
 
@@ -54,11 +54,11 @@ class TaskResult:
     scenario: str
     round: int
     met: bool
-    """Of scaling: the rollout that the judge chose."""
+    """Whether the task was met; when scaling, by the rollout that the judge chose."""
     steps: int
-    """Of the same."""
+    """Those of the same rollout."""
     tokens: int
-    """Of all rollouts, and of judging and distilling where a model does that."""
+    """Those of all rollouts, and of judging and distilling where a model does that."""
     tokens_counted: bool
     rollouts: int
     met_rollouts: int
@@ -67,7 +67,7 @@ class TaskResult:
 
 
 class TaskReport:
-    """Results until now; an arm is compared over the tasks that it and the baseline have done."""
+    """The results so far; an arm is compared with the baseline over the tasks that both have done."""
 
     def __init__(self, results: Sequence[TaskResult], seed: int) -> None:
         self._results, self._seed = results, seed
@@ -92,7 +92,7 @@ class TaskReport:
         return SuiteResults(figures=tuple(found), tables=tables, notes=notes)
 
     def cost_ratio(self, arm: str) -> Interval | None:
-        """Return an arm's cost per success over the baseline's, tasks resampled in pairs; None without a success."""
+        """Return an arm's cost per success over the baseline's, resampling pairs of tasks; None without a success."""
         pairs = self._pairs(arm)
         value = _ratio(pairs)
         if value is None:
@@ -166,7 +166,7 @@ _MAX_OUTPUT_BYTES = 1_000_000
 
 
 class TaskOptions(SuiteOptions):
-    """What is asked of the suite."""
+    """Options of the suite."""
 
     tasks: str | None = Field(
         default=None,
@@ -187,7 +187,7 @@ class Scenario(NamedTuple):
     task: str
     """What the agent is asked."""
     work: Path
-    """The folder that an agent gets a copy of."""
+    """The folder of which the agent gets a copy."""
     check: Path
     """A script that is given a folder, tries what was made there, and ends with 0 when all of it works, else with 1."""
 
@@ -205,25 +205,25 @@ class Place(NamedTuple):
 
     @property
     def run_id(self) -> str:
-        """The same in every arm, so that the seeds made from it are."""
+        """The same in every arm, so that the seeds derived from it are the same too."""
         return f"run_{hashlib.sha256(self.key.encode()).hexdigest()[:26].upper()}"
 
 
 def schedule(seed: int, scenarios: Sequence[Scenario], rounds: int) -> list[Place]:
-    """Return all scenarios once, in a random order, then again."""
+    """Return all scenarios once per round, each round in a random order."""
     chance = Random(f"tasks-{seed}")
     return [Place(seed, each, at) for at in range(1, rounds + 1) for each in chance.sample(scenarios, len(scenarios))]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rollout as it was checked."""
+    """One rollout and the result of its check."""
 
     met: bool
-    """By the scenario's checker."""
+    """Whether the task was met, by the scenario's checker."""
     steps: int
     tokens: int
-    """Of the agent."""
+    """Those of the agent."""
     tokens_counted: bool
     """Whether the agent counted them; else they are estimated from what it was shown and what it printed."""
     said: str = ""
@@ -257,7 +257,7 @@ class ScenarioRunner:
         self._scenario, self._inner, self._scratch = scenario, inner, scratch
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
-        """Let the task be done, then check it. Raises as the runner does; `ConfigError` for a broken checker."""
+        """Run the task, then check it. Raises what the runner raises, and `ConfigError` for a broken checker."""
         answer = await self._inner.run(request)
         folder = self._scratch / request.run_id / str(request.number)
         code, said = await check(self._scenario, folder) if folder.is_dir() else (1, "there is no folder")
@@ -276,14 +276,14 @@ class ScenarioRunner:
         return answer
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Clear everything away: what counts was checked."""
+        """Clear everything away: what counts has been checked."""
         del best
         return await self._inner.settle(run_id, None)
 
 
 @dataclass(slots=True)
 class CountingChat:
-    """A chat model whose tokens are added up."""
+    """A chat model that adds up its tokens."""
 
     model: ChatModel
     tokens: int = field(default=0)
@@ -297,7 +297,7 @@ class CountingChat:
         return self.model.is_local
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Ask the model. Raises as it does."""
+        """Call the model. Raises what it raises."""
         answer = await self.model.complete(request)
         self.tokens += answer.usage.input_tokens + answer.usage.output_tokens
         return answer
@@ -305,7 +305,7 @@ class CountingChat:
 
 @dataclass(slots=True)
 class TaskRun:
-    """One run of the suite while it goes on."""
+    """One run of the suite in progress."""
 
     context: SuiteContext
     options: TaskOptions
@@ -313,7 +313,7 @@ class TaskRun:
     tasks: list[TaskResult] = field(default_factory=list[TaskResult])
 
     def results(self) -> SuiteResults:
-        """Return what there is by now."""
+        """Return the results so far."""
         found, chat = TaskReport(self.tasks, self.options.seed).results(), self.context.toolbox.chat
         judge = "evidence alone" if chat is None else chat.name
         note = f"tasks: judged by {judge}, which does not see the checker's result"
@@ -321,7 +321,7 @@ class TaskRun:
         return found.model_copy(update={"notes": (note, *found.notes), "details": details})
 
     async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> None:
-        """Do a task in an arm, learn from it, and pass on how far the run is.
+        """Do a task in an arm, learn from it, and report the progress of the run.
 
         The judge never learns the checker's result. Raises `ConfigError`, `InputError` (a bad runner), `StorageError`.
         """

@@ -1,4 +1,4 @@
-"""Which coding agents `install`, `uninstall` and `doctor` are about; what other MCP clients write into their files."""
+"""Which coding agents `install`, `uninstall` and `doctor` act on; what to put into the files of other MCP clients."""
 
 import json
 import shutil
@@ -14,24 +14,24 @@ from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
 CLAUDE = "claude"
-"""The agent that is meant where none is named and nobody can be asked."""
+"""The agent to act on where none is named and the user cannot be asked."""
 
 
 def scope_of(agent: InstalledHost, wanted: InstallScope) -> InstallScope:
-    """Return where an agent is installed: `wanted`, or for the user where it has no files for one project and user."""
+    """Return the scope to install an agent in: `wanted`, or `user` where the agent has no files of that scope."""
     return wanted if wanted in agent.scopes else "user"
 
 
 def command_of(agent: InstalledHost, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
-    """Return the command that installs into the files of a scope, or takes us out of them."""
+    """Return the command that installs us into the files of a scope, or removes us from them."""
     name = "" if agent.name == CLAUDE else f" --agent {agent.name}"
     return f"`swarm-memory {verb}{name}{'' if scope == scope_of(agent, 'local') else f' --{scope}'}`"
 
 
 def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHost]:
-    """Return the agents that are meant: those named, or those that the user says, and said before.
+    """Return the agents to act on: those named, else those already installed into, else those that the user picks.
 
-    Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
+    Where the user may not be asked, or has only Claude Code, that alone. Raises `InputError` for an unknown name.
     """
     agents = {agent.name: agent for agent in hosts()}
     if names is not None:
@@ -52,15 +52,15 @@ def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHos
         try:
             return chosen(text, root, may_ask=False)
         except InputError as error:
-            raise click.UsageError(str(error)) from None  # it is asked again
+            raise click.UsageError(str(error)) from None  # the prompt asks again
 
     return click.prompt("Install into", default=",".join(agent.name for agent in here), value_proc=named)
 
 
 def examined(root: Path) -> Iterator[Finding]:
-    """Yield how we are installed into each agent that is here, and what to do about it.
+    """Yield how we are installed into each agent on this machine, and what to do about it.
 
-    Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
+    Claude Code is reported as lacking us only if no agent has us. Unreadable files of one do not stop the others.
     """
     installed: list[tuple[InstalledHost, list[InstallScope]]] = []
     for agent in hosts():
@@ -99,11 +99,11 @@ CLIENTS = {
     "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
     "other": ("the client's file of MCP servers", "mcpServers", ""),
 }
-"""By the name that `install --print` takes: where its servers are, their key, its word for the project's folder."""
+"""By name for `install --print`: where the client keeps its servers, their key, its variable for the project folder."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
-    """Return where a client keeps its servers, in words, and what goes there. Raises `InputError`."""
+    """Return in words where a client keeps its servers, and the text that goes there. Raises `InputError`."""
     if name in ROOMS:
         raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:

@@ -1,4 +1,4 @@
-"""Makes commands of functions: options and arguments come from the annotations, the help from the docstring."""
+"""Makes commands from functions: options and arguments come from the annotations, the help from the docstring."""
 
 import inspect
 import sys
@@ -28,10 +28,10 @@ def command(
     failed: Callable[[Any], bool] = lambda _: False,
     epilog: str | None = None,
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a decorator that makes a command of a function, in the group `of` where one is given.
+    """Return a decorator that makes a command from a function, in the group `of` where one is given.
 
-    Its first parameter is the `Invocation`; a coroutine function is run with the bank that it opens. With `show` the
-    result is printed: by that for people, with `--json` as `json` gives it. Where it has `failed` the code is 1.
+    Its first parameter is the `Invocation`; the bank that a coroutine function opens is closed at its end. With `show`
+    the result is printed: by `show` for people, with `--json` as `json` returns it. If it has `failed`, exit with 1.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
@@ -60,7 +60,7 @@ def command(
 
 
 class Options(TypedDict, total=False):
-    """What `command` takes, for a command that is made of an operation."""
+    """Arguments of `command` that `command_of` takes too."""
 
     of: click.Group
     show: Callable[[Any], object]
@@ -78,9 +78,9 @@ def command_of(
     examples: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> click.Command:
-    """Make a command of an operation that the server has as a tool, printed by its fields unless `show` is given.
+    """Make a command from an operation that is also a tool; the answer is printed by its fields unless `show` is given.
 
-    `fixed` are arguments that the command gives by itself, and `takes` those that it has, by default all.
+    `fixed` are arguments that the command always passes, and `takes` those that the user can give, by default all.
     """
 
     async def run(site: Invocation, **values: Any) -> Any:
@@ -112,7 +112,7 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     default = next((mark.value for mark in marks if isinstance(mark, Default)), given.default)
     is_list, is_required = get_origin(annotation) in (list, tuple), default is given.empty
     attributes: dict[str, Any] = {"type": word.type or _type(get_args(annotation)[0] if is_list else annotation, marks)}
-    if not is_list and not is_required:  # None as a default would stand for what must be given
+    if not is_list and not is_required:  # None as a default would count as a given value
         attributes["default"] = default
     if metavar := word.metavar:
         is_rest = metavar.endswith("...")
@@ -139,7 +139,7 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
 
 
 def _joined(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> str:
-    """Return the rest of the line as one text; - is the standard input."""
+    """Return the rest of the line as one text; for `-` read standard input."""
     return sys.stdin.read() if tuple(value) == ("-",) else " ".join(value)
 
 
@@ -148,7 +148,7 @@ def _none_for_nothing(context: click.Context, parameter: click.Parameter, value:
 
 
 def _unwrapped(annotation: Any) -> Iterator[Any]:
-    """Yield the type that an annotation comes to, without None, and then the marks that stand beside it."""
+    """Yield the type of an annotation, without None, and then the marks attached to it."""
     marks: list[Any] = []
     while True:
         parts = get_args(annotation)
@@ -164,7 +164,7 @@ def _unwrapped(annotation: Any) -> Iterator[Any]:
 
 
 def _type(annotation: Any, marks: Sequence[object]) -> Any:
-    """Return click's type for an annotation, within the bounds that its marks give; a path is that of a file."""
+    """Return click's type for an annotation, with the bounds that its marks set; a path must be that of a file."""
     if get_origin(annotation) is Literal:
         return click.Choice([str(each) for each in get_args(annotation)], case_sensitive=False)
     least: Any = next((mark.ge for mark in marks if isinstance(mark, annotated_types.Ge)), None)

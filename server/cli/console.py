@@ -20,10 +20,10 @@ _LONG_WORD = 40
 """Columns: a longer word may be folded when the terminal is narrow."""
 
 _PIPED = 200
-"""Columns where nobody looks: a program that reads a table wants whole lines."""
+"""Columns where the output is not a terminal: a program that reads a table wants whole lines."""
 
 SHOWN = 20
-"""Rows of a table within an answer; `--json` has all."""
+"""At most this many rows of a table within an answer are printed; `--json` has all."""
 
 
 def printable(text: str) -> str:
@@ -37,18 +37,18 @@ def say(text: str = "", **style: Any) -> None:
 
 
 def say_notices(notices: Iterable[str], *, err: bool = False) -> None:
-    """Print what a person should know beside an answer."""
+    """Print what a person should know in addition to an answer."""
     for notice in notices:
         say(f"Note: {notice}", fg="yellow", err=err)
 
 
 def print_json(value: object) -> None:
-    """Print a value as one line of JSON, without what is None."""
+    """Print a value as one line of JSON, without fields that are None."""
     click.echo(json.dumps(_plain(value), ensure_ascii=False))
 
 
 def _plain(value: object) -> Any:
-    """Return a value as it becomes JSON: of a tuple with names the fields."""
+    """Return a value as plain JSON data; a named tuple becomes an object with its fields."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):  # pyright: ignore[reportUnknownArgumentType]
         value = cast(Any, value)._asdict()
     elif isinstance(value, list | tuple):
@@ -57,10 +57,10 @@ def _plain(value: object) -> Any:
 
 
 def print_answer(answer: object, indent: str = "") -> None:
-    """Print an answer for people: a line for each field, rows as a table, and all that is longer below its name.
+    """Print an answer for people: a line for each field, rows as a table, and longer values below their names.
 
-    Rows that have a title or a longer value, as memories and passages, are printed one below the other. Models, tuples
-    with names and mappings are printed by their fields; what is None or an empty text is left out.
+    Rows that have a title or a longer value, like memories and passages, are printed one below the other. Models, named
+    tuples and mappings are printed by their fields; None and empty texts are left out.
     """
     plain = _plain(answer)
     if isinstance(plain, dict):
@@ -99,9 +99,9 @@ def _print_entries(entries: list[Any], indent: str) -> None:
 
 
 def in_words(value: object) -> str | None:
-    """Return a value of JSON as it stands on the line of its name, counts as `3 active, 1 archived`.
+    """Return a JSON value as text for the line of its name; counts become `3 active, 1 archived`.
 
-    None: it is longer than a line, as rows, texts of several lines and lists of sentences are.
+    None where it needs more than that line, like rows, texts of several lines and lists of sentences.
     """
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
@@ -155,7 +155,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 @contextmanager
 def progress(what: str) -> "Generator[Callable[[Progress], None]]":
-    """Show on stderr, where a person looks, how far work is; elsewhere nothing is shown."""
+    """Show on stderr how far the work is; nothing is shown where that is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
@@ -172,7 +172,7 @@ def progress(what: str) -> "Generator[Callable[[Progress], None]]":
 
 
 class Finding(NamedTuple):
-    """How one part of the installation is, and what to do about it."""
+    """The state of one part of the installation, and what to do about it."""
 
     what: str
     state: Literal["ok", "warn", "fail"]

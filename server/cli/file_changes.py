@@ -1,4 +1,4 @@
-"""Changes of files that commands plan: shown, asked about, written, reported; and the leave to have a model learn."""
+"""File changes that commands plan: shown, confirmed, written, reported; and the user's choice of who learns."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from swarm_memory.server.location import user_file
 KEY = "chat.learn_with"
 WAYS = ("agent", "rules", "claude", "endpoint")
 TASK_TOKENS = 20_000
-"""What a model takes for a task, about: it is shown twice, in `judge.max_trajectory_tokens` each."""
+"""Roughly the tokens that a model takes per task, which it is shown twice, each in `judge.max_trajectory_tokens`."""
 
 
 def carry_out(
@@ -32,9 +32,9 @@ def carry_out(
     write: Callable[[Sequence[FileChange]], Sequence[Path]] = apply,
     **more: object,
 ) -> None:
-    """Write the changes and say so, or with `dry_run` only show them; with `asks` they are shown and confirmed first.
+    """Write the changes and report them; with `dry_run` only show them, with `asks` show and confirm them first.
 
-    `done` is what the files are then, such as `installed`; `more` goes into the answer in JSON. Raises as `write`.
+    `done` is the state afterwards, such as `installed`; `more` is added to the JSON answer. Raises what `write` raises.
     """
     if (dry_run or asks) and not as_json:
         for change in changes:
@@ -55,7 +55,7 @@ def carry_out(
 
 
 def planned_setting(key: str, value: str) -> FileChange | None:
-    """Return what sets a key in the user's own settings file; None where it is set so already. Raises `ConfigError`."""
+    """Return the change that sets a key in the user's settings file; None if already so. Raises `ConfigError`."""
     path = user_file(os.environ)
     before = path.read_text(encoding="utf-8") if path.exists() else None
     after = with_setting(before or "", key, value, str(path))
@@ -63,11 +63,11 @@ def planned_setting(key: str, value: str) -> FileChange | None:
 
 
 def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:
-    """Return the change of the user's settings file that says who learns; None where nothing is to be written.
+    """Return the change to the user's settings file that sets who learns; None where nothing is to be written.
 
-    `given` is the answer of the command line. Without it the user is asked, where `may_ask` and where nothing that is
-    set answers it already; the agent itself is an answer only with `agent_asks`. Raises `ConfigError`: it cannot be
-    done so, or the file cannot be read or edited.
+    `given` is the answer on the command line. Without it the user is asked, provided that `may_ask` and that no setting
+    answers it already; the agent itself is offered only with `agent_asks`. Raises `ConfigError` where the answer is not
+    possible here, or the file cannot be read or edited.
     """
     resolved = invocation.settings()
     if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
@@ -80,7 +80,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, a
 
 
 def is_asked_at() -> bool:
-    """Whether somebody sits before the terminal."""
+    """Whether a person is at the terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -97,7 +97,7 @@ def say_who_learns(settings: Settings) -> None:
 
 
 def _lack(way: str, settings: Settings) -> str | None:
-    """Return what is wanting for a way of learning."""
+    """Return what is missing here for a way of learning; None where it is possible."""
     providers = settings.chat.providers
     if way == "endpoint" and not providers:
         return "no model is named; name one in chat.providers of your own settings (docs/MANUAL.md, With a chat model)"
@@ -108,7 +108,7 @@ def _lack(way: str, settings: Settings) -> str | None:
 
 
 def _asked(settings: Settings, agent_asks: bool) -> str:
-    """Ask who may learn from finished tasks, among those ways that are possible here."""
+    """Ask the user who may learn from finished tasks, offering the ways that are possible here."""
     chat = settings.chat
     meanings = {
         "agent": "the agent that did the task: it is asked once after its answer, where the task was worth it and a\n"

@@ -1,4 +1,4 @@
-"""What every command is given: the project and the settings, and the bank, opened when it is asked for."""
+"""What every command is given: the project, the settings, and the bank, which is opened when it is needed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 class Invocation(Site):
-    """One call of the command line, and where the user calls operations: what takes long is done here."""
+    """One call of the command line. As the `Site` of the user's operations it does long work itself."""
 
     is_users = True
 
     def __init__(self, folder: Path | None, overrides: Mapping[str, str]) -> None:
-        """`folder` is the project's as it was given; `overrides` are settings of the command line, by key."""
+        """`folder` is the project's, if the user named it; `overrides` are settings of the command line, by key."""
         self.folder = folder
         self.overrides = overrides
         self._has_said = False
@@ -39,7 +39,7 @@ class Invocation(Site):
         self._moved: Callable[[Progress], None] | None = None
 
     def settings(self) -> "ResolvedSettings":
-        """Return the settings in force. Raises `ConfigError`."""
+        """Return the effective settings. Raises `ConfigError`."""
         from swarm_memory.server.config import resolve_settings
 
         resolved = resolve_settings(self.root, self.overrides)
@@ -61,7 +61,7 @@ class Invocation(Site):
         return self.bank()[0]
 
     def care(self) -> "SqliteCare":
-        """Return who looks after the bank's file. Raises `ConfigError`."""
+        """Return the maintenance object for the bank's file. Raises `ConfigError`."""
         from swarm_memory.server.wiring import make_care
 
         return make_care(*self.bank())
@@ -78,7 +78,7 @@ class Invocation(Site):
         return anyio.run(held)
 
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]", *, reads: bool = False) -> T:
-        """Run an operation on the opened bank; with `reads` on an empty one where there is none."""
+        """Run an operation on the opened bank; with `reads`, on an empty one where there is no bank."""
 
         async def on_bank(_: Invocation) -> T:
             return await operation(await (self.for_reading() if reads else self.toolbox()))
@@ -113,7 +113,7 @@ class Invocation(Site):
         return self._empty
 
     async def report(self, progress: "Progress") -> None:
-        """Show how far the work is, where a person looks."""
+        """Show how far the work is, if a person can see it."""
         self._show(progress)
 
     def _show(self, progress: "Progress") -> None:
@@ -124,7 +124,7 @@ class Invocation(Site):
         self._moved(progress)
 
     async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> Row:
-        """Do what a worker would do with such a job. The `key` of what can be gone on with is shown first."""
+        """Do what a worker would do with such a job. If it can be resumed, the `key` for that is printed first."""
         from swarm_memory.schema.job import Job
         from swarm_memory.server.jobs.handlers import long_handlers
         from swarm_memory.server.jobs.worker import Reported

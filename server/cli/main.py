@@ -35,8 +35,8 @@ EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
 """First match wins. 1 also stands for an operation that failed in part, and 2 for wrong usage."""
 
 GARBAGE = 20_000
-"""Objects that are gathered before Python looks for garbage: at its 700 that took an eighth of a server with 32 clients
-and a twelfth of reading 2,431 memories."""
+"""Objects that Python allocates before it collects garbage. With its default of 700, collecting took an eighth of the
+time of a server with 32 clients, and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
     "install": ("Everyday", "setup", "Write the MCP server and the hooks into the files of coding agents"),
@@ -66,13 +66,13 @@ COMMANDS = {
     "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),
 }
-"""In the order of the help: the section, the module and the summary of each."""
+"""The section, module and summary of each command, in the order of the help."""
 
 HINTS = {
     "import --all": "learn --all", "memories get": "show", "get": "show", "list": "memories list", "search": "retrieve",
     "add": "remember", "config": "status --settings", "sync": "jobs work --until-idle",
 }  # fmt: skip
-"""What is meant by words that other programs have, or that earlier versions had."""
+"""The commands that are meant by words of other programs or of earlier versions."""
 
 log = logging.getLogger("swarm_memory")
 
@@ -90,7 +90,7 @@ installation is wrong, 4 the database refused or could not be reached, 5 a model
 
 
 class Commands(click.Group):
-    """Imports a command when it is asked for; the help of all needs none of them."""
+    """Imports a command only when it is called; the list of all commands needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -104,7 +104,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] == "hooks" and args[1:2] in (["pre-task"], ["post-task"]):  # as documents for claude-flow write it
+        if args[0] == "hooks" and args[1:2] in (["pre-task"], ["post-task"]):  # as claude-flow's documents write it
             args = args[1:]
         elif args[0] in ("show", "export", "import") and "--all" not in args:
             args = ["memories", *args]
@@ -113,7 +113,7 @@ class Commands(click.Group):
                 raise click.ClickException(f"No such command '{said}': `swarm-memory {HINTS[said]}` does that.")
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:  # 2, its exit code, blocks an agent whose hook calls what is gone
+        except click.UsageError as error:  # its exit code, 2, would block an agent whose hook is outdated
             from difflib import get_close_matches
 
             near = "".join(f" Did you mean {each!r}?" for each in get_close_matches(args[0], COMMANDS, 1))
@@ -187,5 +187,5 @@ def main() -> None:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(1)  # threads that such an end leaves behind, of a bank that was not closed, would keep the process
+        os._exit(1)  # else the threads of a bank that was not closed would keep the process alive
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,7 +1,7 @@
-"""Stands before every route of an HTTP server: who sends a request, and whether its body is a message.
+"""Guards every route of an HTTP server: checks who sends a request, and whether its body is a message.
 
-Host, Origin, kind and size of a request are checked by the SDK behind it. How often somebody asks, and how slowly, is
-a reverse proxy's to limit.
+Host, Origin, content type and size of a request are checked by the SDK behind it. Limiting how often and how slowly
+somebody sends requests is left to a reverse proxy.
 """
 
 import logging
@@ -18,16 +18,16 @@ from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.jsonrpc import Refusal, read_message
 
 RECHECK_S = 1.0
-"""Nothing more goes to somebody in an answer that lasts for longer, unless they may still come in then."""
+"""Seconds after which an answer that is still being sent goes on only if its caller may still come in."""
 
 log = logging.getLogger(__name__)
 
 
 class Guard:
-    """An ASGI application that passes on only what may come in."""
+    """An ASGI application that passes on only the requests of callers who may come in."""
 
     def __init__(self, app: ASGIApp, admits: Identity) -> None:
-        """`admits` knows who sends a request."""
+        """`admits` identifies the sender of a request."""
         self._app = app
         self._admits = admits
 
@@ -51,7 +51,7 @@ class Guard:
             await _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})(scope, receive, send)
 
     def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:
-        """Return what ends an answer that lasts when its caller was revoked, or may do less than when it began."""
+        """Return a `send` that ends a long answer once its caller is revoked, or may do less than when it began."""
         if caller.person is None:
             return send
         checked, is_over = time.monotonic(), False
@@ -76,7 +76,7 @@ class Guard:
 
 
 class Messages:
-    """Passes on to the SDK what it answers: one message for each POST, whose body has come in whole by now."""
+    """Passes on to the SDK only what it answers: one message per POST, whose body has arrived completely by now."""
 
     def __init__(self, app: ASGIApp, path: str, headers: TransportSecuritySettings) -> None:
         self._app = app
@@ -86,7 +86,7 @@ class Messages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request at the path, or pass it on."""
         if scope["type"] != "http" or scope["path"] != self._path:
-            # The SDK, which checks the headers of what it answers, sees nothing of this.
+            # The SDK checks the headers of what it answers itself, but does not see this request.
             refused = scope["type"] == "http" and await self._check(Request(scope), scope["method"] == "POST")
             await (refused or self._app)(scope, receive, send)
             return

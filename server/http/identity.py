@@ -1,4 +1,4 @@
-"""Knows who sends a request: by the server's own token, which is made here, or by a person's."""
+"""Identifies the sender of a request by a token: the server's own, which is made here, or a person's."""
 
 import hmac
 import os
@@ -17,27 +17,27 @@ from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.people import TOKEN_PREFIX, hash_of
 
 TOKEN_BYTES = 32
-"""Of the server's own token."""
+"""Random bytes in the server's own token."""
 
 MIN_CHARS, MAX_CHARS = 32, 4096
-"""Of what its file may hold."""
+"""The fewest characters of the token in a file, and the most that are read from it."""
 
 AGAIN = "Remove it, and the next start makes a new one"
 
 MAX_TOKEN_CHARS = 16_384
-"""Of a token that somebody sends."""
+"""The most characters of a token in a request."""
 
 
 class Identity:
-    """Whoever may come in, looked up again for each request: who was revoked a moment ago does not."""
+    """Knows who may come in. People are looked up at each request, so that a revoked one is refused immediately."""
 
     def __init__(self, token: str, bank: ServedBank) -> None:
-        """`token` is the server's own: whoever has it is the bank's own user."""
+        """`token` is the server's own; its holder is the bank's own user."""
         self._expected = token.encode()
         self.bank = bank
 
     async def __call__(self, scope: Scope) -> Caller | None:
-        """Return who sends a request; None: nobody who may come in. Raises `SwarmMemoryError`."""
+        """Return the sender of a request; None for one who may not come in. Raises `SwarmMemoryError`."""
         given = Headers(scope=scope).getlist("authorization")
         scheme, _, sent = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer":
@@ -45,7 +45,7 @@ class Identity:
         return await self.by_token(sent.strip())
 
     async def by_token(self, token: str) -> Caller | None:
-        """Return whose token of ours it is. Raises `SwarmMemoryError`."""
+        """Return the holder of a token; None where it is none of ours. Raises `SwarmMemoryError`."""
         if hmac.compare_digest(token.encode("utf-8", "replace"), self._expected):
             return OWNER
         if not token.startswith(TOKEN_PREFIX) or len(token) > MAX_TOKEN_CHARS:
@@ -54,12 +54,12 @@ class Identity:
         if found is None:
             return None
         people, tenant_id = found
-        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up gives nothing away.
+        # Looked up by its hash, whose beginning nobody can choose: the time that this takes reveals nothing.
         person = await people.find(tenant_id, token_hash=hash_of(token))
         return None if person is None else Caller(person)
 
     async def still(self, caller: Caller) -> Caller | None:
-        """Return who was let in before as they are now; None: they were revoked since. Raises `SwarmMemoryError`."""
+        """Return a caller who was let in before as they are now; None if revoked since. Raises `SwarmMemoryError`."""
         if caller.person is None:
             return caller
         found = await self.bank.people()
@@ -70,13 +70,13 @@ class Identity:
 def token_file(database: Path, user_folder: Path) -> Path:
     """Return where the token for a bank is kept.
 
-    It is in the user's own folder and not beside the bank: a token that comes with a cloned repository is known.
+    It is in the user's own folder, not next to the bank: others know a token that comes with a cloned repository.
     """
     return user_folder / "http" / f"{digest(str(database))[:16]}.token"
 
 
 def _make_token(path: Path) -> None:
-    """Write a new token; of servers that start at the same moment one makes it, and all read that one."""
+    """Write a new token. If several servers start at the same moment, one makes it and all read that one."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     write_private(draft, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
     try:

@@ -29,10 +29,10 @@ PATH, VIEWER = "/mcp", "/ui"
 MAX_HEADER_BYTES, MAX_CONNECTIONS = 32 * 1024, 256
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
-"""How long the end may take, from the signal to the end of the process."""
+"""Seconds that shutting down may take, from the signal to the end of the process."""
 
 FINISH_TIMEOUT_S = 1
-"""How much of that a request has that is being answered."""
+"""Seconds of that for requests that are being answered."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::(\d{1,5}))?")
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches an address to listen on. A name other than `localhost` is taken as not."""
+    """Whether only this machine reaches an address to listen on. Of names, only `localhost` counts."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -74,9 +74,9 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
 
 
 def transport_security(address: Address, port: int) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` the SDK lets in: our names with any port, or with the one that they were given.
+    """Return which `Host` and `Origin` the SDK lets in: our names with any port, or with the port given for them.
 
-    Of the pages of this machine only those of this very port are our own.
+    Of the pages on this machine, only those on this very port are our own.
     """
     any_port = [name for name in address.names if ":" not in name.rpartition("]")[2]]
     hosts = [*address.names, *(f"{name}:*" for name in any_port)]
@@ -87,7 +87,7 @@ def transport_security(address: Address, port: int) -> TransportSecuritySettings
 
 
 def guarded(server: MCPServer[Any], address: Address, port: int, identity: Identity, limits: HttpSettings) -> Guard:
-    """Return the server at `PATH`, and what a team's people ask of it, behind what lets them in.
+    """Return the server at `PATH` and the routes for a team's people, behind the guard that lets them in.
 
     No session is kept between requests: a client that goes away leaves nothing behind.
     """
@@ -104,7 +104,7 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
 
 
 def with_pages(guard: ASGIApp, pages: ASGIApp) -> ASGIApp:
-    """Return a server with the viewer's pages, which let browsers in by themselves, beside it."""
+    """Return a server that also has the viewer's pages, which let browsers in by themselves."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         is_page = scope["type"] == "http" and (scope["path"] == VIEWER or scope["path"].startswith(f"{VIEWER}/"))
@@ -114,7 +114,7 @@ def with_pages(guard: ASGIApp, pages: ASGIApp) -> ASGIApp:
 
 
 def run(build: Callable[[int], ASGIApp], address: Address, on_listening: Callable[[str], None]) -> None:
-    """Serve what is built for a port until SIGINT, SIGTERM or SIGHUP comes; `on_listening` is given the origin then.
+    """Serve what is built for the port until SIGINT, SIGTERM or SIGHUP; `on_listening` gets the origin at the start.
 
     Raises `ConfigError` when the address cannot be listened on.
     """
@@ -152,14 +152,14 @@ def run(build: Callable[[int], ASGIApp], address: Address, on_listening: Callabl
 
 
 class _Server(uvicorn.Server):
-    """uvicorn whose process ends with 0 after a signal, and in time, whatever it waits for."""
+    """uvicorn whose process ends with 0 after a signal, or with 1 if it does not close in time."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield  # they are heeded already, from before anybody knew where the server listens
+        yield  # they are handled already, since before the address was announced
 
     def heed_signals(self) -> None:
-        """Have the signals that end a server end this one; what the starter ignores, as nohup does, stays ignored."""
+        """Make `_SIGNALS` end this server; one that the starter ignores, as nohup does, stays ignored."""
         for name in _SIGNALS:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:

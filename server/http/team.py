@@ -1,4 +1,4 @@
-"""What people's installations ask of a team's server: JSON below `/team/v1`, each with its least role."""
+"""The requests of people's installations to a team's server: JSON below `/team/v1`, each with its minimum role."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -71,7 +71,7 @@ ROUTES: dict[str, tuple[Role, type[Model] | None, Act]] = {
         lambda request, team, body: team.decide(request.path_params["id"], body),
     ),
 }
-"""What people's installations ask, by method and path: the least role, what is posted, and what is done with that."""
+"""By the method and path of a request: its minimum role, the form of its body, and what is done with it."""
 
 
 def team_routes(bank: ServedBank) -> list[Route]:
@@ -103,7 +103,7 @@ def _endpoint(
 
 
 async def _given(request: Request, kind: type[Model]) -> Model:
-    """Return a body as what it is to be. Raises `InputError` that quotes nothing of it."""
+    """Return the body as a model of the given kind. Raises `InputError`, which quotes nothing of the body."""
     try:
         body = await request.body()
     except ClientDisconnect as error:

@@ -1,4 +1,4 @@
-"""The MCP server put together: its tools and prompts."""
+"""Assembles the MCP server: its tools and prompts."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -70,7 +70,7 @@ PROMPTS = (
 
 
 async def middleware(ctx: ServerRequestContext[ServedBank, Any], call_next: CallNext) -> HandlerResult:
-    """Have a request served for its caller, and show of every list what their role allows."""
+    """Serve a request on behalf of its caller, and leave out of each list what their role does not allow."""
     caller = caller_of(ctx.request)
     if ctx.method == "prompts/get" and ctx.params:
         _check_prompt(caller, ctx.params)
@@ -86,7 +86,7 @@ async def middleware(ctx: ServerRequestContext[ServedBank, Any], call_next: Call
 
 
 def _check_prompt(caller: Caller, params: Mapping[str, Any]) -> None:
-    """Raise `MCPError` that names the role that a prompt needs, or what it takes."""
+    """Raise `MCPError` for an unknown prompt, wrong arguments or a role that is too low; it names what is allowed."""
     name, given = str(params.get("name")), cast(object, params.get("arguments") or {})
     takes = {prompt.name: [each.name for each in prompt.arguments or ()] for prompt in PROMPTS}
     if name not in takes:
@@ -126,7 +126,7 @@ _TOOLS = [
 
 CORE = ("retrieve_memories", "remember", "manage_memories", "memory_status", "learn_from_trajectory",
         "retrieve_tool_memory")  # fmt: skip
-"""What an agent needs that pays for every tool at each start."""
+"""The tools for an agent that loads, and pays for, every tool at each start."""
 
 Offered: TypeAlias = Literal["all", "core"]
 
@@ -138,10 +138,10 @@ def build_server(
     listen: "Listen | None" = None,
     offered: Offered = "all",
 ) -> MCPServer[ServedBank]:
-    """Make the server of a bank, which is opened when a handler, or the worker, needs it, and closed with the lifespan.
+    """Make the server of a bank, which is opened when a handler or the worker needs it, and closed with the lifespan.
 
-    Where it cannot be opened the server runs all the same, and every tool answers why. `on_closed` is called when the
-    lifespan has written and closed everything; `listen` hears the hooks while it lasts; `offered` says which tools.
+    If the bank cannot be opened, the server still runs and every tool reports why. `on_closed` is called when the
+    lifespan has written and closed everything; `listen` serves the hooks meanwhile; `offered` selects the tools.
     """
     server = MCPServer[ServedBank](
         "swarm-memory",

@@ -1,4 +1,4 @@
-"""An MCP server over stdin and stdout: each message is answered, each end clean."""
+"""Runs an MCP server over stdin and stdout: it answers each message, and always ends cleanly."""
 
 import contextlib
 import io
@@ -21,11 +21,11 @@ _CHUNK = 64 * 1024
 
 
 def next_message(source: IO[bytes]) -> JSONRPCMessage | Refusal | None:
-    """Read the next message, in lines of at most `MAX_MESSAGE_BYTES`; None at the end of the input."""
+    """Read the next message, a line of at most `MAX_MESSAGE_BYTES`; None at the end of the input."""
     while line := source.readline(MAX_MESSAGE_BYTES):
         if len(line) == MAX_MESSAGE_BYTES and not line.endswith(b"\n"):
             start = line[:_CHUNK]
-            while line and not line.endswith(b"\n"):  # it is read to its end, and no more of it is kept
+            while line and not line.endswith(b"\n"):  # read to its end, but only the last part is kept
                 line = source.readline(_CHUNK)
             return refused(f"it is larger than {MAX_MESSAGE_BYTES} bytes", id_of_request(start, line))
         if line.strip() and (found := read_message(line)) is not None:
@@ -38,10 +38,10 @@ _MOST_OPENING = 8
 
 
 def opening_messages(source: IO[bytes]) -> list[JSONRPCMessage | Refusal]:
-    """Read the messages that open a connection: the first, and what stands behind a question for the newest protocol.
+    """Read the messages that open a connection: the first, and those that followed a probe for the newest protocol.
 
-    A client that asked so, and had no answer in its time because this process was still starting, has begun the
-    handshake of older protocols since. The SDK holds to what comes first and would refuse that: it is put first.
+    A client whose probe had no answer in time, because this process was still starting, has meanwhile begun the
+    handshake of older protocols. The SDK sticks to what comes first and would refuse it, so the handshake is put first.
     """
     found: list[JSONRPCMessage | Refusal] = []
     while (message := next_message(source)) is not None:
@@ -58,7 +58,7 @@ def _is_request(message: JSONRPCMessage | Refusal, method: str) -> bool:
 
 
 def _has_more(source: IO[bytes]) -> bool:
-    """Whether something can be read at once; on Windows nobody knows."""
+    """Whether something can be read without waiting; False on Windows, where this is unknown."""
     if sys.platform == "win32" or not isinstance(source, io.BufferedReader):
         return False
     os.set_blocking(source.fileno(), False)
@@ -86,11 +86,11 @@ async def _write(messages: AsyncIterable[SessionMessage], descriptor: int) -> No
 
 
 CLOSE_TIMEOUT_S = 2.0
-"""How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
+"""Seconds that a lifespan may take to write what is queued. Claude Code kills a server soon after asking it to end."""
 
 PARENT_CHECK_S = 1.0
-"""How often the parent is looked for where no call waits for its end: when it is killed while a sibling holds the
-pipe, no end of input ever comes."""
+"""Seconds between checks that the parent lives, where no call can wait for its end. If it is killed while a sibling
+holds the pipe, the input never ends."""
 
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end the server, where the platform has them; one that the starter ignores stays ignored."""
@@ -134,7 +134,7 @@ async def _exchange(server: MCPServer[Any], source: IO[bytes]) -> None:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
     stdout = os.dup(1)
-    os.dup2(2, 1)  # what anybody else prints is no message
+    os.dup2(2, 1)  # other output must not mix with the messages
 
     async with anyio.create_task_group() as group:
 
@@ -161,10 +161,10 @@ async def _watch_signals(stop: anyio.Event) -> None:
 
 
 async def _watch_parent(stop: anyio.Event) -> None:
-    """On Linux a descriptor becomes readable when a process ends, so that nobody need wake up to look."""
+    """Stop when the parent ends. On Linux a descriptor becomes readable then, which saves polling."""
     parent = os.getppid()
     if sys.platform == "linux":
-        # Not on an older kernel, in a sandbox, or for a parent outside of this container.
+        # This fails on an older kernel, in a sandbox, or for a parent outside of this container.
         with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(parent), "rb", 0) as watched:
             if os.getppid() == parent:
                 await anyio.wait_readable(watched)

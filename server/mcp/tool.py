@@ -1,4 +1,4 @@
-"""How a tool of the MCP server is made and answers: strict arguments, errors to act on, and a limit of tokens."""
+"""Makes the tools of the MCP server, with strict arguments, actionable errors and a token limit on answers."""
 
 import inspect
 import json
@@ -59,7 +59,7 @@ class ServedSite(Site):
         return await self.bank.for_reading()
 
     async def session(self) -> "HostSession | None":
-        """Over stdio there is one client; over HTTP nobody knows which session a client belongs to."""
+        """Return the session of the one client over stdio; None over HTTP, where a client's session is unknown."""
         return await self.bank.session() if self.ctx.headers is None else None
 
     async def report(self, progress: Progress) -> None:
@@ -72,7 +72,7 @@ class ServedSite(Site):
         return self.bank.serving(-1)
 
     async def work(self, kind: str, payload: Mapping[str, JsonValue], key: str | None = None) -> Row:
-        """Queue a job, wait for its end as long as a host does, and return how it then stands."""
+        """Queue a job, wait for its end as long as a host would, and return its state then."""
         from swarm_memory.server.jobs.control import run_as_job
 
         toolbox = await self.toolbox()
@@ -84,15 +84,15 @@ class ServedSite(Site):
 
 
 class StrictTool(Tool):
-    """The SDK's tool ignores unknown arguments in silence and hides our errors; this one does neither.
+    """The SDK's tool silently ignores unknown arguments and hides our errors; this one does neither.
 
-    An answer that is longer than `output.max_tokens` allows is cut at a boundary.
+    An answer longer than `output.max_tokens` is cut at a boundary.
     """
 
     def model_post_init(self, context: Any, /) -> None:
         """Close the published schemas, and make them short: an agent pays for every token of them."""
         self.parameters = compact(self.parameters) | {"additionalProperties": False}
-        if self.fn_metadata.output_schema is not None:  # the names of the fields: what they are their values show
+        if self.fn_metadata.output_schema is not None:  # only the names of fields: their values show the rest
             names = self.fn_metadata.output_schema.get("properties", {})
             self.fn_metadata.output_schema = {"type": "object", "properties": {name: {} for name in names}}
         self.fn_metadata.arg_model = type("Strict", (self.fn_metadata.arg_model,), {}, extra="forbid")
@@ -125,10 +125,10 @@ class StrictTool(Tool):
 
 
 def tool_of(operation: Operation) -> StrictTool:
-    """Make the tool of an operation, whose docstring is what a model reads, for whom has its least role.
+    """Make the tool of an operation, described by its docstring, for callers with at least its role.
 
-    Only an answer that is a model publishes its schema: the others show their own shape, and all schemas together must
-    cost an agent less than 5,000 tokens.
+    A schema is published only for an answer that is a model: other answers show their own shape, and all schemas
+    together must cost an agent less than 5,000 tokens.
     """
 
     async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
@@ -158,9 +158,9 @@ def tool_of(operation: Operation) -> StrictTool:
 
 
 def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult:
-    """Give the answer as structure without what is empty, and as text: by default the same JSON.
+    """Return the answer as structured content without None, and as text, which is by default the same JSON.
 
-    A client shows its model one of the two; one that knows no structure shows the text.
+    A client shows its model one of the two; a client without structured content shows the text.
     """
     content = to_jsonable_python(answer, exclude_none=True)
     shown = _as_text(content) if text is None else text
@@ -170,8 +170,8 @@ def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult
 def compact(part: Any) -> Any:
     """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
 
-    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice, and nothing
-    that JSON schema takes for granted, nor that something is empty by default.
+    A reference to pydantic's definition of any JSON, which is empty, becomes the empty schema. What JSON schema takes
+    for granted and defaults that are empty are left out too, so that nothing is said twice.
     """
     if isinstance(part, list):
         return [compact(each) for each in cast(list[Any], part)]
@@ -183,7 +183,7 @@ def compact(part: Any) -> Any:
     kept = {
         key: compact(value)
         for key, value in schema.items()
-        if key != "$defs" and (key != "title" or isinstance(value, dict))  # a field may be called so
+        if key != "$defs" and (key != "title" or isinstance(value, dict))  # a field may have that name
     }
     definitions = {name: compact(_definition(each)) for name, each in schema.get("$defs", {}).items()}
     if used := {name: each for name, each in definitions.items() if each}:
@@ -201,7 +201,7 @@ def compact(part: Any) -> Any:
 
 
 def _definition(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a definition with its fields alone, without how long they may be: that is said where it is not kept."""
+    """Return a definition with only its fields, without their length limits: an error names a limit that is broken."""
     kept = {key: value for key, value in schema.items() if key not in ("description", "additionalProperties")}
     for field in kept.get("properties", {}).values():
         for bound in ("minLength", "maxLength", "maxItems"):
@@ -210,25 +210,25 @@ def _definition(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 NOTE_TOKENS = 80
-"""Kept free for the note."""
+"""Tokens kept free for the note on what was cut."""
 
 _MIN_STRING_CHARS = 200
 
 _TEXT_WEIGHT = 0.25
-"""A long text is cut before a list only where it is so much longer: an entry can be asked for again, a rest cannot."""
+"""A text weighs less than a list when cutting: a list's entries can be requested again, the rest of a text cannot."""
 
 
 def is_within(content: Row, max_tokens: int) -> bool:
-    """Whether an answer is within the limit: a short one surely is, without its tokens being counted."""
+    """Whether an answer is within the limit; the tokens of a short one need not be counted."""
     text = _as_text(content)
     most = len(text) if text.isascii() else 3 * len(text)  # an emoji counts as three
     return most <= max_tokens or _tokens(content) <= max_tokens
 
 
 def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
-    """Return an answer cut to the limit: the last entries of its longest lists are left out, its longest texts cut.
+    """Return an answer cut to the limit: its longest lists lose their last entries, its longest texts are shortened.
 
-    `cut` then says how many tokens are missing and how to get them: by the next `offset` where the tool has one.
+    Its field `cut` says how many tokens are missing and how to get them: by the next `offset` where the tool has one.
     """
     left: Row = json.loads(json.dumps(content))
     how = "ask for less at once"
@@ -252,7 +252,7 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
 
 
 def _parts(value: Any) -> Iterator[tuple[float, Any, Any]]:
-    """Yield what can be shortened, a list of several entries or a long text: its weight, and where it is."""
+    """Yield the weight, holder and key of each part that can be shortened: a list of several entries or a long text."""
     for key, part in cast(Row, value).items() if isinstance(value, dict) else enumerate(cast(list[Any], value)):
         if isinstance(part, str) and len(part) > _MIN_STRING_CHARS:
             yield _TEXT_WEIGHT * len(part), value, key

@@ -35,7 +35,7 @@ AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
 
 
 def of_verdict(task_id: str, verdict: Verdict, **more: object) -> Row:
-    """A task's verdict, who gave it and why, and what came of it."""
+    """Return a task's verdict, who gave it and why, and what came of it."""
     return row(
         task_id=task_id,
         verdict=verdict.label,
@@ -52,12 +52,12 @@ def _who(by: str, model: str | None) -> str:
 
 
 def _of_draft(texts: "MemoryDraft | MemoryItem", evidence: tuple[str, ...]) -> Row:
-    """The words of a memory, and the steps that it rests on."""
+    """Return the texts of a memory, and the steps that it is based on."""
     return texts.model_dump(include={"title", "description", "content", "tags"}) | {"evidence": evidence}
 
 
 def of_learned(result: "LearnResult") -> Row:
-    """What one task taught."""
+    """Return what one task taught."""
     waiting = ", ".join(item.id for item in result.stored if item.status == "candidate")
     return of_verdict(
         result.task_id,
@@ -188,7 +188,7 @@ async def learn_from_trajectory(
     async def answer(trajectory: "Trajectory") -> Row:
         nonlocal consolidation_due
         if dry_run:
-            spends = settings.chat.providers  # what a model spends is kept in the bank
+            spends = settings.chat.providers  # what a model spends is recorded in the bank
             return await _proposed(await (site.toolbox() if spends else site.for_reading()), trajectory)
         has_hooks = await site.session() is not None
         result = await learn_and_log(await site.toolbox(), trajectory, agent_verdict=own, has_hooks=has_hooks)
@@ -204,14 +204,14 @@ async def learn_from_trajectory(
 
 
 async def learn_from_files(site: Site, given: Sequence[Path]) -> Row:
-    """Take in the user's files and folders. Raises `InputError` where there is nothing to read."""
+    """Import the user's files and folders. Raises `InputError` where there is nothing to read."""
     from swarm_memory.server.hosts.transcript import ACCEPTED
     from swarm_memory.server.jobs.transcripts import as_row, files_of, import_files
 
     if not (files := files_of(given)):
         raise InputError(f"there are no .jsonl files below {', '.join(map(str, given))}")
     tally = await import_files(await site.toolbox(), files, True, site.report)
-    skipped = [name for name, why in tally.faults.items() if why.endswith(ACCEPTED)]  # no transcripts
+    skipped = [name for name, why in tally.faults.items() if why.endswith(ACCEPTED)]  # not transcripts
     for name in skipped:
         del tally.faults[name]
     return as_row(tally) | {"skipped": skipped}

@@ -1,4 +1,4 @@
-"""Operations on memories: search, what is remembered, looking at single ones and mending them, the bank's state."""
+"""Operations on memories: search, remember, show and correct single ones, consolidate, and the bank's state."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,7 +23,7 @@ _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quara
 
 
 def said_by(item: MemoryItem) -> str | None:
-    """Return whose words a memory has, where they are the user's or an agent's note."""
+    """Return whose words a memory has, if they are the user's or from an agent's note; else None."""
     if item.provenance.is_users_word:
         return "user"
     return None if item.provenance.heard_in is None else "agent"
@@ -49,7 +49,7 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
 
 
 class RetrieveAnswer(BaseModel):
-    """The preamble with the steps, and what it was made of. Of this answer alone the schema is published."""
+    """The preamble with the steps, and what it was made from. The only answer whose schema is published."""
 
     preamble: str
     memories: list[Row]
@@ -61,7 +61,7 @@ class RetrieveAnswer(BaseModel):
 
     @property
     def text(self) -> str:
-        """What a model reads of it: the preamble, which names the ids, or why there is none, and the notices."""
+        """The part that a model reads: the preamble, which names the ids, or why there is none, and the notices."""
         return "\n".join(filter(None, (self.preamble or self.reason, *(self.notices or ()))))
 
 
@@ -159,7 +159,7 @@ async def remember(
 
 
 def _of_remembered(done: "Remembered") -> Row:
-    """What was said, as it is stored; `notices` say what is held back, why, and how the user releases it."""
+    """Return what was said, as stored; `notices` say what is held back, why, and how the user releases it."""
     item = done.item
     return row(
         id=item.id,
@@ -291,7 +291,7 @@ def _single(ids: Sequence[str]) -> str:
 
 
 def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
-    """Return the ids, of which a run may have any number, so many at once as can be changed; none are one part."""
+    """Return the ids, of which a run may have any number, in parts that can be changed at once; no ids are one part."""
     from swarm_memory.tools.memories.manage import MAX_IDS
 
     return [ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS)] or [ids]

@@ -1,4 +1,4 @@
-"""What an operation is that agents and people call: declared once, made into a tool of the server and a command."""
+"""Operations that agents and people call: declared once, and made into a tool of the server and a command."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +26,7 @@ AGAIN = ADDS | {"idempotent_hint": False}
 
 
 class Default(NamedTuple):
-    """In an argument's annotation: what the command line takes where only the tool must be given something."""
+    """In an argument's annotation: the command line's default for an argument that the tool requires."""
 
     value: object
 
@@ -34,12 +34,12 @@ class Default(NamedTuple):
 class Word(NamedTuple):
     """In an argument's annotation: the command line takes it without a flag.
 
-    `[NAME]` may be left out. A text called `NAME...` is the rest of the line, or with - the standard input.
+    `[NAME]` may be left out. A text `NAME...` is the rest of the line, or standard input where that is `-`.
     """
 
     metavar: str = ""
     type: Any = None
-    """A type of click."""
+    """A click type."""
 
 
 class Only(Enum):
@@ -53,7 +53,7 @@ class Site(Protocol):
     """Where an operation is called: by an agent through the server, or by the user at the command line."""
 
     is_users: ClassVar[bool]
-    """Whether the user asks, who may do more than the settings let an agent do."""
+    """Whether the user is calling, who may do more than the settings let an agent do."""
 
     @property
     def root(self) -> Path:
@@ -62,15 +62,15 @@ class Site(Protocol):
 
     @property
     def unmade_bank(self) -> Path | None:
-        """The file that the first task makes, where there is no bank yet. Raises `ConfigError`."""
+        """The file that the first task creates, if there is no bank yet. Raises `ConfigError`."""
         ...
 
     async def toolbox(self) -> "Toolbox":
-        """Return the bank's toolbox; the bank is made where there is none. Raises `ConfigError`, `StorageError`."""
+        """Return the bank's toolbox; the bank is created where there is none. Raises `ConfigError`, `StorageError`."""
         ...
 
     async def for_reading(self) -> "Toolbox":
-        """As `toolbox`, but where there is no bank an empty one is read, and none is made."""
+        """Like `toolbox`, but where there is no bank an empty one is read and none is created."""
         ...
 
     async def report(self, progress: "Progress") -> None:
@@ -78,9 +78,9 @@ class Site(Protocol):
         ...
 
     async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> Row:
-        """Do a job of a kind and return what it gave; over MCP how it stands when a host would wait no longer.
+        """Do a job of a kind and return its result; over MCP, its state when it ends or a host would wait no longer.
 
-        Raises `InputError` with what a failed job says, `StorageError`.
+        Raises `InputError` with the error of a failed job, `StorageError`.
         """
         ...
 
@@ -90,17 +90,17 @@ class Site(Protocol):
         return None
 
     async def session(self) -> "HostSession | None":
-        """Return the host's session that the caller works in, where its hooks said so."""
+        """Return the host's session that the caller works in, if its hooks recorded it."""
         return None
 
     async def session_so_far(self) -> "Session":
-        """Return what is known of that session so far."""
+        """Return what is known about that session so far."""
         from swarm_memory.server.jobs.transcripts import session_so_far
 
         return await session_so_far(await self.session(), self.folders or (), self.root)
 
     def wake(self) -> None:
-        """Have a worker look for what was queued; without one it waits for a server or for `jobs work`."""
+        """Make a worker look at what was queued; without a worker, that waits for a server or for `jobs work`."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Mark that the caller waits for the worker while the block runs."""
@@ -109,21 +109,21 @@ class Site(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: `run` has its name, its help (the docstring) and its arguments with their descriptions."""
+    """One operation: `run` provides its name, its help (the docstring) and its arguments with their descriptions."""
 
     run: Callable[..., Awaitable[Any]]
     """Its first parameter is the `Site`; the others are annotated as pydantic does. Raises `SwarmMemoryError`.
 
-    A plain string in an annotation is for the command line: a flag where it begins with a dash, as "-k" or "--undo RUN"
-    with what its help calls the value; else the help.
+    A plain string in an annotation is for the command line: the help, or if it begins with a dash a flag, such as "-k"
+    or "--undo RUN", in which RUN is the help's name for the value.
 
     It returns a `Row`, or a model whose `text` is what an agent reads: the schema of such a model is published.
     """
     title: str
     hints: dict[str, bool]
-    """What the tool does to the world, in the words of MCP."""
+    """What the tool does to the world, as MCP's hints."""
     role: "Role | dict[str, Role]"
-    """The least role over HTTP; by action where `action` is an argument."""
+    """The minimum role over HTTP; by action where `action` is an argument."""
     meta: dict[str, Any] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Operations on what lies beside memories: what is known of tools, and sources that are indexed."""
+"""Operations on knowledge besides memories: what is known about tools, and sources that are indexed."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.sources import FoundPassage
 
 BESIDE_CHARS = 300
-"""How much is shown of each neighbour of a passage."""
+"""At most this many characters are shown of each neighbor of a passage."""
 
 
 async def log_tool_call(
@@ -48,7 +48,7 @@ async def retrieve_tool_memory(
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
     found = await retrieve(await site.for_reading(), tool_names or None, task)
-    ranked = [  # for a task: the tools that were called for something similar, in their order
+    ranked = [  # for a task: the tools that were called for similar ones, best first
         row(
             tool_name=each.tool_name,
             rank=round(each.rank, 4),
@@ -108,9 +108,9 @@ async def search_sources(
 
 
 def of_passage(hit: "FoundPassage") -> Row:
-    """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
+    """Return a passage: what it is, where it is (file and lines, or a tool's server), and what one needs to use it.
 
-    `before` and `after` are named where their titles differ; `use` says of tools and operations what a call takes.
+    `before` and `after` have their titles where these differ; for tools and operations `use` says what a call takes.
     """
     passage, before, after = hit.passage, hit.before, hit.after
     called = passage.kind in ("tool", "api")

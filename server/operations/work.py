@@ -89,7 +89,7 @@ async def run_benchmark(
 
 
 def of_job(job: Job) -> Row:
-    """One job."""
+    """Return one job."""
     progress = job.progress
     return row(
         job_id=job.id,

@@ -1,5 +1,5 @@
-"""What a page is made of: what was asked, the template with what it shows, or where an action leads; and who may see
-it: a browser that came by a one-time link, or that was given the server's bearer token.
+"""What a page is made of: the request, the template with what it shows, or where an action leads; and who may see it:
+a browser that came by a one-time link, or that was given a bearer token.
 """
 
 import hmac
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 KEY_LIFETIME_S = 600.0
-"""A link that nobody followed for so long opens nothing."""
+"""Seconds after which a link that nobody followed expires."""
 
 SESSION_IDLE_S = 12 * 3600.0
 MAX_SESSIONS = 32
-"""Of browsers at once; the one not heard of for longest is forgotten first."""
+"""At most this many browsers at once; the one idle for longest is forgotten first."""
 
 MAX_NOTICES = 5
 
 
 class Undo(NamedTuple):
-    """The form that takes an action back: where it goes, and its fields."""
+    """The form that undoes an action: where it goes, and its fields."""
 
     action: str
     fields: Mapping[str, str]
 
 
 class Done(NamedTuple):
-    """What an action did: the page that comes next says so, with a way back where there is one."""
+    """What an action did: the next page reports it, with an undo where there is one."""
 
     to: str
     """A path below `/ui`."""
@@ -57,38 +57,38 @@ class Session:
     """One browser that was let in."""
 
     form_token: str
-    """Stands in every form: what is posted without it comes from another page."""
+    """Is in every form: what is posted without it comes from another page."""
     seen: float
     caller: Caller = OWNER
     notices: "deque[Done]" = field(default_factory=lambda: deque(maxlen=MAX_NOTICES))
-    """What the next page says, once."""
+    """What the next page reports, once."""
 
 
 class Access:
-    """Lets browsers in, and knows them again by their cookie."""
+    """Lets browsers in, and recognizes them by their cookie."""
 
     def __init__(
         self, names: Sequence[str], known: "Identity | None" = None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """`names` are those that `Host` may hold, each with or without a port; who is `known` comes in without link."""
+        """`names` are what `Host` may hold, each with or without a port; `known` lets people in by token."""
         self._names = frozenset(names)
         self.known = known
         self._now = now
         self._keys: dict[str, float] = {}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        # Cookies of one machine are not distinguished by their port: each server names its own.
+        # Browsers do not tell a machine's cookies apart by port: each server names its own.
         self.cookie = f"swarm-memory-{secrets.token_hex(4)}"
 
     def new_key(self) -> str:
-        """Return what a link lets in by, once."""
+        """Return a key for a link that lets a browser in once."""
         key = secrets.token_urlsafe(32)
         self._keys[key] = self._now() + KEY_LIFETIME_S
         return key
 
     async def enter_by_token(self, token: str) -> str | None:
-        """Return the cookie's value for whoever has a token; None: it is nobody's.
+        """Return the cookie's value for the holder of a token; None where it is nobody's.
 
-        Raises `NotAllowed` for a role that sees no pages, `SwarmMemoryError`.
+        Raises `NotAllowed` for a role that may not see the pages, `SwarmMemoryError`.
         """
         caller = None if self.known is None else await self.known.by_token(token.strip())
         if caller is None:
@@ -97,7 +97,7 @@ class Access:
         return self._let_in(caller)
 
     def enter(self, key: str) -> str | None:
-        """Return the cookie's value for a browser with the key of a link; None: it holds no more."""
+        """Return the cookie's value for a browser with the key of a link; None where the key is used or expired."""
         ends = self._keys.pop(key, None)
         return None if ends is None or ends < self._now() else self._let_in(OWNER)
 
@@ -109,7 +109,7 @@ class Access:
         return value
 
     def session(self, scope: Scope) -> Session | None:
-        """Return the session of a request; None: its browser was not let in, or not heard of for long."""
+        """Return the session of a request; None where its browser was not let in, or was idle for too long."""
         try:
             cookies = SimpleCookie("; ".join(Headers(scope=scope).getlist("cookie")))
         except CookieError:
@@ -128,7 +128,7 @@ class Access:
         self._sessions = OrderedDict((value, each) for value, each in self._sessions.items() if each is not session)
 
     async def caller(self, session: Session) -> Caller | None:
-        """Return who is at a browser, as they are now; None: they may come in no more, and it is forgotten.
+        """Return who uses a browser, as they are now; None if they may come in no more, and the browser is forgotten.
 
         Raises `SwarmMemoryError`.
         """
@@ -140,7 +140,7 @@ class Access:
         return caller
 
     def is_called_by_name(self, headers: Headers) -> bool:
-        """Whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""
+        """Whether `Host` is one of our names: a foreign one is that of a page that was led here by DNS rebinding."""
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return False
@@ -150,7 +150,7 @@ class Access:
 
 
 def is_own_form(headers: Headers, session: Session, token: str) -> bool:
-    """Whether a posted form is one of ours: by its token, by where it comes from, and by what the browser says."""
+    """Whether a posted form is one of ours, by its token, its origin, and what the browser says (`Sec-Fetch-Site`)."""
     origin = headers.get("origin", "")
     same = origin.partition("://")[2].lower() == headers.get("host", "").lower()
     fetched = headers.get("sec-fetch-site", "same-origin") == "same-origin"
@@ -175,11 +175,11 @@ class Asked:
     settings: "Callable[[], ResolvedSettings]"
     """Reads each setting with its origin."""
     wake_worker: Callable[[], None]
-    """Says to the worker that a job was queued."""
+    """Tells the worker that a job was queued."""
 
     @property
     def page(self) -> int:
-        """Which page of a list is asked for, from 1. Raises `InputError`."""
+        """The requested page of a list, from 1. Raises `InputError`."""
         asked = self.query.get("page", "1")
         if not (asked.isascii() and asked.isdigit() and len(asked) < 9 and 1 <= int(asked) <= MAX_PAGE):
             raise InputError(f"page is a number from 1 to {MAX_PAGE:,}, not {asked[:20]!r}")
@@ -197,10 +197,10 @@ Handler: TypeAlias = Callable[[Asked], Awaitable[Page | Done]]
 
 
 class Route(NamedTuple):
-    """A path below `/ui`, as Starlette writes it, and what answers there. What changes something is posted."""
+    """A path below `/ui`, as Starlette writes it, and its handler. Requests that change something are posted."""
 
     path: str
     handler: Handler
     method: Literal["GET", "POST"] = "GET"
     role: Role = "review"
-    """The least that it needs: nobody with less is let in at all."""
+    """The minimum role. Nobody below the default is let in at all."""

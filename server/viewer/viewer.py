@@ -40,11 +40,11 @@ from swarm_memory.server.viewer.pages import lists, memories, overview, review, 
 from swarm_memory.tools.text.cleaning import clean, one_line
 
 MAX_TEXT = 8000
-"""Of one text of a task; the middle of a longer one is left out."""
+"""Characters shown of one text of a task; the middle of a longer one is left out."""
 
 
 def environment(base: str, versions: Mapping[str, str], now: Callable[[], datetime]) -> Environment:
-    """Return what renders templates: every text is escaped, and rid of what turns it around or hides in it."""
+    """Return the environment of the templates: every text is escaped, without bidirectional and hidden characters."""
     made = Environment(
         loader=PackageLoader("swarm_memory.server.viewer"),
         autoescape=True,
@@ -79,9 +79,9 @@ def _shown(value: object) -> object:
 
 
 def prose(text: str) -> Markup:
-    """Return a text with what is in backticks as code."""
+    """Return a text with its parts in backticks marked up as code."""
     parts = clean(text).split("`")
-    if len(parts) % 2 == 0:  # the last one is open
+    if len(parts) % 2 == 0:  # the last backtick has no partner
         parts[-2:] = ["`".join(parts[-2:])]
     return Markup().join(
         Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
@@ -89,12 +89,12 @@ def prose(text: str) -> Markup:
 
 
 def _address(values: Mapping[str, object]) -> str:
-    """Return the query of an address; what is empty is left out."""
+    """Return the query of an address, without empty values."""
     return urlencode({name: str(value) for name, value in values.items() if value})
 
 
 def version_of(data: bytes) -> str:
-    """Return what changes with the data: part of an address, or a tag."""
+    """Return a digest that changes with the data, as a part of an address or as a tag."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -117,7 +117,7 @@ PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("People", "/people", lists.PEOPLE),
     ("Settings", "/settings", lists.SETTINGS),
 )
-"""In the order of the menu, whose first five are always seen: the name, the path, and all routes of each."""
+"""Name, path and routes of each entry of the menu, in its order; the first five are always visible."""
 
 _STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {
@@ -145,7 +145,7 @@ log = logging.getLogger(__name__)
 
 
 class Viewer:
-    """An ASGI application for what lies below `/ui`."""
+    """The ASGI application for all that is below `/ui`."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Viewer:
         read_only: bool = False,
         holds: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
-        """`holds` is what the pages hold open by themselves, where no other server does."""
+        """`holds` opens what the pages must hold open themselves because no other server does."""
 
         @asynccontextmanager
         async def held(_: Starlette) -> AsyncGenerator[None]:
@@ -227,7 +227,7 @@ class Viewer:
         if isinstance(found, Done):
             session.notices.append(found)
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
-        joined = toolbox.settings.team.url is not None  # then what is the team's is a copy
+        joined = toolbox.settings.team.url is not None  # then the team's memories here are copies
         shown = self._framed(request, menu, session, toolbox.scope.project) | {"joined": joined} | dict(found.shown)
         return self._rendered(request, found.template, shown)
 
@@ -241,7 +241,7 @@ class Viewer:
         return session
 
     async def _session(self, request: Request) -> Session | None:
-        """Return the session of a request, which knows from now on who sent it; None: they may not come in."""
+        """Return the session of a request, and record in the request who sent it; None where they may not come in."""
         session = self._access.session(request.scope)
         if session is not None and SCOPE_KEY not in request.scope:
             caller = await self._access.caller(session)
@@ -251,7 +251,7 @@ class Viewer:
         return session
 
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
-        """Return what stands around every page."""
+        """Return what frames every page."""
         notices = list(session.notices)
         session.notices.clear()
         return {
@@ -282,7 +282,7 @@ class Viewer:
         return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
-        """Let a browser in, by a page of ours: a new cookie is not sent along a redirect that another site began."""
+        """Let a browser in by a page of ours: on a redirect that another site began, a new cookie is not sent."""
         if not self._access.is_called_by_name(request.headers):
             raise HTTPException(421, "This server is not called by that name.")
         form = await _form(request) if request.method == "POST" else {}
@@ -326,7 +326,7 @@ class Viewer:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return a posted form; of a field that was given twice the last. Raises `HTTPException`."""
+    """Return a posted form; of a repeated field, the last value. Raises `HTTPException`."""
     body = bytearray()
     try:
         async for part in request.stream():

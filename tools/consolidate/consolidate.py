@@ -1,5 +1,5 @@
-"""The upkeep of the bank in one run: duplicates, contradictions, and aging, by which confidence fades without use and
-what is no longer worth keeping is archived. Every change is recorded, every run can be undone.
+"""Upkeep of the bank in one run: duplicates, contradictions, and aging, which lets unused confidence fade and archives
+what is no longer worth keeping. Every change is recorded, every run can be undone.
 """
 
 from datetime import datetime, timedelta
@@ -16,11 +16,11 @@ from swarm_memory.tools.retrieve.rank import recency, unit
 from swarm_memory.tools.toolbox import Toolbox
 
 AGING_STEP = timedelta(days=1)
-"""A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
+"""The least time between two aging passes of a scope, and the least that an item must be unused to be aged."""
 
 HALF_LIFE_DAYS, PRUNE_AGE, WORTH_KEEPING = 90.0, timedelta(days=180), 0.30
-"""After how many days without use confidence is halved; from which age on, and below which confidence, what nobody ever
-used is archived."""
+"""The days without use that halve confidence; the age above which, and the confidence below which, a memory that was
+never used is archived."""
 
 _DIGITS = 6
 _PAGE = 200
@@ -29,9 +29,9 @@ _PAGE = 200
 def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
     """Return the confidence of an item at `now`: it halves with every half-life without use.
 
-    Counted from the item's last use (its making, if there was none), but not from before `since`, the moment that it
-    was faded to already: fading to a moment twice changes nothing, and two steps give what one step would. Less than
-    `AGING_STEP` does not count, and a clock that stands before the start does nothing.
+    Time counts from the item's last use (or its creation, if never used), but not from before `since`, the moment that
+    it was already faded to: fading to a moment twice changes nothing, and two steps give the same as one. Less than
+    `AGING_STEP` does not count, and a clock that is before the start changes nothing.
     """
     start = item.last_used or item.created_at
     if since is not None and since > start:
@@ -43,7 +43,7 @@ def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
 
 
 def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
-    """Whether an item was never used, is hardly believed and is old. What somebody restored by hand stays."""
+    """Whether an item was never used, has little confidence and is old. What somebody restored by hand stays."""
     return (
         item.usage_count == 0
         and item.last_used is None
@@ -54,7 +54,7 @@ def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
 
 
 async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
-    """Let confidence fade and archive what is not worth keeping, once a day; a pass that was cut off is ended first."""
+    """Let confidence fade and archive what is not worth keeping, once a day; finish a pass that was cut off first."""
     before = state.aging
     if before is not None and run.now < before.at:
         return
@@ -67,13 +67,13 @@ async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
 
 
 async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
-    """Go over all items from where a pass stands, and return the state of aging that this leaves.
+    """Age all items from where a pass had stopped, and return the resulting state of aging.
 
-    They are read again, a batch at a time: what changed since the run began is faded as it is now. When another run
-    ages the same items meanwhile, the rest is left to it.
+    Items are read again, a batch at a time, so what changed since the run began is faded as it is now. When another run
+    ages the same items meanwhile, the rest is left to that run.
     """
     after, is_last = this.through or 0, False
-    in_files = run.toolbox.promoted(None)  # no prompt shows these, and that they are not used says nothing
+    in_files = run.toolbox.promoted(None)  # no prompt shows these, so their lack of use says nothing
     while not is_last:
         await run.toolbox.give_way()
         part = await run.toolbox.store.upkeep_items(run.toolbox.scope, run.toolbox.embedder, after=after, limit=_PAGE)
@@ -83,7 +83,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         gone = {*run.gone, *in_files}
         changes: list[UpkeepChange] = []
         for item in part:
-            if item.id in gone or item.priority > 0:  # time does nothing to what the user said
+            if item.id in gone or item.priority > 0:  # what the user said does not age
                 continue
             confidence = faded(item, this.since, this.at)
             if is_worthless(item, confidence, run.now):
@@ -102,20 +102,20 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
 
 _BATCH = 100
 _COUNTED = ("merged", "related", "quarantined", "pruned", "skipped")
-"""Of these the event of a run says how many; its batches have the rest."""
+"""The event of a run holds only the number of these; its batches hold the details."""
 
 
 async def consolidate(
     toolbox: Toolbox, *, dry_run: bool = False, full: bool = False, on_progress: OnProgress | None = None
 ) -> Consolidation:
-    """Put the toolbox's scope in order, and return what was done; with `dry_run` what would be, and nothing is written.
+    """Consolidate the toolbox's scope and return what was done; with `dry_run`, only what would be done.
 
-    New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
+    New memories are compared with the bank; with `full`, all memories with each other. Duplicates are archived and
     linked to the one that is kept; contradictions are linked, and a new memory that contradicts what is well used is
-    quarantined; confidence without use fades, and what nobody used or believes is archived. Everything is written
-    in short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
-    leaves a bank in order: the next run goes on. The toolbox's chat model says how near memories relate; without one
-    rules look for contradictions. `on_progress` is called with (done, total). Raises `StorageError`.
+    quarantined; unused confidence fades, and what was never used and has little confidence is archived. Everything is
+    written in short batches, each checked against what other processes did meanwhile, so a run that is cut off anywhere
+    leaves the bank consistent, and the next run goes on. The toolbox's chat model decides how near memories relate;
+    without one, rules look for contradictions. `on_progress` is called with (done, total). Raises `StorageError`.
     """
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
@@ -124,7 +124,7 @@ async def consolidate(
     def compared(done: int, total: int) -> None:
         run.report(run.total // 2 * done // max(1, total))
 
-    # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
+    # All steps read this survey of the bank as it was before; what one step archives, later ones skip by `run.gone`.
     found = await survey(toolbox, state, full=full, on_progress=compared)
     duplicates = await find_duplicates(toolbox, found)
     items = {item.id: item for item in found.items}
@@ -161,9 +161,9 @@ async def consolidate(
 
 
 async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
-    """Take a run back, also one that was cut off: statuses, confidences and links are as they were before it.
+    """Undo a run, even one that was cut off: statuses, confidences and links become what they were before it.
 
-    What was changed after the run is left alone and named. Undoing twice changes nothing. Raises `NotFoundError`.
+    What was changed after the run is left alone and reported. Undoing twice changes nothing. Raises `NotFoundError`.
     """
     undone = [
         await toolbox.store.undo_upkeep(toolbox.scope, run_id, batch, toolbox.clock.now())
@@ -178,7 +178,7 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
-    """Link what relates, and quarantine new memories that contradict what is well used."""
+    """Link contradictions, and quarantine memories that contradict what is well used or what the user said."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):
         await run.write((), [related.link for related in part], origins=part)
@@ -194,7 +194,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     changes: list[UpkeepChange] = []
     for each, others in against.items():
         if is_outvoted((items[other].priority, items[other].usage_count) for other in others):
-            # The newer one of a contradiction that was seen when it came was lowered then.
+            # If the contradiction was seen when the newer one was stored, its confidence was lowered then.
             was_lowered = each not in fresh and all(items[each].position > items[other].position for other in others)
             left = items[each].confidence * (1.0 if was_lowered else DOUBTED)
             reason = f"contradicts {', '.join(sorted(others))}"
@@ -204,7 +204,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
 
 
 def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
-    """Whether a contradiction speaks against the first: the user said the other, or it is well used, this one new.
+    """Whether a contradiction speaks against `one`: the user said `other`, or `other` is well used and `one` is new.
 
     What somebody restored by hand stays.
     """

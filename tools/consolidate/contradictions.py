@@ -1,4 +1,4 @@
-"""Which near memories contradict each other: by a chat model where there is one, else by opposite instructions."""
+"""Finding near memories that contradict each other: by a chat model if there is one, else by opposite instructions."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,10 @@ from swarm_memory.tools.toolbox import Toolbox
 PROMPT = "contradiction"
 
 MAX_ASKED = 40
-"""Pairs that a model is asked about in one run, those that a rule suspects first, then the nearest."""
+"""The most pairs that a model is asked about in one run: those that a rule suspects first, then the nearest."""
 
 MAX_PAIRS = 100_000
-"""Pairs that the rules look at in one run, the nearest."""
+"""The most pairs that the rules examine in one run; the nearest are taken."""
 
 _NEAREST = 8
 """At most this many memories of the bank are compared with each that is stored."""
@@ -49,7 +49,7 @@ class Relations:
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
-    """Two memories that may relate; the newer one is the first."""
+    """Two memories that may contradict each other, the newer one first."""
 
     newer: MemoryItem
     older: MemoryItem
@@ -60,8 +60,8 @@ class _Suspect:
 async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Relations:
     """Return the contradictions between near memories that are probable enough (`CONTRADICTS`).
 
-    With a model it decides about `MAX_ASKED` pairs, and the rules about the rest and wherever the model gives no usable
-    answer. Pairs that a link joins already and memories in `gone` are left out. A link goes from newer to older.
+    A model, if there is one, decides about `MAX_ASKED` pairs; the rules decide about the rest, and wherever the model
+    gives no usable answer. Pairs already linked and memories in `gone` are left out. A link goes from newer to older.
     """
     found, chat = Relations(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
@@ -82,24 +82,24 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
 
 
 WELL_USED, OUTVOTED = 3, 6
-"""A new memory is doubted when those that it contradicts, each used three times or more, were used six times in sum:
-two that are well used, or one that is much used. One that contradicts the user's word is, however old and used."""
+"""A new memory is doubted when those that it contradicts, each used three times or more, were used six times in total:
+two that are well used, or one that is much used. One that contradicts the user's word is doubted at any age and use."""
 
 DOUBTED = 0.5
-"""The share of its confidence that is left then; a consolidation that finds it puts the memory into quarantine."""
+"""The share of its confidence that a doubted memory keeps; a consolidation that finds one also quarantines it."""
 
 
 def is_outvoted(others: Iterable[tuple[int, int]]) -> bool:
-    """Whether what a memory contradicts, each given as (priority, uses), speaks against it."""
+    """Whether the memories that a memory contradicts, each given as (priority, uses), speak against it."""
     return sum(OUTVOTED if said > 0 else uses for said, uses in others if said > 0 or uses >= WELL_USED) >= OUTVOTED
 
 
 async def link_contradictions(toolbox: Toolbox, new: Mapping[str, Vector | None], run_id: str) -> None:
-    """Link new memories, by ids the oldest first, to what they contradict by their words: a batch of a run.
+    """Link new memories (by id, oldest first) to what their words contradict, as a batch of the run.
 
-    So nobody is shown both before a consolidation looks closer, to which imports are left. One that is outvoted starts
-    with less confidence. One in the very words of an older one of the other outcome is archived as its duplicate: that
-    one is then shown with both. Raises `StorageError`.
+    So nobody is shown both before a consolidation looks closer. Imports are left to it. An outvoted memory starts with
+    less confidence. One in the very words of an older memory with the other outcome is archived as its duplicate; the
+    older one is then shown with both outcomes. Raises `StorageError`.
     """
     links, scopes, later = list[MemoryLink](), (toolbox.scope,), {*new}
     changed: dict[str, Merged | None] = {}  # what a memory repeats; None: it is outvoted
@@ -132,7 +132,7 @@ async def link_contradictions(toolbox: Toolbox, new: Mapping[str, Vector | None]
 
 
 def _of_one_agent(one: MemoryItem, other: MemoryItem) -> bool:
-    """Whether an agent wrote both in one session: it knows what it says, and "X is Y; Z is not Y" agree."""
+    """Whether one agent wrote both in one session: it knows what it says, and "X is Y; Z is not Y" is consistent."""
     session, writers = one.provenance.session_id, {one.provenance.distiller, other.provenance.distiller}
     return session is not None and session == other.provenance.session_id and writers <= {"agent", "user"}
 
@@ -140,7 +140,7 @@ def _of_one_agent(one: MemoryItem, other: MemoryItem) -> bool:
 async def _suspects(
     toolbox: Toolbox, survey: Survey, gone: set[str], found: Relations, *, every: bool
 ) -> list[_Suspect]:
-    """Return the pairs to look at: those that a rule suspects, and with `every` as many others as are asked about."""
+    """Return the pairs to examine: those that a rule suspects and, with `every`, the `MAX_ASKED` nearest others."""
     pairs = [pair for pair in survey.pairs if gone.isdisjoint(pair.ids)]
     if len(pairs) > MAX_PAIRS:
         left = len(pairs) - MAX_PAIRS
@@ -158,7 +158,7 @@ async def _suspects(
 
 
 def _look(pairs: Sequence[Near], texts: Mapping[str, MemoryItem]) -> list[_Suspect]:
-    """Apply the rules to pairs whose texts are there."""
+    """Apply the rules to pairs whose texts still exist."""
     found: list[_Suspect] = []
     for *both, cosine in pairs:
         newer, older = (texts.get(each.id) for each in sorted(both, key=lambda item: -item.position))
@@ -168,7 +168,7 @@ def _look(pairs: Sequence[Near], texts: Mapping[str, MemoryItem]) -> list[_Suspe
 
 
 async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
-    """Return how likely the model finds it that they contradict each other; None when its answer cannot be used."""
+    """Return how likely the model considers a contradiction; None when its answer cannot be used."""
     texts = {"first": suspect.newer.embedding_text, "second": suspect.older.embedding_text}
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
     answer, name = await ask(chat, prompt, Contradiction, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))

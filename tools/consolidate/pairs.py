@@ -1,5 +1,5 @@
-"""Which memories stand near each other, all with all or the new ones with the bank; and which another one makes
-superfluous: it says the same, or ended an error that the former fix did not.
+"""Which memories are near each other, all with all or the new ones with the bank; and which are superfluous because
+another one says the same, or ended an error that the former fix did not.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
-"""Nearer pairs may contradict each other; the second holds where a whole large bank is compared at once."""
+"""Pairs with this cosine or more may contradict each other; the second applies when a large bank is compared whole."""
 
 LARGE = 6_000
-"""Memories of a large bank: below the second floor it has too many pairs to look at."""
+"""More memories than this are a large bank: below the second floor it has too many pairs to examine."""
 
 NEAREST, BEST = 24, 8
 MAX_PARTNERS = NEAREST + BEST
-"""Of each memory at most so many partners are given: the nearest, and those of best rank, so that in a crowd everyone
-is compared with the one that leads it."""
+"""At most this many partners are returned for each memory: the nearest, and those of best rank, so that in a crowd
+every memory is compared with the one that leads it."""
 
 SATURATION = 5
-"""How many uses make half of the use's part of the score."""
+"""The number of uses that earns half of the score's maximum for use."""
 
 AT_ONCE = 50
-"""Texts that are read, or pairs that are compared, before others have their turn."""
+"""How many texts are read, or pairs are compared, before others get their turn."""
 
 _PAGE, _ROWS_AT_ONCE = 250, 512
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Pair(NamedTuple):
-    """Two vectors by their places: `first` ranks before `second`."""
+    """Two vectors by their indexes: `first` ranks before `second`."""
 
     first: int
     second: int
@@ -52,7 +52,7 @@ class Pair(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Two memories that are near each other, that of better rank first."""
+    """Two memories that are near each other, the one of better rank first."""
 
     better: UpkeepItem
     other: UpkeepItem
@@ -69,21 +69,21 @@ class Survey:
 
     items: tuple[UpkeepItem, ...]
     pairs: tuple[Near, ...]
-    """Without those that some link joins already."""
+    """Without the pairs that are already linked."""
     compared: int
-    """Memories whose neighbours were looked for."""
+    """How many memories had their neighbours searched for."""
     kept_before: frozenset[str]
     """Memories that others were archived as duplicates of."""
     without_vector: int
-    """New memories that could not be compared."""
+    """How many new memories could not be compared."""
 
 
 class _Stopped(Exception):
-    """Raised in the thread that compares when nobody waits for it any longer."""
+    """Raised in the comparing thread when nobody waits for it any longer."""
 
 
 async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: OnProgress) -> Survey:
-    """Read the scope, and compare all of it, or what is new, with the rest. Raises `StorageError`."""
+    """Read the scope, and compare what is new with the rest or, with `full`, all with all. Raises `StorageError`."""
     every, after = list[UpkeepItem](), 0
     while page := await toolbox.store.upkeep_items(toolbox.scope, toolbox.embedder, after=after, limit=_PAGE):
         every, after = [*every, *page], page[-1].position
@@ -94,7 +94,7 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
     now, settings = toolbox.clock.now(), toolbox.settings.retrieve
 
     def rank(item: UpkeepItem) -> tuple[int, bool, float, int]:
-        """What the user said, what stands for duplicates already, then by the bank's score; of the same the older."""
+        """The user's words first, then what stands for duplicates already, then by the bank's score, then the older."""
         return -item.priority, item.id not in kept_before, -keep_score(item, now, settings), item.position
 
     ranked = sorted(every, key=rank)
@@ -139,7 +139,7 @@ def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 async def texts_of(toolbox: Toolbox, pairs: Iterable[Near]) -> dict[str, MemoryItem]:
-    """Return the memories of pairs, by id, as far as they are still there. Raises `StorageError`."""
+    """Return the memories of the pairs that still exist, by id. Raises `StorageError`."""
     found: dict[str, MemoryItem] = {}
     for ids in in_parts(list(dict.fromkeys(each for pair in pairs for each in pair.ids)), AT_ONCE):
         await toolbox.give_way()
@@ -159,7 +159,7 @@ async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
 async def _compared(
     toolbox: Toolbox, items: Sequence[UpkeepItem], new: Sequence[bool], on_progress: OnProgress
 ) -> list[Pair]:
-    """Compare on a thread, which ends soon after its caller is cancelled."""
+    """Compare in a thread, which ends soon after its caller is cancelled."""
     loop, stop = asyncio.get_running_loop(), Flag()
 
     def report(done: int, total: int) -> None:
@@ -182,11 +182,11 @@ def near_pairs(
     on_progress: OnProgress,
     new: Sequence[bool] | None = None,
 ) -> list[Pair]:
-    """Return pairs with a cosine of `floor` (above 0) or more, by `second`, of each the nearest first.
+    """Return pairs with a cosine of `floor` (above 0) or more, sorted by `second`, then nearest first.
 
-    `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. Each of the `new`
-    ones (None: all are) is compared with those that are not, and with the new ones of better rank; of each at most
-    `MAX_PARTNERS` partners are given. `on_progress` is called with (done, total) and may raise to stop.
+    `directions` are vectors of one length above 0, best rank first, as the bytes that the store keeps. Each `new` one
+    (None: all are new) is compared with those that are not new, and with the new ones of better rank; at most
+    `MAX_PARTNERS` partners are returned for each. `on_progress` is called with (done, total) and may raise to stop.
     """
     import numpy
 
@@ -221,11 +221,11 @@ _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
 
 
 async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
-    """Return which memories are duplicates, to be archived, each with the one that is kept and near to it: no chains.
+    """Return the duplicates to be archived, each with the near memory that is kept in its place; there are no chains.
 
-    Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, goes. What a link
-    joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
-    archived for stays, and so does what the user said.
+    Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, is archived. Pairs
+    already linked are left alone: somebody restored one, or they are known to be different matters. A memory that
+    others were archived for stays, and so does what the user said.
     """
     threshold = duplicate_threshold(toolbox)
     pairs = [
@@ -271,17 +271,17 @@ def is_same(one: MemoryItem, other: MemoryItem, words_of: Callable[[str], frozen
 
 
 def merged(seen: UpkeepItem, found: Merged) -> tuple[UpkeepChange, MemoryLink]:
-    """Return what archives a duplicate, and its link to the one that is kept."""
+    """Return the change that archives a duplicate, and its link to the memory that is kept."""
     reason = f"duplicate of {found.kept} ({found.similarity:.2f})"
     link = MemoryLink(src_id=found.id, dst_id=found.kept, relation="duplicate_of", weight=found.similarity)
     return UpkeepChange(seen, seen.confidence, "archived", reason, needs=found.kept), link
 
 
 def outcome_of(item: MemoryItem) -> Outcome:
-    """Whether a memory is compared as a strategy or as a guardrail.
+    """Return the outcome by which a memory is compared, as a strategy or a guardrail.
 
-    A fix that was seen to work here is a strategy also where the rest of its task failed: several rollouts and a single
-    failed task that found the same one say the same.
+    A fix that was seen to work here is a strategy even if the rest of its task failed: several rollouts and a single
+    failed task that found the same fix say the same.
     """
     source = item.provenance
     is_seen = source.distiller == "extractive" and source.imported_from is None
@@ -289,9 +289,9 @@ def outcome_of(item: MemoryItem) -> Outcome:
 
 
 async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:
-    """Archive fixes that were in vain more often than not, where another one ended the error; return their ids.
+    """Archive fixes that were in vain more often than not, if another one ended the error; return their ids.
 
-    Of those that a task showed so. It is a batch of the learning run, and taken back with it. Raises `StorageError`.
+    Only fixes that `tried` reports as failed. It is a batch of the learning run, undone with it. Raises `StorageError`.
     """
     in_vain = {(way.signature, way.memory_id) for way in tried if not way.worked and way.signature}
     found: dict[str, str] = {}

@@ -1,5 +1,5 @@
-"""Runs of upkeep: when one is due and is queued, what one has written so far, and the withdrawal of what harms; and
-retention: what is no memory is removed when it is as old as the settings say.
+"""Upkeep runs: when one is due and queued, what it has written so far, and the withdrawal of harmful memories. Also
+retention: records that are not memories are removed at the age that the settings say.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RETENTION = "retention"
-"""The kind of the jobs that remove."""
+"""The kind of the jobs that remove old records."""
 
 _BATCH: Mapping[Retained, int] = {"trajectories": 10, "events": 500, "metrics": 500, "tool_calls": 100}
-"""Rows of one transaction, by how long they are: other writers wait no longer than for that."""
+"""Rows per transaction, according to how long a row is: other writers wait no longer than one transaction."""
 
 
 async def queue_retention_when_due(toolbox: Toolbox) -> bool:
@@ -31,14 +31,14 @@ async def queue_retention_when_due(toolbox: Toolbox) -> bool:
 
 
 async def _queue_once(toolbox: Toolbox, kind: str, key: str) -> None:
-    """Queue a job unless the last of its kind and key waits or runs: one that is tried again later is not hurried."""
+    """Queue a job unless the last of its kind and key waits or runs: one that waits for a retry is not hurried."""
     former = await toolbox.store.find_job(toolbox.scope, kind, key)
     if former is None or former.ended_at is not None:
         await toolbox.queue(kind, key)
 
 
 async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str, int]:
-    """Remove what is too old in the toolbox's scope; return how much of each kind. Raises `StorageError`."""
+    """Remove what is too old in the toolbox's scope; return how many of each kind. Raises `StorageError`."""
     removed: dict[str, int] = {}
     for kind, before in _limits(toolbox).items():
         removed[kind] = 0
@@ -50,13 +50,13 @@ async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str
 
 
 def retention_status(toolbox: Toolbox) -> str:
-    """Say in one line after how many days each kind goes."""
+    """Return one line that says after how many days each kind is removed."""
     days = [(_name(kind), _days(toolbox, kind)) for kind in RETAINED]
     return ", ".join(f"{name} after {after:,} days" if after else f"{name} never" for name, after in days)
 
 
 def _limits(toolbox: Toolbox) -> dict[Retained, datetime]:
-    """Return before which moment each kind is too old; without those that are kept for ever."""
+    """Return for each kind the moment before which it is too old; kinds that are kept forever are left out."""
     now = toolbox.clock.now()
     return {kind: now - timedelta(days=days) for kind in RETAINED if (days := _days(toolbox, kind))}
 
@@ -73,14 +73,14 @@ CONSOLIDATE = "consolidate"
 """The kind of the jobs that consolidate."""
 
 WHOLE_BANK = "bank"
-"""The key of the one that was not asked for: there is at most one that waits."""
+"""The key of the consolidation that nobody requested: at most one such job waits."""
 
 
 async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) -> bool:
     """Queue a consolidation if `consolidate.run_every_new_items` are new and none waits or runs; return if it is due.
 
-    The removal of what is too old is queued too where something is. Where the embedder has just answered, so is the
-    embedding of what was stored while it did not. Raises `StorageError`.
+    If anything is too old, its removal is queued as well. If the embedder has just answered, so is the embedding of
+    what was stored while it did not. Raises `StorageError`.
     """
     enough = toolbox.settings.consolidate.run_every_new_items
     await queue_retention_when_due(toolbox)
@@ -104,7 +104,7 @@ class UpkeepRun:
     total: int = 1
     done: int = 0
     changed: dict[str, UpkeepChange] = field(default_factory=dict[str, UpkeepChange])
-    """What was written of each memory, by id."""
+    """The change that was written for each memory, by id."""
     skipped: list[str] = field(default_factory=list[str])
 
     async def write(
@@ -114,7 +114,7 @@ class UpkeepRun:
         aging: tuple[Aging | None, Aging] | None = None,
         origins: Sequence[Related] = (),
     ) -> UpkeepWritten:
-        """Write one batch, with how its links were found; a dry run takes it that all would be written."""
+        """Write one batch, with how its links were found; a dry run assumes that all of it would be written."""
         written = UpkeepWritten(tuple(change.seen.id for change in changes))
         if not self.dry_run:
             await self.toolbox.give_way()
@@ -127,11 +127,11 @@ class UpkeepRun:
 
     @property
     def gone(self) -> set[str]:
-        """Memories that are active no more."""
+        """Memories that are no longer active."""
         return {each for each, change in self.changed.items() if change.status != "active"}
 
     def withdrawn(self, status: MemoryStatus) -> tuple[Withdrawn, ...]:
-        """Return what has this status now, but for duplicates."""
+        """Return the memories that have this status now, except duplicates."""
         return tuple(
             Withdrawn(id=each, confidence=change.confidence, reason=change.reason)
             for each, change in self.changed.items()
@@ -146,19 +146,19 @@ class UpkeepRun:
 
 
 class Withdrawal(NamedTuple):
-    """What one look at the records did."""
+    """The result of one check of the records."""
 
     run_id: str
-    """What `undo_consolidation` takes back."""
+    """The run that `undo_consolidation` can undo."""
     withdrawn: tuple[str, ...]
     trials: Trials
 
 
 async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
-    """Archive the project's memories that proved harmful, with their figures, and keep which rest from now on.
+    """Archive the project's memories that proved harmful, with their figures, and store which ones rest from now on.
 
-    What the user said neither rests nor goes: it waits for review. What belongs to every project or to a team stays:
-    one project alone does not show it. Raises `StorageError`.
+    What the user said neither rests nor is archived: it waits for review. What belongs to every project or to a team
+    stays: one project alone does not prove that it harms. Raises `StorageError`.
     """
     store, scope = toolbox.store, toolbox.scope
     records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}

@@ -1,10 +1,10 @@
-"""What is tried at random: tasks that work without any memory, and memories that may cost tasks their success.
+"""Randomized trials: of tasks that work without any memory, and of memories that may cost tasks their success.
 
-A memory is suspected where its tasks fail clearly more often than the project's others. It then rests: for each session
-it is chosen at random, with probability ½, whether it is shown. Of a memory that changes nothing a task of the trial
-speaks against it (it failed with the memory, or succeeded without it) as often as for it, however hard its subject is,
-so that the tally is a fair walk: by the reflection principle it reaches `HARMS_BY` within `TRIAL` tasks in at most 12
-of 100 trials, whenever one looks, and where the memory helps, much more seldom. It is then withdrawn, else cleared.
+A memory is suspected when its tasks fail clearly more often than the project's others. It then rests: for each session
+chance decides, with probability ½, whether it is shown. If it changes nothing, a task of the trial counts against it
+(failed with it, or succeeded without it) as often as for it, however hard its subject is. So the tally is a fair random
+walk: by the reflection principle it reaches `HARMS_BY` within `TRIAL` tasks in at most 12 of 100 trials, whenever one
+looks, and much more rarely if the memory helps. A memory that reaches it is withdrawn, any other is cleared.
 """
 
 import hashlib
@@ -22,24 +22,24 @@ from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 from swarm_memory.tools.toolbox import Toolbox
 
 FEWEST_FAILURES, CLEARLY = 3, 1.2
-"""A memory is suspected after so many failures, so many standard deviations more than the project lets expect."""
+"""A memory is suspected after at least this many failures, this many standard deviations more than expected."""
 
 LEAST, MOST = 0.02, 0.33
-"""Shares of failures that are expected: where no task failed yet the first one is no proof, and where many do
-the others may be harder than the memory's own."""
+"""Bounds of the expected share of failures: where no task failed yet the first failure is no proof, and where many
+did the other tasks may be harder than the memory's own."""
 
 TRIAL, HARMS_BY, CLEARED_BY = 50, 11, 5
-"""Tasks of a trial at most; by how much more of them speak against a memory that is withdrawn, and for one cleared."""
+"""The most tasks of a trial; how many more tasks against a memory than for it withdraw it, and vice versa clear it."""
 
 HARMFUL = "tasks did better without it"
-"""How the reason begins for which a memory is withdrawn."""
+"""The beginning of the reason for which a memory is withdrawn."""
 
 RESTARTS = (RESTORED, "reasoning_memory.edited", DECIDED, TAKEN_BACK)
-"""Events after which a memory is counted from the start: it is another one, or who decided may know more."""
+"""Events after which a memory's count starts over: it has changed, or whoever decided on it may know more."""
 
 
 _IN_SESSION = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):.+", re.DOTALL)
-"""A task of a host's session: what was put into the context for one of them is still there for the next."""
+"""A task of a host's session: what was put into the context for one task is still there for the next."""
 
 
 def is_held_out(task_id: str, rate: float) -> bool:
@@ -52,36 +52,36 @@ def is_held_out(task_id: str, rate: float) -> bool:
 
 
 def rests(task_id: str, memory_id: str) -> bool:
-    """Whether a suspected memory is not shown to a task: one session in two, by a hash of both ids."""
+    """Whether a suspected memory is hidden from a task: in half of the sessions, by a hash of both ids."""
     return _share(memory_id, task_id) < 0.5
 
 
 def _share(of: str, task_id: str) -> float:
-    """Return a number from 0 to 1 that is any for each session, or task of none, and always the same for it."""
+    """Return a pseudo-random number from 0 to 1, always the same for one session, or for one task without a session."""
     found = hashlib.sha256(f"{of}\0{_unit_of(task_id)}".encode("utf-8", "replace")).digest()
     return int.from_bytes(found[:8], "big") / 2**64
 
 
 def _unit_of(task_id: str) -> str:
-    """Return what is chosen as a whole: the session of a task of a host, any other task itself."""
+    """Return what is chosen as a whole: the session of a host's task, or any other task itself."""
     found = _IN_SESSION.fullmatch(task_id)
     return found[1] if found else task_id
 
 
 @dataclass(slots=True)
 class Record:
-    """What the decided tasks say of one memory."""
+    """What the decided tasks say about one memory."""
 
     tasks: int = 0
-    """Those that were shown it since it was last cleared; `failures` of these failed."""
+    """Tasks that were shown it since it was last cleared; `failures` of them failed."""
     failures: int = 0
     expected: float = 0.0
-    """The share of failures that the project's tasks let expect, at the last look."""
+    """The share of failures to be expected from the project's tasks, as of the last count."""
     wait: int = 0
     """How many tasks must be shown it before it is suspected again."""
     resting: bool = False
     is_tried: bool = False
-    """Whether it has rested: until then, a task may still have been shown it whatever was chosen."""
+    """Whether it has rested in the trial: until then a task may have been shown it whatever chance chose."""
     tried: int = 0
     """Tasks of the trial; `against` is how many more of them speak against the memory than for it."""
     against: int = 0
@@ -89,7 +89,7 @@ class Record:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether its tasks fail more often than expected, with 95 %; its subject may be hard all the same."""
+        """Whether its tasks fail more often than expected, at 95 %; it may still be its subject that is hard."""
         return self.resting and wilson(self.failures, self.tasks).low > self.expected
 
     @property
@@ -102,7 +102,7 @@ class Record:
         return f"of {counted(self.tried, 'task')}, shown it or not at random, {more} spoke against it"
 
     def count(self, *, failed: bool, shown: bool, at_random: bool, expected: float) -> None:
-        """Count a task; `at_random`: whether chance chose if it was shown; `expected`: the share of all that failed."""
+        """Count a task; `at_random`: whether chance decided on showing it; `expected`: the share of all that failed."""
         self.expected = min(max(LEAST, expected), MOST)
         if self.harmful:
             return
@@ -121,17 +121,17 @@ class Record:
 
 
 class Tasks:
-    """The decided tasks of a project, oldest first, and what they say of the memories that fitted them."""
+    """The decided tasks of a project, oldest first, and what they say about the memories that fitted them."""
 
     def __init__(self, since: Mapping[str, datetime] | None = None) -> None:
-        """`since`: moments from which on some memories are counted."""
+        """`since` gives, by memory id, the moment after which the memory's tasks are counted."""
         self.records: dict[str, Record] = {}
         self._since = since or {}
         self._counted = set[tuple[str, str]]()
         self._decided = self._failed = 0
 
     def count(self, task: OutcomeRecord) -> None:
-        """Count a task; for a memory only the first of each session, for the later ones have it in sight anyway."""
+        """Count a task; per memory only the first of each session, since later ones still have it in their context."""
         if task.label == "Undecided":
             return
         failed, unit = task.label == "Failure", _unit_of(task.task_id)
@@ -147,7 +147,7 @@ class Tasks:
 
 
 async def memory_records(toolbox: Toolbox) -> dict[str, Record]:
-    """Return what the tasks of the toolbox's scope say of their memories, by id. Raises `StorageError`."""
+    """Return what the tasks of the toolbox's scope say about their memories, by memory id. Raises `StorageError`."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     ids = list({each for task in outcomes for each in (*(use.memory_id for use in task.credits), *task.rested)})
     histories = await toolbox.store.memory_histories(toolbox.readable, ids, RESTARTS) if ids else {}

@@ -18,7 +18,7 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: int, n: int, z: float = Z) -> Interval:
-    """Return a rate with its score interval (Wilson 1927), of `z` deviations. `n` must be positive."""
+    """Return a rate with its score interval (Wilson 1927) at `z` deviations. `n` must be positive."""
     rate, z2 = successes / n, z * z
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
@@ -26,9 +26,9 @@ def wilson(successes: int, n: int, z: float = Z) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return a mean with its t interval. It needs at least two values.
+    """Return a mean with its t interval. At least two values are needed.
 
-    The quantile, Wallace's (1959), errs to the wide side: by 38 % for two values, 4 % for three, 0.3 % from six on.
+    Wallace's quantile (1959) errs on the wide side: by 38 % for two values, 4 % for three, 0.3 % from six on.
     """
     value, freedom = fmean(values), len(values) - 1
     scaled = Z * (8 * freedom + 3) / (8 * freedom + 1)
@@ -38,7 +38,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def difference(first: Interval, other: Interval) -> Interval:
-    """Return the first value less the other one of independent samples, with bounds from those of both.
+    """Return the first value minus the other, for independent samples, with bounds from those of both.
 
     MOVER: Zou, Donner (2008).
     """
@@ -49,5 +49,5 @@ def difference(first: Interval, other: Interval) -> Interval:
 
 
 def rate_difference(successes: int, n: int, other_successes: int, other_n: int, z: float = Z) -> Interval:
-    """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
+    """Return the first rate minus the other, with the hybrid score interval (Newcombe 1998, method 10)."""
     return difference(wilson(successes, n, z), wilson(other_successes, other_n, z))

@@ -1,4 +1,4 @@
-"""What the outcomes of tasks add up to: a sentence, the effect of memory, figures for each week. It records nothing."""
+"""Summaries of the outcomes of tasks: a sentence, the effect of memory, figures for each week. It records nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, ra
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_TASKS = 10
-"""On each side; with fewer nothing is concluded, whatever the interval says."""
+"""The fewest tasks on each side; with fewer, nothing is concluded, whatever the interval says."""
 
 MAX_RUNS = 100_000
 MAX_RETRIEVALS = 1000
-"""Of a week, whose events are read to be counted: a status is asked for again and again."""
+"""The most retrievals of a week whose events are read to be counted: the status is requested often."""
 
 WEEK = timedelta(days=7)
 
 KNOWN_TO = 0.2
-"""How narrow the interval of success must be on each side to say something."""
+"""The half-width that the interval of success must shrink to before it says something."""
 
 TOO_FEW: Conclusion = "too few tasks to tell"
 
 SUCCESS = "success_rate"
 COUNTED = ("steps", "failed_calls", "tokens")
-"""The figures of tasks, less of which is better."""
+"""The figures of tasks for which less is better."""
 
 
 async def memory_effect(toolbox: Toolbox) -> Effect | None:
@@ -40,10 +40,10 @@ async def memory_effect(toolbox: Toolbox) -> Effect | None:
 
 
 async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
-    """Return in one sentence what notes did for agents in the last seven days; with nothing to say, what would help.
+    """Return one sentence on what notes did for agents in the last seven days or, if nothing, on what would help.
 
-    Shown is what a task was given; used what its agent named or took from a note, as far as its end was judged; an
-    error ended by a fix is one that the task met, and no more once it did what the fix says.
+    Shown is what a task was given. Used is what its agent named or took from a note, in tasks whose end was judged. An
+    error ended by a fix is one that the task met, and no longer met once it did what the fix says.
     """
     since = toolbox.clock.now() - WEEK
     active = sum(statistics.projects.get(each.project, 0) for each in toolbox.readable)
@@ -75,9 +75,9 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
 async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:
     """Return a row for every week in which something happened, oldest first; what cannot be known is None.
 
-    `week` is its Monday, UTC. Tasks without memory are those held out and those for which nothing fitted. What a
-    success took is what all tasks took of which it is known, for each success among them; the steps are the mean of the
-    successful tasks, the time is their median.
+    `week` is its Monday, UTC. Tasks without memory are those held out and those for which nothing fitted. Tokens
+    per success are those of all tasks for which they are known, divided by the successes among these. Steps are the
+    mean of the successful tasks, the time is their median.
     """
     tasks: defaultdict[date, list[OutcomeRecord]] = defaultdict(list)
     for each in await toolbox.store.list_outcomes(toolbox.scope):
@@ -94,8 +94,8 @@ async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:
 def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
     """Compare tasks with memory to tasks without.
 
-    Where tasks were held out at random, only tasks for which something had been found count: they differ in nothing but
-    whether they got it. Steps, failed calls and tokens are of all tasks, whatever their label.
+    Where tasks were held out at random, only tasks for which something was found count: they differ only in whether
+    they got it. Steps, failed calls and tokens are taken from all of these tasks, whatever their label.
     """
     if not outcomes:
         return None
@@ -121,7 +121,7 @@ def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
 
 
 def _wanted(treated: Sequence[OutcomeRecord], control: Sequence[OutcomeRecord]) -> int | None:
-    """Return how many more tasks, divided as these are, it takes until the interval is `KNOWN_TO` wide on each side."""
+    """Return how many more tasks, divided as these are, narrow the interval to `KNOWN_TO` on each side."""
     ours, theirs = _values(SUCCESS, treated), _values(SUCCESS, control)
     if not ours or not theirs:
         return None
@@ -144,7 +144,7 @@ def _arm(outcomes: Sequence[OutcomeRecord]) -> ArmFigures:
 
 
 def _difference(name: str, treated: Sequence[OutcomeRecord], control: Sequence[OutcomeRecord]) -> Difference | None:
-    """Return a figure with memory less the same without; None where one side has too few for an interval."""
+    """Return a figure with memory minus the same without; None when one side has too few for an interval."""
     ours, theirs = _values(name, treated), _values(name, control)
     n, other_n, is_rate = len(ours), len(theirs), name == SUCCESS
     if min(n, other_n) < (1 if is_rate else 2):
@@ -188,7 +188,7 @@ def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: S
 
 
 def _values(name: str, outcomes: Sequence[OutcomeRecord]) -> list[float]:
-    """Return a figure of the tasks of which it is known; of success 1 or 0 of those that were decided."""
+    """Return a figure of the tasks for which it is known; for success, 1 or 0 of the decided tasks."""
     if name == SUCCESS:
         return [float(each.label == "Success") for each in outcomes if each.label != "Undecided"]
     values = (getattr(each.figures, name) for each in outcomes)

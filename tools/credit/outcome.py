@@ -1,7 +1,7 @@
-"""Credit: what came of a task, by how much it changes the confidence of exactly the memories that the task had, and
-which of them it used.
+"""Credit: a task's outcome, which of its memories the task used, and by how much the outcome changes the confidence of
+exactly those that it had.
 
-Only the agent's own messages and tool calls count as use; what a tool or a person says proves none.
+Only the agent's own messages and tool calls show use; what a tool or a person says does not.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 MIN_TERMS = 2
-"""A single name in common is chance."""
+"""The fewest names in common that count: a single one is chance."""
 
 MIN_OVERLAP = 0.5
 """The share of what a memory names (commands, files, identifiers) that a task must have taken from it to count as use
-where the agent did not name the memory."""
+when the agent did not name the memory."""
 
 _MAX_TEXT = 20_000
 _ID = lazy(r"(?i)\brm_[0-9a-z]{6,26}(?![0-9a-z])")
-"""The id of a memory or its beginning; fewer letters name nothing."""
+"""The id of a memory, or its beginning; fewer characters identify nothing."""
 
 SENTENCE = lazy(r"(?<=[.!?;])\s+|\n+")
 _DENIAL = lazy(
@@ -37,7 +37,7 @@ _DENIAL = lazy(
 ADVERSE = lazy(
     r"(?i)\b(?:d(?:o|oes|id) not|don't|doesn't|didn't|never|avoid|instead of|rather than|must not|no use|in vain)\b"
 )
-"""A step that warns: to do what it names is no use of it."""
+"""A step that warns: doing what it names is not using it."""
 
 _TERM = lazy(r"[A-Za-z0-9_@$./:+-]+")
 
@@ -50,10 +50,10 @@ def detect_uses(
 ) -> tuple[Use, ...]:
     """Return for each memory how it was seen to be used.
 
-    `cited`: it is among the `named`, or a message of the agent names its id, or a beginning of the id that is of no
-    other one, in a sentence that does not say it was left aside. `overlap`: tool calls hold at least half of the names
-    that the memory advises, two or more, and these names stood neither in the task nor in anything that the agent had
-    read before the call. Calls count from when the task was given the memory: `since`, by id, or from its beginning.
+    `cited`: it is among the `named`, or a message of the agent contains its id, or an unambiguous beginning of the id,
+    in a sentence that does not say it was left aside. `overlap`: tool calls contain at least half of the names that the
+    memory advises, two or more, and these names were neither in the task nor in anything that the agent had read before
+    the call. Calls count from when the task was given the memory (`since`, by id), else from the task's beginning.
     """
     given = trajectory.steps if trajectory else ()
     cited = {*named, *_cited(given, [item.id for item in items])}
@@ -68,13 +68,13 @@ def detect_uses(
 
 
 def advised_terms(item: MemoryItem) -> frozenset[str]:
-    """Return the words of the names that an item advises; a line that warns advises none, and options are none."""
+    """Return the words of the names that an item advises, without options; a line that warns advises none."""
     lines = (line for line in item.advice.splitlines() if not ADVERSE.search(line))
     return frozenset(term for line in lines for name in names_in(line) for term in terms_of(name))
 
 
 def terms_of(text: str) -> Iterator[str]:
-    """Yield the words of a command or of code that can name something, in lower case; options are none."""
+    """Yield the words of a command or of code that can name something, in lower case and without options."""
     for word in _TERM.findall(text[:_MAX_TEXT].replace("\\n", "\n")):
         term = word.strip("./:+-@$").lower()
         if len(term) > 1 and not word.startswith("-") and term != term.upper():
@@ -90,7 +90,7 @@ def _cited(steps: Sequence[Step], ids: Sequence[str]) -> set[str]:
 
 
 def _overlap(since: datetime | None, advised: frozenset[str], steps: Sequence[tuple[Step, frozenset[str]]]) -> float:
-    """Return the share of its names that stood in a call before the agent could have read them elsewhere."""
+    """Return the share of the advised names that were in a call before the agent could have read them elsewhere."""
     read, found = set[str](), set[str]()
     for step, terms in steps:
         if step.kind == "tool_call" and (step.at is None or since is None or step.at >= since):
@@ -101,7 +101,7 @@ def _overlap(since: datetime | None, advised: frozenset[str], steps: Sequence[tu
 
 
 ETA, INJECTED_WEIGHT = 0.05, 0.25
-"""Added to the confidence of a memory that a task used and succeeded; the share of that for one not seen to be used."""
+"""Added to the confidence of a memory that a successful task used; the share of this for one not seen to be used."""
 
 FAILURE_FACTOR = -0.5
 """A failure weighs half as much as a success: it has more causes than the memory."""
@@ -123,14 +123,14 @@ async def record_outcome(
     given: bool = False,
     named: Collection[str] = (),
 ) -> OutcomeRecord:
-    """Record what came of a task, and change the confidence of the memories that it was given.
+    """Record a task's outcome, and change the confidence of the memories that it was given.
 
     Those are the memories of its recorded retrievals and of `trajectory.injected_memory_ids`, but not what the task
-    itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`archivable`); the
-    stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as used.
+    itself taught; outcomes never change what the user said. `trajectory` must be fit to keep (`archivable`); if not
+    given, the task's stored one is read. Without any, only the memories that the agent `named` are seen as used.
     The same outcome twice changes nothing; a longer version of the task, or another label, replaces the former credit.
-    A fix that the task was seen to try is credited with what it did against its own error, however the task ended.
-    A label that somebody gave (`given`) stays against what is only judged later. Raises `StorageError`.
+    A fix that the task was seen to try is credited by its effect on its own error, however the task ended.
+    A label that somebody gave (`given`) is not changed by a later judgment. Raises `StorageError`.
     """
     store = toolbox.store
     if trajectory is None:
@@ -147,7 +147,7 @@ async def record_outcome(
     ids = dict.fromkeys((*since, *(known.injected_memory_ids if known else ())))
     had = await store.get_memories(toolbox.readable, list(ids))
     items = {item.id: item for item in had if item.provenance.task_id != task_id}
-    if former is not None and known is not None and not known.steps:  # its words were removed: what was seen stays seen
+    if former is not None and known is not None and not known.steps:  # its words were removed: keep what was seen
         record, uses = former, former.credits
     else:
         record = OutcomeRecord(
@@ -164,7 +164,7 @@ async def record_outcome(
         uses = detect_uses(known, [*items.values()], since, named)
     fixed = {item.id for item in items.values() if item.provenance.is_users_word}
     fixes = [item.id for item in items.values() if item.use == "way_out"]
-    ends = {  # which fixes the task did last against an error of theirs, and whether that ended it
+    ends = {  # the fixes that the task tried, and whether the last try ended the error
         memory_id: bool(event.data["worked"])
         for memory_id, events in (await store.memory_histories(toolbox.readable, fixes, (TRIED,))).items()
         for event in events
@@ -182,7 +182,7 @@ async def record_outcome(
 
 
 def figures_of(reading: Reading) -> TaskFigures:
-    """Return what a task took, by its trajectory."""
+    """Return what a task took, according to its trajectory."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
         steps=steps_of(reading.trajectory),
@@ -193,9 +193,9 @@ def figures_of(reading: Reading) -> TaskFigures:
 
 
 def steps_of(trajectory: Trajectory) -> int:
-    """Return how many actions it took: tool calls, or messages of the agent where it called no tool.
+    """Return how many actions a task took: tool calls, or messages of the agent when it called no tool.
 
-    Of steps that fell out of its middle, half are taken to be tool calls and half their observations.
+    Half of the steps dropped from its middle are taken to be tool calls, the other half their observations.
     """
     calls = sum(step.kind == "tool_call" for step in trajectory.steps)
     said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
@@ -203,9 +203,9 @@ def steps_of(trajectory: Trajectory) -> int:
 
 
 def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Credit:
-    """Return what a memory gets: +η for a success, half of η less for a failure, a quarter where no use was seen.
+    """Return a memory's credit: +η for a success, -η/2 for a failure, a quarter of that when no use was seen.
 
-    What a fix did against its own error says more of it than how the task ended.
+    A fix's effect on its own error says more about it than how the task ended.
     """
     method = use.method
     if worked is not None:
@@ -216,6 +216,6 @@ def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Cred
 
 
 def _arm(retrieved: TaskInjections, had: Iterable[str]) -> Arm:
-    """A task that is held out counts as such, even where the agent got at memories another way."""
+    """Return a task's arm; a held-out task counts as such, even if the agent got memories in another way."""
     given = not retrieved.held_out and not retrieved.beside.keys() >= set(had)
     return "held_out" if retrieved.withheld else "memory" if given else "nothing_fitted"

@@ -1,4 +1,4 @@
-"""What every proposed item is held to before it may be stored: few, said once, and of no one machine or person."""
+"""Limits for every proposed item before it may be stored: few, no duplicates, nothing of one machine or person."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +16,17 @@ from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.text.tokens import words_as_written
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn|person|place)\]|…")
-"""What stands where something was taken out."""
+"""Marks that replace removed text."""
 
 Proposed = TypeVar("Proposed")
 
 
 def portable(text: str, settings: Settings, root: str = "") -> str:
-    """Return what an agent or a model wrote for others, without what is of one machine or person.
+    """Return what an agent or a model wrote for others, without what belongs to one machine or person.
 
-    Secrets and personal data become marks; internet addresses, hosts, UUIDs and paths in somebody's folders become
-    placeholders, but for paths below `root`, the project's folder, which become relative. All else stays to the letter:
-    commands, relative paths, ids of commits, versions, times. Linear, and doing it twice changes nothing.
+    Secrets and personal data become marks. Internet addresses, hosts, UUIDs and paths in somebody's folders become
+    placeholders, but paths below `root`, the project's folder, become relative. All else is kept to the letter:
+    commands, relative paths, commit ids, versions, times. Takes linear time, and doing it twice changes nothing.
     """
     inside = re.sub(rf"(?<![\w./~-]){re.escape(root)}/", "", clean(text)) if len(root) > 1 else clean(text)
     return str(without_places(redact(inside, pii=settings.distill.redact_pii).text)).strip()
@@ -35,7 +35,7 @@ def portable(text: str, settings: Settings, root: str = "") -> str:
 def check_drafts(
     drafts: Sequence[MemoryDraft], trajectory: Trajectory, settings: Settings, root: str = ""
 ) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    """Return the drafts of an agent that may be stored, made `portable`, and for each other one the reason.
+    """Return the drafts of an agent that may be stored, made `portable`, and for each other one the reason why not.
 
     At most `max_items_per_traj` are taken. Evidence must be steps of the trajectory.
     """
@@ -52,7 +52,7 @@ def check_drafts(
 def accepted(
     proposed: Sequence[Proposed], check: Callable[[Proposed], MemoryDraft | str], max_items: int
 ) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    """Return what `check` lets through, each title with its content once, and why not the rest."""
+    """Return the items that pass `check`, without repeats of title and content, and why the others were refused."""
     taken: dict[str, MemoryDraft] = {}
     refused: list[str] = []
     for number, each in enumerate(proposed, 1):
@@ -68,7 +68,7 @@ def accepted(
 
 
 def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> MemoryDraft | str:
-    """Return an item, proposed by its fields, as it may be stored, or what is wrong with it."""
+    """Return the item with the `proposed` fields as it may be stored, or what is wrong with it."""
     kept = partial(portable, settings=settings, root=root)
     texts = {name: kept(proposed[name]) for name in ("title", "description", "content")}
     texts["title"] = " ".join(texts["title"].split())
@@ -84,5 +84,5 @@ def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> 
 
 
 def results_of(*trajectories: Trajectory) -> list[str]:
-    """Return what tools said in tasks."""
+    """Return what tools returned in the trajectories."""
     return [step.text for each in trajectories for step in each.steps if step.kind == "observation"]

@@ -28,10 +28,10 @@ FROM_USER = "user-correction"
 """Tag of what the user said."""
 
 USERS_WORD = "said"
-"""Tag of what is in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.learn`)."""
+"""Tag of a lasting rule from a prompt. Set by extraction alone, it makes the rule the user's word (`learn.learn`)."""
 
 _MAX_WORDS, _SHORT_WORDS, _MAX_RULE = 150, 60, 300
-"""A longer prompt may hold what somebody else wrote; a correction longer than the second is the next piece of work."""
+"""A longer prompt may contain text by somebody else; a correction longer than the second is the next task."""
 
 _LIKE = "a task in this project is like the one in which the user asked for it"
 _ASK = "Do it so from the start; where a task needs it otherwise, ask."
@@ -40,25 +40,25 @@ _CUSTOM = re.compile(
     r"(?i)\b(?:bei uns|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer"
     r"|our convention|in (?:this|our) (?:project|repo|repository|code ?base|team))\b"
 )
-"""Of a correction: says how it is done each time. Of a prompt that corrects nothing it may speak of a trouble."""
+"""In a correction, says how things are always done. In any other prompt it may just describe a problem."""
 
 _REFUSES = re.compile(
     r"(?i)^(?:please |no,? )?(?:don'?t|do not|never|stop) (?!worry|bother|forget|mind)\w+|不要"
     r"|\b(?:not acceptable|must (?:not )?be|ha(?:s|ve) to be|should(?: not|n'?t| never)|i (?:don'?t|do not) want)\b"
 )
-"""How a follow-up begins, or what it says, that takes back what was done and lays down how it is to be."""
+"""Wording of a follow-up that rejects what was done and lays down how it should be."""
 
 _DIRECTS = re.compile(
     r"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|avoid|stop \w+ing|put (?:it|them|that)"
     r"|nutze|benutze|verwende|statt)\b|用|不要|必须"
 )
-"""Of a correction: says how to do it."""
+"""In a correction, says how to do it."""
 
 _LEAD_OUT = re.compile(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*")
 _ASKS_TO_SEE = re.compile(
     r"(?i)^\W*(?:just |please )*(?:show|tell|give|send|explain|list|print) (?:it |that |this )?(?:to )?(?:me|us)\b"
 )
-"""Asks for an answer, which is no way of working."""
+"""Asks for an answer, which is not a way of working."""
 
 _PLACE = re.compile(r"(?<![\w.:/])(?:~|/(?:home|Users|root|tmp|var/folders)|[A-Za-z]:\\)[^\s\"'`,;)]*")
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
@@ -67,8 +67,8 @@ _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
 def corrections(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on, as the user's word; then what he asked for when he corrected the work.
 
-    Of prompts that are not long, in his own words. Nobody's word is what a subagent is given, what stands where whoever
-    is served need not be the user, and what has the wording of an attack.
+    Only short prompts count, in his own words. Not taken as the user's word: what a subagent was given, what comes from
+    a source where the speaker need not be the user, and what is worded like an attack.
     """
     trajectory, said = reading.trajectory, {each.step.id: each for each in reading.said}
     is_users = not (trajectory.source in ("steps", "messages", "spans", "agent") or trajectory.agent_id)
@@ -93,7 +93,7 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
 
 
 def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
-    """Return what a prompt asks to be kept or wants each time; what was said with such a correction belongs to it."""
+    """Return what a prompt asks to be kept or wants each time; in a correction, together with what was said with it."""
     kept_ones: list[str] = []
     for sentence in filter(_holds, sentences):
         plain = without_quotations(sentence)
@@ -107,12 +107,12 @@ def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
 
 
 def _directs(plain: str) -> bool:
-    """Of a sentence that corrects: whether it says how to do it."""
+    """Whether a sentence of a correction says how to do it."""
     return asks_each_time(plain) or any(pattern.search(plain) for pattern in (_REFUSES, _DIRECTS, _CUSTOM))
 
 
 def _rule(sentences: Sequence[str], is_rule: Callable[[str], object]) -> str:
-    """Return what a prompt says, but for a mere "Not like that.", where a sentence says how to do it; else nothing."""
+    """Return what a prompt says, without a mere "Not like that.", if a sentence says how to do it; else empty."""
     said = [each for each in sentences if not is_question(each)]
     rules = [each for each in said if is_rule(without_quotations(each))]
     if any(map(_ASKS_TO_SEE.match, said)) or any(map(is_meant_once, rules)) or not any(map(_holds, rules)):
@@ -126,12 +126,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def _holds(sentence: str) -> bool:
-    """Whether a sentence asks for something, and not this time only."""
+    """Whether a sentence asks for something, and not only for this time."""
     return not (_VAGUE.match(sentence) or is_question(sentence) or is_meant_once(sentence))
 
 
 def _worded(sentences: Sequence[str]) -> str:
-    """The sentences in one line, as they were said but for personal data and places; empty where one says a secret."""
+    """Return the sentences in one line, without personal data and places; empty when one contains a secret."""
     text = redact(clean(". ".join(each.rstrip(".!;:,") for each in sentences))).text
     kept = _PLACE.sub(lambda match: generalize(match[0]), text)
     return "" if "[secret:" in kept else one_line(kept, _MAX_RULE).replace('"', "'")

@@ -1,4 +1,4 @@
-"""Memory items are distilled from a judged trajectory: by a model where there is one, else by extraction."""
+"""Distilling memory items from a judged trajectory: by a model where there is one, else by extraction."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _MAX_REASON_CHARS = 400
 
 
 async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdict) -> Distillation:
-    """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
+    """Return what a judged trajectory teaches, by the toolbox's chat model or, without one, by extraction."""
     reading = read(given)
     known = await known_fixes(toolbox, reading)
     if toolbox.chat is not None:
@@ -29,7 +29,7 @@ async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdic
 
 
 async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, MemoryItem], ...]:
-    """Return the fixes that the bank has of the errors of a trajectory, candidates too, each with the signature."""
+    """Return the bank's fixes of a trajectory's errors, including candidates, each with the error's signature."""
     signed = await asyncio.to_thread(lambda: {call.signature.digest: 0 for call in reading.calls if call.signature})
     if not (signatures := list(signed)):
         return ()
@@ -45,8 +45,8 @@ def distill_by_extraction(
 ) -> Distillation:
     """Distill at most `settings.distill.max_items_per_traj` items without any model, whatever the verdict is.
 
-    `known` are the fixes that the bank has of its errors, each with the error's signature. When nothing is worth
-    keeping the drafts are empty and `reason` says why.
+    `known` are the bank's fixes of its errors, each with the error's signature. When nothing is worth keeping, the
+    drafts are empty and `reason` says why.
     """
     reading = read(given)
     is_broken = reading.trajectory.broken_off is not None and verdict.label == "Undecided"
@@ -69,9 +69,9 @@ async def distill_with_fallback(
     root: str = "",
     known: Sequence[tuple[str, MemoryItem]] = (),
 ) -> Distillation:
-    """Return what the model distills; what extraction does where the model does not come to items that may be kept.
+    """Return what the model distills, or what extraction does when the model gives no items that may be kept.
 
-    That is: it cannot be asked, its answer cannot be used, all its items were refused, or the verdict is Undecided.
+    That is when it is unavailable, its answer cannot be used, all its items were refused, or the verdict is Undecided.
     A model that answers that nothing is worth keeping is believed. `reason` says which it was.
     """
     if verdict.label == "Undecided":
@@ -81,7 +81,7 @@ async def distill_with_fallback(
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
-        if is_final:  # what the user laid down is kept whatever a model makes of it
+        if is_final:  # the user's rules are kept whatever the model returns
             said = tuple(draft for draft in corrections(read(given)) if USERS_WORD in draft.tags)
             return found.model_copy(update={"drafts": (*said, *found.drafts)})
         why = str(found.reason)

@@ -1,4 +1,4 @@
-"""How what a finder saw is put into a draft; what ended an error so that it can be done."""
+"""Drafts of what the rules found; a repair is worded so that a reader can carry it out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,10 +15,10 @@ GUARDRAIL = "guardrail"
 """Tag of a lesson on what did not work."""
 
 MAX_SHOWN = 160
-"""Characters of a command that can be shown; of a longer one only a part would be left."""
+"""The most characters of a command that can be shown; a longer one would be cut."""
 
 MAX_ACTION = 60
-"""Of a command in a title."""
+"""The most characters of a command in a title."""
 
 _MAX_VAIN = 6
 
@@ -34,9 +34,9 @@ def draft_of(
     calls: Sequence[Call] = (),
     steps: Sequence[str] = (),
 ) -> MemoryDraft:
-    """Put a lesson together: `when` continues "Of use when …", the lines become the numbered steps.
+    """Return the draft of a lesson: `when` continues "Of use when …", the lines become the numbered steps.
 
-    `calls`, and the ids of `steps`, are what it rests on.
+    `calls` and the step ids `steps` are its evidence.
     """
     program = next((call.command.main.program for call in reversed(calls) if call.command and call.command.main), "")
     tools = [call.tool for call in calls if call.command is None]
@@ -53,7 +53,7 @@ def draft_of(
 
 
 def can_be_shown(call: Call) -> bool:
-    """Whether a reader can do what a call did: one line of a command. A change of a file mends one bug."""
+    """Whether a reader can repeat a call: no command of several lines, and no file change, which only fixes one bug."""
     if call.command is None:
         return not (call.writes and call.file)
     text, parts = call.command.text.strip(), call.command.parts
@@ -66,7 +66,7 @@ def can_be_shown(call: Call) -> bool:
 def repair_draft(
     repair: Repair, names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str] = ()
 ) -> MemoryDraft:
-    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not shown."""
+    """Return what one repair teaches, then the `more` lines; `names` belong to this task alone and are not shown."""
     symptom = show_symptom(repair.failed.error, names)
     sign = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     return draft_of(
@@ -81,10 +81,10 @@ def repair_draft(
 def guardrail_draft(
     failed: Sequence[Call], vain: Iterable[str], names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str]
 ) -> MemoryDraft | None:
-    """Return what did not help against an error that nothing ended, and how one sees it; None where it says nothing.
+    """Return what did not help against an error that nothing ended, and its symptom; None when it has none to show.
 
-    `failed` are calls that ended with it, of which the last is shown; `vain` is what was done against it, as it is
-    shown. `more` lines come before the last.
+    `failed` are the calls that ended with it, of which the last is shown; `vain` is what was done against it, as it is
+    to be shown. The `more` lines come before the last line.
     """
     symptom, shown = show_symptom(failed[-1].error, names), show_call(failed[-1], names)
     if not symptom:
@@ -116,7 +116,7 @@ def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _title(repair: Repair, names: Sequence[str]) -> str:
-    """All that was done in its order where that has room, else the last of it; or the call that went through."""
+    """Return a title with all actions in order if they fit, else the last; without any, with the successful call."""
     failed, success, kind = repair.failed, repair.success, repair.failure.kind
     because = f" ({kind.replace('-', ' ')})" if kind not in ("error", "assertion") else ""
     name = failed.command.name if failed.command else failed.tool

@@ -1,7 +1,7 @@
-"""What ended an error: a candidate at first, and a memory once a second task bears it out; and how the checks of this
-project are run, where that is not what everybody would try first.
+"""Fixes: what ended an error, a candidate at first and a memory once a second task confirms it. Procedures: how this
+project's checks are run, where that is not what everybody would try first.
 
-An error came, then something was done, then the call went through. One task cannot show what of it helped; two can.
+An error occurred, something was done, then the call went through. One task cannot show which part helped; two can.
 """
 
 import re
@@ -22,16 +22,16 @@ from swarm_memory.tools.trajectory.reading import Reading
 from swarm_memory.tools.trajectory.shell import parse_command
 
 OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
-"""Kinds of errors in what the agent had just written: what ended one of them is of no use for the next."""
+"""Kinds of errors in what the agent had just written: what ended one of them does not help with the next."""
 
 _LOOKS = frozenset({"search", "read", "print"})
 _MAX_ACTIONS = 3
 _OF_ONE_RUN = re.compile(r"(?<![\w.])\d{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[a-f])[0-9a-f]{6,}\b|<[a-z]+>|…")
-"""A process, a port that was free, who held a lock: in another run it is another one."""
+"""What differs in another run: a process id, a free port, the holder of a lock."""
 
 
 def is_of_one_run(text: str) -> bool:
-    """Whether a step names what another run has otherwise."""
+    """Whether a step names something that differs in another run."""
     return _OF_ONE_RUN.search(text) is not None
 
 
@@ -39,21 +39,21 @@ class Fix(NamedTuple):
     """An error that ended, with what ended it."""
 
     signature: str
-    """The digest of the error's."""
+    """The digest of the error's signature."""
     repair: Repair
-    """With these actions alone."""
+    """The error's repair, with only these actions."""
     actions: tuple[str, ...]
-    """What was done, in its order, each as it is shown; last the other call that went through instead."""
+    """What was done, in order and as it is shown; last comes the other call, if one went through instead."""
 
     def common(self, actions: Sequence[str], names: Sequence[str]) -> "Fix | None":
-        """Return it with what was done another time too; None unless both ended with the same."""
+        """Return the fix with only what was also done another time; None unless both ended with the same action."""
         both = tuple(each for each in actions if each in self.actions) if actions[-1:] == self.actions[-1:] else ()
         kept = tuple(call for call in self.repair.actions if show_call(call, names, MAX_SHOWN) in both)
         return Fix(self.signature, replace(self.repair, actions=kept), both) if both else None
 
 
 def fixes_of(reading: Reading) -> tuple[Fix, ...]:
-    """Return one fix for each error that something ended: of one that ended twice what was done both times."""
+    """Return one fix for each error that something ended; if it ended twice, with what was done both times."""
     found: dict[str, Fix] = {}
     vain = _in_vain(reading)
     for fix in filter(None, (_fix(error, reading, vain) for error in reading.errors)):
@@ -63,7 +63,7 @@ def fixes_of(reading: Reading) -> tuple[Fix, ...]:
 
 
 def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> Fix | None:
-    """Return what ended an error that later tasks may meet, where it can be done again and was not in vain before."""
+    """Return the fix of an error that later tasks may meet, if it can be repeated and was not in vain before."""
     repair, failed, names = error.repair, error.calls[0], reading.particulars
     if repair is None or failed.signature is None or not is_seen(repair) or reading.is_own(repair.success):
         return None
@@ -81,15 +81,15 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
 
 
 def may_come_again(failed: Call, reading: Reading) -> bool:
-    """Whether another task may meet the error: it is none in the agent's own work, and no look that found nothing."""
+    """Whether another task may meet the error: it is not in the agent's own work, nor a mere search or read."""
     is_look = failed.command is not None and failed.command.purpose in _LOOKS
     return not (is_look or classify(failed.error).kind in OWN_FAULTS or reading.is_own_fault(failed))
 
 
 def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
-    """Yield of a failed task each error that came back and that nothing ended, with what was done in vain: candidates.
+    """Yield as candidates a failed task's errors that came back and that nothing ended, with what was done in vain.
 
-    That it did not help there is sure, and that it never helps is not: a person decides whether others are shown it.
+    It certainly did not help there, but may help elsewhere: a person decides whether others are shown it.
     """
     vain = _in_vain(reading)
     for error in reading.errors:
@@ -104,9 +104,9 @@ def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
 
 
 def is_seen(repair: Repair) -> bool:
-    """Whether the call was seen to get past the error, and is more than a slip with a tool of the host's.
+    """Whether a call was seen to get past the error, and the error is more than a slip with a tool of the host's.
 
-    The names of those begin with a capital letter, and those of a service's tools seldom do.
+    Names of a host's tools begin with a capital letter; those of a service's tools seldom do.
     """
     failed, success = repair.failed, repair.success
     passed = success.failed or success.went_through or success.command is None
@@ -115,13 +115,13 @@ def is_seen(repair: Repair) -> bool:
 
 
 def _in_vain(reading: Reading) -> dict[str, list[str]]:
-    """Return what was done, or failed, before an error came, or came once more, by the digest of its signature.
+    """Return by signature digest what was done, or failed, in vain: before an error occurred, or occurred again.
 
-    Of one that stayed open also what was done before the call failed otherwise; a check may do so for the work itself.
+    For an open error, also what preceded a different failure of the call, unless it is a check: the work may break it.
     """
     found: dict[str, list[str]] = {}
     calls = reading.calls if reading.errors else ()
-    # Both redact, which takes its time: once for a call, and not for each error again.
+    # Both redact, which is slow: do it once per call, not again for each error.
     shapes = {call.position: shape(call) for call in calls}
     acts = (call for call in calls if call.failed or changes_something(call))
     done = {call.position: show_call(call, reading.particulars, MAX_SHOWN) for call in acts}
@@ -144,21 +144,21 @@ def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
 
 
 def _helped(known: Sequence[str], vain: Sequence[str], ended: Sequence[str]) -> bool | None:
-    """Return whether what is known to end an error ended it; None where it was not done."""
+    """Return whether a known fix of an error ended it; None when the fix was not tried."""
     is_last = known[-1:] == ended[-1:] and _stand_in_order(known, (*vain, *ended))
     return False if _stand_in_order(known, vain) else is_last or None
 
 
 def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iterator[MemoryDraft]:
-    """Yield the fixes that are not known: a candidate each, or what another session's candidate did as well.
+    """Yield drafts of the fixes not yet known: each a candidate, or what a candidate of another session did as well.
 
-    `bank` are the fixes of the same errors that it has, candidates too, each with the error's signature.
+    `bank` holds the known fixes of the same errors, including candidates, each with the error's signature.
     """
     names, vain = reading.particulars, _in_vain(reading)
     task_id, session = reading.trajectory.task_id, reading.trajectory.session_id
     for fix in fixes_of(reading):
         known = [item for signature, item in bank if signature == fix.signature]
-        known = [item for item in known if item.provenance.task_id != task_id]  # what this task gave, it gives again
+        known = [item for item in known if item.provenance.task_id != task_id]  # this task teaches its own again
         if any(
             item.actions == fix.actions or _helped(item.actions, vain[fix.signature], fix.actions) for item in known
         ):
@@ -170,7 +170,7 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedFix]:
-    """Yield of the known fixes, each with the signature of its error, those that were done, and whether they helped."""
+    """Yield the known fixes that were tried, and whether they helped; `known` pairs error signatures with fixes."""
     ended, vain = {fix.signature: fix.actions for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:
         if (worked := _helped(item.actions, vain.get(signature, ()), ended.get(signature, ()))) is not None:
@@ -201,8 +201,8 @@ _MAX_CHECKS = 3
 def procedures(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield how the checks of this project are run, where that is not what everybody would try first.
 
-    Only of checks that were seen to pass, and not of those that the agent wrote itself, nor where a fix says it
-    already. A file that was named is of that task: FILE takes its place.
+    Only checks that were seen to pass count; not those that the agent wrote itself, nor those that a fix already
+    shows. A file that was named belongs to that task: FILE replaces it.
     """
     fixed = {fix.repair.success.position for fix in fixes_of(reading)}
     last = {call.name: (call, text) for call in reading.calls if (text := _check(call, reading))}
@@ -227,7 +227,7 @@ def procedures(reading: Reading) -> Iterator[MemoryDraft]:
 
 
 def _check(call: Call, reading: Reading) -> str:
-    """Return the check alone that a call ran, where it passed, is not the agent's own and can be shown; or empty."""
+    """Return only the check that a call ran, if it passed, is not the agent's own and can be shown; else empty."""
     result, command = call.check, call.command
     part = command.check if command else None
     if command is None or part is None or not (result and result.passed and result.summary):

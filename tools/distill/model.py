@@ -1,4 +1,4 @@
-"""Distilling by a chat model: what it is shown, and what of its items may be kept."""
+"""Distilling by a chat model: what it is shown, and which of its items may be kept."""
 
 import asyncio
 import re
@@ -19,10 +19,10 @@ from swarm_memory.tools.trajectory.phrasing import without
 from swarm_memory.tools.trajectory.reading import read
 
 MAX_CONTENT_CHARS = 1_200
-"""Of one item with all its steps: all items together have 600 tokens in a prompt."""
+"""Characters of one item with all its steps: all items together get 600 tokens in a prompt."""
 
 _RULES_TAGS = frozenset({WAY_OUT, OPEN_PROBLEM, CANDIDATE, FROM_USER, USERS_WORD})
-"""Tags by which the rules mark what they themselves saw."""
+"""Tags that mark what the rules themselves extracted; a model may not set them."""
 
 _MAX_TAGS, _MAX_REASON_CHARS, _TIMEOUT_S = 5, 400, 60.0
 _NUMBER = re.compile(r"\A\s*(?:(?:step\s*)?\d{1,2}\s*[.):]|[-*•])\s+", re.IGNORECASE)
@@ -51,11 +51,11 @@ class DistilledItems(Answered):
 async def distill_by_model(
     model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings, root: str = ""
 ) -> tuple[Distillation, bool]:
-    """Return what came of asking, and whether the model gave items that may be kept or said that there are none.
+    """Return the model's distillation, and whether it gave items that may be kept or answered that there are none.
 
-    Strategies of a success, guardrails of a failure, at most `settings.distill.max_items_per_traj`, at temperature 0;
-    the verdict must be one of the two. The items are checked as `check_items` says; `reason` names those that were
-    refused, or why there is no answer. Raises `ModelUnavailable`.
+    Strategies for a success, guardrails for a failure, at most `settings.distill.max_items_per_traj`, at temperature 0;
+    the verdict must be one of the two. The items are checked by `check_items`; `reason` names those that were refused,
+    or why there is no usable answer. Raises `ModelUnavailable`.
     """
     wanted = settings.distill.max_items_per_traj
     kept = await asyncio.to_thread(archivable, trajectory, settings)
@@ -94,11 +94,11 @@ def check_items(
     max_items: int,
     root: str = "",
 ) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    """Return the items of a model that may be stored, made `portable`, and of each other one why not.
+    """Return the items of a model that may be stored, made `portable`, and for each other one the reason why not.
 
-    An item has a title, steps, which get numbers where they are several, and evidence among the steps that were shown;
-    where it has limits, they are its last line. Of a task without commands the names and ids that its calls carry are
-    left out: they are of a service's customers, not of a project. At most `max_items` are taken.
+    An item needs a title, steps (numbered if there are several) and evidence among the steps that were shown; its
+    limits, if any, become the last line. For a task without commands, names and ids from its calls are removed: they
+    belong to a service's customers, not to a project. At most `max_items` are accepted.
     """
     reading = read(trajectory)
     names = () if any(call.command for call in reading.calls) else reading.particulars

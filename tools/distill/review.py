@@ -1,4 +1,4 @@
-"""What a task was shown and followed in vain: it is put before a person at the first time."""
+"""Memories that a task was shown and followed in vain: the first time this happens, a person reviews them."""
 
 import asyncio
 from datetime import datetime
@@ -18,20 +18,20 @@ from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.reading import Reading
 
 _UNUSABLE = frozenset({"missing-command", "missing-file", "bad-arguments"})
-"""Kinds of errors of a command that is gone, or that is no longer written so."""
+"""Kinds of errors of a command that no longer exists, or is no longer written that way."""
 
 _OUTSIDE = frozenset({
     "network", "rate-limit", "service-down", "port-in-use", "permission", "not-logged-in", "locked", "disk-full",
     "timeout", "bad-arguments",
 })  # fmt: skip
-"""Kinds of errors that say nothing of what was done before."""
+"""Kinds of errors that say nothing about what was done before."""
 
 
 async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) -> None:
-    """Put into quarantine what a failed task was shown and followed in vain, at the first time, with the reason.
+    """Quarantine, with the reason, memories that a failed task was shown and followed in vain, the first time they are.
 
-    Not what the user said, restored or kept, nor what more tasks were helped by than not, nor a fix: its own error is
-    its count. Raises `StorageError`.
+    Exempt are what the user said, restored or kept, what helped more tasks than not, and fixes, which are counted by
+    their own errors. Raises `StorageError`.
     """
     task_id = reading.trajectory.task_id
     shown = await toolbox.store.injections(toolbox.scope, task_id)
@@ -54,11 +54,11 @@ async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) ->
 
 
 def followed_in_vain(reading: Reading, item: MemoryItem, since: datetime | None) -> str | None:
-    """Return a command that a task ran since it was shown a memory that advises it, where that was in vain; else None.
+    """Return a command that a task ran in vain after it was shown a memory that advises the command; else None.
 
-    It could not be run as it is written, and nothing that the memory names went through; or what the memory speaks of
-    beside it failed from then on in a way of its own, not of the network or a limit. Sentences that warn advise
-    nothing; a check that fails, or the agent's own work, says nothing of a memory.
+    In vain: it could not be run as written, and nothing that the memory names went through. Or the other commands that
+    the memory names all failed from then on, by no outside cause such as the network or a limit. Sentences that warn
+    advise nothing. A failing check, or a fault in the agent's own work, says nothing about a memory.
     """
     advising = "\n".join(each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
     advised = {" ".join(span.split()) for span in spans(advising)}

@@ -1,4 +1,4 @@
-"""The operation that says whether a task was met: from evidence, a chat model or the agent's own word; and what of a
+"""The operation that judges whether a task was met, by evidence, a chat model or the agent's own verdict; and how far a
 model's answer is believed.
 """
 
@@ -21,13 +21,13 @@ from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory,
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _GROUNDED, _UNGROUNDED = 0.9, 0.7
-"""How far a model is believed at most, and one that names no step or was not shown the last result."""
+"""The highest confidence of a model's verdict, and of one that names no step or lacked the last result."""
 
 _MAX_REASONS, _TIMEOUT_S = 6, 45.0
 _WORD = re.compile(r"[\w-]+")
 
 _MOST, _ON_THE_WAY = 0.97, 0.8
-"""An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
+"""The highest confidence of an agent's own verdict, and the confidence of one that it gave while it worked."""
 
 _MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
 
@@ -42,11 +42,11 @@ class ModelVerdict(Answered):
 
 
 async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Settings) -> Verdict:
-    """Return what the model says of a trajectory, at temperature 0.
+    """Return the model's verdict on a trajectory, at temperature 0.
 
-    The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first, and to less for a
-    model whose context window is smaller. Undecided, with the reason, when the answer cannot be used, and when the
-    model is less sure than `settings.judge.min_confidence`. Its confidence counts up to 0.9, and up to 0.7 when its
+    The trajectory is first redacted, fenced and shortened to `settings.judge.max_trajectory_tokens`, or to less for a
+    model with a smaller context window. The verdict is Undecided, with the reason, when the answer cannot be used or
+    the model is less sure than `settings.judge.min_confidence`. Its confidence is capped at 0.9, and at 0.7 when its
     reasons name no step that it was shown, or it was not shown the last result. Raises `ModelUnavailable`.
     """
     kept = await asyncio.to_thread(archivable, trajectory, settings)
@@ -97,8 +97,8 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
 async def judge(toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict: Verdict | None = None) -> Verdict:
     """Return the verdict on a trajectory, with its reasons.
 
-    In this order: the user's word and what was seen that nobody can doubt; the agent's own verdict, which is given here
-    or was said in the trajectory by a tool of this server; that of the toolbox's chat model; else it is Undecided.
+    The first of these decides: the user's word or a proof; the agent's own verdict, given here or in the trajectory
+    through a tool of this server; the verdict of the toolbox's chat model. Otherwise it is Undecided.
     Raises `InputError` when the agent's verdict names steps that the trajectory does not have.
     """
     reading = read(given)
@@ -115,10 +115,10 @@ async def judge(toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict:
 async def judge_given(
     toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | None, *, store: bool
 ) -> tuple[Trajectory, Verdict, str | None]:
-    """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id where both were stored.
+    """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id if both were stored.
 
-    It is for those who look before anything is learned: nothing counts as learned from what is stored. Raises as
-    `judge`, and `StorageError`.
+    For callers that judge before anything is learned: what is stored here does not count as learned from. Raises what
+    `judge` raises, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
@@ -131,9 +131,9 @@ async def judge_given(
 def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdict:
     """Judge by the user's word and by proofs alone, without any model.
 
-    The surest proof decides, with the share in which such a one was right as its confidence; Undecided where there is
-    none, or where that is below `settings.judge.min_confidence`. Where the host's own connection broke a task off,
-    nothing speaks: it is no fault of the agent's, and no end.
+    The surest proof decides; its confidence is how often proofs of its kind were right. Undecided when no proof
+    reaches `settings.judge.min_confidence`. Also Undecided when the host's own connection broke the task off: that is
+    not the agent's fault, and not the end of the task.
     """
     reading = read(given)
     proofs = [proof for proof in proofs_of(reading) if proof.confidence >= settings.judge.min_confidence]
@@ -154,13 +154,13 @@ def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdic
 
 
 def said_verdict(trajectory: Trajectory) -> Verdict | None:
-    """Return the verdict that the agent gave last by a tool of this server, as it worked; None where it gave none."""
+    """Return the last verdict that the agent gave through a tool of this server as it worked; None if it gave none."""
     why = "it said so itself, by a tool of this server"
     return Verdict.by_agent(trajectory.outcome, _ON_THE_WAY, [why]) if trajectory.outcome else None
 
 
 def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) -> Verdict:
-    """Return the agent's verdict, or the one that is proven where that is the other one; both reasons are kept.
+    """Return the agent's verdict, or the proven one when it contradicts, with the reasons of both.
 
     Raises `InputError` for evidence ids that are not steps of the trajectory.
     """
@@ -176,7 +176,7 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
 
 
 async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Verdict:
-    """Return the verdict of evidence (`found`) and model together; without a model `found`, which says first why."""
+    """Return the verdict of evidence (`found`) and model combined; if the model fails, `found`, the reason first."""
     try:
         said = await judge_by_model(model, trajectory, settings)
     except ModelUnavailable as error:
@@ -187,9 +187,9 @@ async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings
 
 
 def combine(found: Verdict, said: Verdict) -> Verdict:
-    """Return what is proven (`found`), or where nothing is, what a model says (`said`), with the reasons of both.
+    """Return the proven verdict (`found`), or the model's (`said`) when nothing is proven, with the reasons of both.
 
-    `judge` says whose label it is: the model's where both agree, as sure as the surer one. `model` names it either way.
+    `judge` says whose label it is: the model's when both agree, with the higher confidence. `model` is set either way.
     """
     agreed = found.label == said.label
     winner = said if agreed or found.label == "Undecided" else found

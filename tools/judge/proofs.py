@@ -1,6 +1,6 @@
-"""What a trajectory proves without any model: what nobody can doubt who reads it, for success or failure.
+"""What a trajectory proves without any model: a success or failure that no reader can doubt.
 
-A failure needs as much proof as a success. Calls that failed on the way, loops, and what was not seen to pass are none.
+A failure needs as much proof as a success. Calls that failed on the way, loops, and an unseen pass prove nothing.
 """
 
 import re
@@ -18,8 +18,8 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
 SAID, MENDED, ASKED, REACHED = 0.9, 0.9, 0.85, 0.8
-"""How often each kind of proof is right: the user's word, a check that failed before, one that the task asks for, what
-the task names that went through."""
+"""How often each kind of proof is right: the user's word, a check that failed before, a check that the task asks for,
+and what the task names to be run."""
 
 _NO_GOAL = CHECKS | {"print", "search", "read", "wait"}
 _MAX_TASK_WORDS, _MIN_WORDS = 40, 2
@@ -36,12 +36,12 @@ _IT_WORKS = re.compile(
     r"(?:works|worked|(?<=do )work|(?<=does )work|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it"
     r"|exactly what|did the trick|funktioniert)\b(?! for (?:me|us))|成功|可以了"
 )
-"""A clause that states it: of "make sure that it works" or "if all tests pass" none does."""
+"""A clause that states that it works, which "make sure that it works" or "if all tests pass" does not."""
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n")
 
 
 class Proof(NamedTuple):
-    """What one thing proves."""
+    """One proof of success or failure."""
 
     label: Label
     confidence: float
@@ -50,9 +50,9 @@ class Proof(NamedTuple):
 
 
 def proofs_of(given: Trajectory | Reading) -> tuple[Proof, ...]:
-    """Return what proves a trajectory a success or a failure, the surest first: the user's word, then what was seen.
+    """Return the proofs that a task succeeded or failed, the surest first: the user's word, then what was observed.
 
-    Nothing where no tool was called. Those of what was seen are all of one label, or there are none.
+    Empty when no tool was called. Observed proofs that contradict each other are all left out.
     """
     run = read(given)
     if not run.calls:
@@ -71,7 +71,7 @@ def _states_that_it_works(sentence: str) -> bool:
 
 
 def _by_user(run: Reading) -> Iterator[Proof]:
-    """The user's last word on the work, where nothing was done after it; thanks, praise and a question test nothing."""
+    """Yield the user's last word on the work, if no call followed it; thanks, praise and questions prove nothing."""
     opinions = [said for said in run.said if said.about and not said.is_answer and not said.step.interrupted]
     last = opinions[-1] if opinions else None
     if last is None or run.calls[-1].position > last.index:
@@ -83,7 +83,7 @@ def _by_user(run: Reading) -> Iterator[Proof]:
 
 
 def _by_stop(run: Reading) -> Iterator[Proof]:
-    """The user stopped the agent, and nothing was done or said after that."""
+    """Yield a failure if the user stopped the agent and nothing was done or said after that."""
     steps = run.trajectory.steps
     stopped = [index for index, step in enumerate(steps) if step.interrupted]
     stopped += [call.end for call in run.calls if call.refused]
@@ -94,7 +94,7 @@ def _by_stop(run: Reading) -> Iterator[Proof]:
 
 
 def _by_checks(run: Reading) -> Iterator[Proof]:
-    """What the last run of each check says: of one that failed without the work, or one that the task asks for."""
+    """Yield what the last run of each check proves: a failure as `_needed` says, a pass as `_of_passed` says."""
     checks = [each for each in run.checks if not each.is_own]
     last = list({(each.name, each.selection): each for each in checks}.values())
     failed = [each for each in last if not each.passed and not any(other.repairs(each) for other in checks)]
@@ -107,7 +107,7 @@ def _by_checks(run: Reading) -> Iterator[Proof]:
 
 
 def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> Iterator[Proof]:
-    """A pass proves what failed without the work and passes with it, or what the task asks for."""
+    """Yield a success for a check that failed without the work and passes with it, or that the task asks for."""
     before = [each for each in checks if not each.passed and passed.repairs(each)]
     without = [each for each in before if passed.changed_at < each.call.position and not _worked_before(run, each.call)]
     acts = [call.position for call in (*run.changes, *filter(changes_something, run.calls))]
@@ -120,14 +120,14 @@ def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> It
 
 
 def _worked_before(run: Reading, check: Call) -> bool:
-    """Whether something had been changed when a check ran, and was not put away for it."""
+    """Whether something had been changed before a check ran and was not stashed for it."""
     earlier = [change for change in run.changes if change.position < check.position]
     is_away = any(call.command and call.command.puts_away for call in (*earlier[-1:], check))
     return bool(earlier) and not is_away
 
 
 def _needed(run: Reading, failed: CheckRun, checks: Sequence[CheckRun]) -> str:
-    """Say why a check that failed was to pass; empty where that is not seen, and it may have failed before the work."""
+    """Return why a failed check should have passed; empty when it may have failed before the work as well."""
     before = [each for each in checks if each.call.position < failed.call.position and each.name == failed.name]
     if failed.is_asked_for:
         return "the task asks for it"
@@ -146,7 +146,7 @@ def _changed_after(run: Reading, check: CheckRun) -> bool:
 
 
 def _is_idle(run: Reading) -> bool:
-    """Whether more was asked for than to look at something or to run it, and nothing was done but that."""
+    """Whether the task asked for more than looking at or running something, and nothing more was done."""
     if run.changes or _ASKS_TO_LOOK.match(run.trajectory.task):
         return False
     done = (call for call in run.calls if changes_something(call) and call.check is None and not call.waits)
@@ -154,12 +154,12 @@ def _is_idle(run: Reading) -> bool:
 
 
 def goals_reached(run: Reading) -> tuple[Call, ...]:
-    """Return of each command that the task names in back-ticks its last call, where all of them went through.
+    """Return the last call of each command that the task names in backticks, if all of them went through.
 
-    A short task that names none so may name a program and what it is run on.
+    When none was called, a short task may instead name a program and what it is run on in plain words.
 
-    A command of the same program that was never called has not gone through. Checks are left out: their results are
-    evidence of their own.
+    A named command that was never called counts as failed if another one of its program was called. Checks are left
+    out: their results are separate evidence.
     """
     last: dict[str, Call] = {}
     named = {span: parse_command(span).main for span in spans(run.trajectory.task)}
@@ -175,7 +175,7 @@ def goals_reached(run: Reading) -> tuple[Call, ...]:
 
 
 def _uses_named_program(call: Call, task: str) -> bool:
-    """Whether a program that a task names was run on two things at least that it names, and its exit code was 0."""
+    """Whether a program that a task names was run with at least two arguments that it names, and exited with 0."""
     named = set(re.findall(r"[\w.-]*\w", task))
     for part in call.command.parts if call.command else ():
         given = {word for each in part.words[1:] for word in re.findall(r"[A-Za-z]\w{3,}|\d+(?:\.\d+)+", each)}
@@ -186,7 +186,7 @@ def _uses_named_program(call: Call, task: str) -> bool:
 
 
 def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
-    """Whether a thing went through before, and nothing was written until it was called once more and refused."""
+    """Whether an earlier call went through, and nothing was written between it and the call that failed."""
     if before is None or not before.went_through:
         return False
     return not any(call.writes and not call.failed for call in calls if before.end < call.position < failed.position)
@@ -205,7 +205,7 @@ def _does(command: Command, wanted: Part | None) -> bool:
 
 
 def _by_goals(run: Reading) -> Iterator[Proof]:
-    """What the task itself names to be run went through at the end."""
+    """Yield a success if what the task itself names to be run went through at the end."""
     reached = goals_reached(run)
     is_stale = any(change.position > call.end for call in reached[-1:] for change in run.changes)
     if not is_stale and any(_proves(run, call) for call in reached):
@@ -216,7 +216,7 @@ def _by_goals(run: Reading) -> Iterator[Proof]:
 def _proves(run: Reading, reached: Call) -> bool:
     """Whether a call that the task names shows more than that it can be run.
 
-    It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself.
+    True when no file was written or the call had failed before; False when it runs what the agent itself wrote.
     """
     if run.is_own(reached):
         return False

@@ -1,8 +1,8 @@
-"""The loop, written down once: keep the trajectory, judge, distill, store what is new, credit what the task was
-given.
+"""The learning loop: keep the trajectory, judge it, distill it, store what is new, and credit the memories that the
+task was given.
 
-What was distilled becomes memories with their provenance, screened, embedded, and compared with the bank. When enough
-is new, its consolidation is queued.
+Distilled drafts become memories with their provenance, which are screened, embedded and compared with the bank. When
+enough is new, consolidation of the bank is queued.
 """
 
 import asyncio
@@ -58,22 +58,22 @@ from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 ASSUMED_CONFIDENCE = 0.6
-"""Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+"""Used instead of the judge's confidence for what an undecided trajectory proves within itself."""
 
 SUCCESS_PRIOR, FAILURE_PRIOR = 0.7, 0.6
-"""What the judge's confidence is worth for what a success, and a failure, teaches."""
+"""Factors on the judge's confidence for what a success, and a failure, teaches."""
 
 REINFORCEMENT = 0.05
-"""Added to the confidence of a memory that another task's trajectory gave again."""
+"""Added to the confidence of a memory that another task's trajectory taught again."""
 
 SEEN_ONCE = "the calls of one task show it, and nobody said so"
 """Why a candidate is hidden."""
 
 _LOOKED_AT = 20
-"""So many memories of the bank are looked at for each new one: the nearest, and as many with most of its words."""
+"""How many of the bank's memories each new one is compared with: the nearest, and as many with most of its words."""
 
 _MOST_REFUSED = 1000
-"""So many texts that an embedder refused are noted; further ones are sent to it again."""
+"""At most this many refused texts are remembered; any others are sent to the embedder again."""
 
 Answer = TypeVar("Answer")
 
@@ -82,7 +82,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The trajectory that a draft was distilled from, as it was judged, and the run that did."""
+    """The judged trajectory that a draft was distilled from, and the run that distilled it."""
 
     run_id: str
     scope: Scope
@@ -91,7 +91,7 @@ class Origin:
     verdict: Verdict
     distillation: Distillation
     read: Read
-    """What whoever wrote the draft had before it."""
+    """What the author of the draft had read."""
 
 
 def distilled_item(
@@ -103,10 +103,10 @@ def distilled_item(
     outcome: Outcome,
     confidence: float,
 ) -> MemoryItem:
-    """Return a draft as a new item, as the gate lets it be, which is not prepared for the bank yet.
+    """Return a draft as a new item, as the gate admits it, not yet prepared for the bank.
 
-    What repeats memories that the task `had` and nobody vouches for proves nothing. That is looked for here, in time
-    linear in the length of the trajectory.
+    A draft that repeats the memories that the task `had` and nobody vouches for proves nothing. This is checked here,
+    in time linear in the length of the trajectory.
     """
     distillation, trajectory = origin.distillation, origin.trajectory
     by_rules = distillation.distiller == "extractive"
@@ -141,14 +141,14 @@ def distilled_item(
 
 
 def confidence_of(verdict: Verdict) -> float:
-    """Return the first confidence of an item: that of the judge times the prior of its outcome."""
+    """Return the initial confidence of an item: the judge's confidence times the prior of the outcome."""
     sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
     prior = FAILURE_PRIOR if verdict.label == "Failure" else SUCCESS_PRIOR
     return round(sure * prior, 4)
 
 
 def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict]) -> float:
-    """Return the first confidence of what several rollouts teach: the mean of what the verdicts of its side give."""
+    """Return the initial confidence of what several rollouts teach: the mean over the verdicts with that outcome."""
     of_side = [verdict for verdict in verdicts if verdict.label == outcome] or [Verdict.by_agent("Undecided")]
     return round(fmean(confidence_of(verdict) for verdict in of_side), 4)
 
@@ -162,14 +162,14 @@ class SortedOut:
     """Ids of memories of the bank."""
     reinforcement: float = 0.0
     fault: str | None = None
-    """What could not be done for it: vectors, a model's screening."""
+    """What could not be done for the new items: vectors, a model's screening."""
 
     @property
     def items(self) -> tuple[MemoryItem, ...]:
         return tuple(memory.item for memory in self.new)
 
     def why_less(self, reason: str | None) -> str | None:
-        """Return in one line why less was stored than might have been, or stored otherwise; None for no reason.
+        """Return in one line why less was stored than might have been, or stored differently; None without a reason.
 
         `reason` is why less was distilled.
         """
@@ -180,13 +180,13 @@ class SortedOut:
 async def new_items(
     toolbox: Toolbox, trajectory: Trajectory, made: Callable[[Sequence[MemoryItem]], Sequence[MemoryItem]]
 ) -> SortedOut:
-    """Return the items that were `made` of what a trajectory taught, ready to be stored, and what is known already.
+    """Return the items `made` from what a trajectory taught, ready to be stored, and which memories are known already.
 
-    `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Those that are suspect
-    come in quarantine. Without vectors where the embedder fails, without the model where the one that screens does;
-    that is said then. What the bank says stays, whoever gave it, and is reinforced where the trajectory is a witness:
-    trust never rises by what repeats what was shown, by repetition within one task or session, nor by what says a part
-    of it. Raises `StorageError`.
+    `made` gets the memories that the task had and nobody vouches for, and runs in a thread. Suspect items come back
+    quarantined. When the embedder fails they have no vectors, when the screening model fails they are not screened by
+    it, and `fault` says so. Known memories stay, whoever gave them, and are reinforced when the trajectory is an
+    independent witness: trust never rises by repeating what was shown, by repetition within one task or session, or by
+    saying only a part of the memory. Raises `StorageError`.
     """
     retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
     given = tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))
@@ -211,7 +211,7 @@ async def new_items(
 
 
 async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
-    """Whether the task, or its session, gave or bore out the item before, or may not trust it."""
+    """Whether the item came from this task or session, was reinforced by this session, or is not active."""
     source, session = item.provenance, trajectory.session_id
     if source.task_id == trajectory.task_id or item.status != "active":
         return True
@@ -223,10 +223,10 @@ async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryI
 
 
 async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first: bool = False) -> MemoryItem | None:
-    """Return the active item that says the same: by the very words, else as consolidation would find it.
+    """Return the bank's item that says the same: in the very same words, else as consolidation would find it.
 
-    What would be kept hidden is not kept twice. A memory without a vector is compared by its words alone;
-    `by_words_first`, it is given one where some item could say the same by its words, which few do.
+    An item that would be hidden is also compared with hidden ones, not to be kept twice. A memory without a vector is
+    compared by words alone; with `by_words_first` it gets one if some item could say the same by its words: few do.
     """
     store, scopes, item = toolbox.store, (toolbox.scope,), memory.item
     tokens = tuple(dict.fromkeys((*memory.title_tokens, *memory.content_tokens)))
@@ -246,7 +246,7 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
         least = MIN_SHARED_WORDS * len(stems) - len(stems.difference(tokens))
         alike = {each.id for each in found.candidates if len(each.words) >= least}
         same = [other for other in others if other.id in alike and is_same(item, other)]
-        if same:  # those that were stored a moment ago may have no vector yet
+        if same:  # items stored a moment ago may have no vector yet
             (own, *theirs), _ = await prepare_or_say(toolbox, [item, *same])
             cosines = {each.item.id: sum(map(mul, own.vector or (), each.vector or ())) for each in theirs}
             others = sorted(same, key=lambda other: -cosines[other.id])
@@ -262,16 +262,16 @@ async def learn(
     agent_drafts: Sequence[MemoryDraft] | None = None,
     had_read: Read = NOTHING_READ,
 ) -> LearnResult:
-    """Learn from one trajectory; a second time from the same one changes nothing.
+    """Learn from one trajectory; learning from the same one again changes nothing.
 
-    One that the host's own connection broke off before the agent did anything is not recorded; one that ended so later
-    is, as Undecided, and teaches nothing until it is gone on with. The agent that acted may bring its own verdict and
-    drafts: both are checked; `had_read` is what its session had before it. Whatever is stored was redacted first. When
-    enough is new in the bank its consolidation is queued. What takes time without waiting runs in a thread, so that a
-    server goes on answering.
+    A trajectory that the host's own connection broke off before the agent did anything is not recorded. One broken off
+    later is recorded as Undecided, and teaches nothing until it is continued. The agent that acted may bring its own
+    verdict and drafts, which are checked; `had_read` is what its session had read. Whatever is stored is redacted
+    first. When enough is new in the bank, its consolidation is queued. Work that takes time without waiting runs in a
+    thread, so that a server goes on answering.
 
-    Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from
-    the store; a failing embedder costs the vectors only, and the answer says so.
+    Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, and `StorageError`
+    from the store. A failing embedder costs only the vectors, and the result says so.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
@@ -289,9 +289,9 @@ async def learn(
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
-    """Learn from a trajectory as it is kept under another verdict, in place of what was learned from it `before`.
+    """Learn from a stored trajectory under another verdict, replacing what was learned from it `before`.
 
-    What it does not give again is archived, as after a later version of its task. Credit is the caller's. Raises
+    What it does not teach again is archived, as after a later version of its task. Credit is left to the caller. Raises
     `StorageError`.
     """
     reading = read(kept)
@@ -302,7 +302,7 @@ async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory,
 async def _distillations(
     toolbox: Toolbox, reading: Reading, verdict: Verdict, agent_drafts: Sequence[MemoryDraft] | None
 ) -> list[Distillation]:
-    """Return what is distilled, and beside an agent's own words the fixes of errors that the calls show."""
+    """Return what is distilled; next to an agent's own drafts, also the fixes of errors that the calls show."""
     if agent_drafts is None:
         return [await distill(toolbox, reading, verdict)]
     drafts, refused = await asyncio.to_thread(
@@ -324,7 +324,7 @@ async def _learned(
     replaces: LearnedBefore | None = None,
     had_read: Read = NOTHING_READ,
 ) -> LearnResult:
-    """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
+    """Store what is new in the distillations and give credit, or replace what an earlier run learned."""
     kept = reading.trajectory
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
     origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0], had_read)
@@ -354,7 +354,7 @@ async def _learned(
         embedder=toolbox.embedder.name,
         memories=found.new,
         reinforced=found.known,
-        reinforcement=0.0 if replaces else found.reinforcement,  # what it found again, it found before
+        reinforcement=0.0 if replaces else found.reinforcement,  # what it finds again, it had found before
         at=now,
         tried_fixes=tuple(dict.fromkeys(ways)),
         new_per_day=toolbox.new_per_day,
@@ -386,7 +386,7 @@ async def _learned(
 
 
 async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | LearnedBefore:
-    """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
+    """Store the record, and return the ids of what it supersedes, or the earlier run if another process was first."""
     superseded = await toolbox.store.save_learning(record)
     first = await toolbox.store.learned_before(toolbox.scope, record.trajectory)
     if first is not None and first.run_id != record.run_id:
@@ -397,7 +397,7 @@ async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | Lea
 
 
 async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
-    """An outcome is recorded only where the run before was cut off; a later version's must not be replaced."""
+    """Return the earlier run's result. Credit is given only if it was cut off: a later version's outcome must stay."""
     is_recorded = await toolbox.store.get_outcome(toolbox.scope, before.task_id) is not None
     trajectory = trajectory.model_copy(update={"task_id": before.task_id})
     return LearnResult(
@@ -412,7 +412,7 @@ async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefo
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict) -> tuple[str, ...]:
-    """Record what came of the task, and return the ids of the memories whose confidence that changed."""
+    """Record the task's outcome, and return the ids of the memories whose confidence it changed."""
     outcome = await record_outcome(toolbox, read(kept).trajectory.task_id, verdict, kept)
     if outcome.status == "already_credited":
         return ()
@@ -421,16 +421,16 @@ async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict
 
 @dataclass(slots=True)
 class Contained:
-    """What became of tasks that were judged or learned from."""
+    """How many tasks were judged or learned from, and which of them a fault ended."""
 
     tasks: int = 0
     faults: dict[str, str] = field(default_factory=dict[str, str])
-    """By the id of the task the kind of the error that ended it."""
+    """The kind of the error that ended a task, by the task's id."""
 
     async def answer(self, task_id: str, work: Awaitable[Answer]) -> Answer | None:
-        """Return what the work on a task gives; None where a fault that nobody foresaw ended it, which is counted.
+        """Return the result of the work on a task; None when an unforeseen fault ended it, which is counted.
 
-        Raises what is foreseen: a bank that cannot be written says nothing of one task.
+        Raises `SwarmMemoryError`, which is foreseen: a bank that cannot be written is not the fault of one task.
         """
         self.tasks += 1
         try:
@@ -444,7 +444,7 @@ class Contained:
 
     @property
     def notice(self) -> str | None:
-        """One line on the tasks that a fault ended; None where none was."""
+        """One line on the tasks that a fault ended; None when there were none."""
         if not self.faults:
             return None
         named = one_line(", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items()), 300)
@@ -456,8 +456,8 @@ async def embed_stored(
 ) -> tuple[int, dict[str, Any]]:
     """Embed what was stored without a vector, and do what waited for that: links to what it contradicts, upkeep.
 
-    Return how many have theirs now, and what the next such job reads: up to where all were asked for, what was refused.
-    `on_embedded` is given how many have theirs so far. Raises `ModelError`, `StorageError`.
+    Return how many got a vector, and what the next such job reads: up to which position all were sent, and what was
+    refused. `on_embedded` gets the number embedded so far. Raises `ModelError`, `StorageError`.
     """
     embedded, run_id, asked = 0, new_id(RUN), list[tuple[int, Sequence[str]]]()
     async for vectors in embed_backlog(toolbox, asked.append):

@@ -1,4 +1,4 @@
-"""Which finished tasks are worth the tokens of a model, by what happened in them; what the agent itself is asked."""
+"""Which finished tasks are worth a model's tokens, by what happened in them; the question to the agent itself."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,14 +6,14 @@ from swarm_memory.tools.text.intent import asks_each_time, asks_to_be_kept
 from swarm_memory.tools.trajectory.tasks import feedback
 
 LONG, LONG_S = 12, 300.0
-"""Calls, and seconds, from which a task is worth it whatever came of them."""
+"""How many calls, or seconds, make a task worth it whatever came of them."""
 
 
 def is_worth_asking(failed: Sequence[bool], said: Iterable[str], seconds: float = 0.0) -> bool:
-    """Tell whether a task may have taught something: it was long, something failed in it, or the user corrected it or
-    laid something down.
+    """Whether a task may have taught something: it was long, something failed in it, or the user corrected it or laid
+    down a rule.
 
-    `failed` says of each call of a tool whether it failed; `said` is what the user said in it. Without any call there
+    `failed` says for each tool call whether it failed; `said` is what the user said in the task. Without any call there
     is nothing to judge.
     """
     if not failed:
@@ -23,11 +23,11 @@ def is_worth_asking(failed: Sequence[bool], said: Iterable[str], seconds: float 
 
 
 QUESTION = "swarm-memory: what did this task teach"
-"""How the question to the agent begins; by that a transcript's reader knows it again."""
+"""The beginning of the question to the agent, by which a reader of transcripts recognizes it."""
 
 
 def question(known: Sequence[str] = ()) -> str:
-    """Return what the agent is asked at the end of a task; `known` are titles of what is known of its subject.
+    """Return the question to the agent at the end of a task; `known` are titles of memories on its subject.
 
     The host shows it to the user too, so it is short; the server's instructions say what makes a good note.
     """

@@ -1,4 +1,4 @@
-"""A memory as a Markdown file, and what a file that somebody wrote or changed does to the bank."""
+"""A memory as a Markdown file, and how a file that somebody wrote or changed affects the bank."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ _FRONT = re.compile(r"\A---\n(.*?\n|)---(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"\A\s*# +(.+)(?:\n|\Z)")
 _WORDS = {"title", "when", "tags", "content"}
 _IN_FRONT = ("id", "when", "tags", "handles")
-"""What is read of a file's front matter; state and evidence are for people."""
+"""The fields that are read from a file's front matter; state and evidence are only for people."""
 
 
 class Page(Model):
@@ -37,17 +37,17 @@ class Page(Model):
     content: str
 
     def says(self, item: MemoryItem) -> bool:
-        """Whether it says what the file of a memory would."""
+        """Whether the page says the same as the memory's own file would."""
         return self.model_dump(include=_WORDS) == read_page(written(item)).model_dump(include=_WORDS)
 
     @property
     def change(self) -> MemoryChange:
-        """What it makes of a memory."""
+        """The change that the page makes to a memory."""
         return MemoryChange(self.title, self.when, self.content, self.tags)
 
 
 def written(item: MemoryItem) -> str:
-    """Return the file of an active memory: the same for the same memory, and without secrets."""
+    """Return the text of an active memory's file: the same for the same memory, and without secrets."""
     import yaml
 
     handles = [each.partition(":")[2] for each in handles_of(item) if not each.startswith("error:")][:20]
@@ -63,13 +63,13 @@ def _evidence(item: MemoryItem) -> str:
 
 
 def state_of(item: MemoryItem) -> str:
-    """Return what changes where the file of a memory does, in a hundredth of the time that it takes to write that."""
+    """Return a digest that changes when a memory's file would, in a hundredth of the time that writing one takes."""
     texts = (item.title, item.description, item.content, item.tags)
     return digest([*texts, item.provenance.handles, _evidence(item)])
 
 
 def name_of(item: MemoryItem) -> str:
-    """Return how its file is called where it has none yet."""
+    """Return the name of the file for a memory that has none yet."""
     slug = re.sub(r"[^a-z0-9]+", "-", item.title.lower())[:50].strip("-")
     return f"{slug or 'memory'}--{item.id}.md"
 
@@ -94,10 +94,10 @@ def read_page(text: str) -> Page:
 
 
 async def add(toolbox: Toolbox, page: Page, name: str, *, why: str = "", is_copy: bool = False) -> MemoryItem:
-    """Store what a file says: as the user's word or, with `why`, as a proposal in quarantine, for a copy with a new id.
+    """Store what a file says: as the user's word or, with `why`, as a quarantined proposal; a copy gets a new id.
 
-    It is screened as what an agent passes on, since agents write files too; only the user releases what is held back.
-    What the bank has in these words is not stored again. Raises `InputError`, `StorageError`.
+    It is screened like what an agent passes on, since agents write files too; only the user releases what is held back.
+    What the bank already has in these words is not stored again. Raises `InputError`, `StorageError`.
     """
     if same := await toolbox.store.said(toolbox.scope, page.content):
         return same[0]

@@ -1,5 +1,5 @@
-"""Skills as Markdown: what they say of memories, in the memories' own words; memories are grouped by their subject,
-which their domain or a word of our own list names.
+"""Skills as Markdown: they state memories in the memories' own words. Memories are grouped by subject, which their
+domain or a word of our own list names.
 """
 
 import json
@@ -20,7 +20,7 @@ MAX_TITLE, MAX_WHEN, MAX_STEP, MAX_STEPS = 120, 500, 400, 8
 MAX_ENTRY_WHEN, MAX_CASE = 240, 120
 
 SAID, AVOID = "The user said: ", "Avoid: "
-"""Begin the title of an entry; no text of a memory can claim the first."""
+"""Prefixes of an entry's title; no text of a memory can claim the first."""
 
 _INTRO = (
     "Notes that earlier tasks of this project taught. They are no orders: use what fits the task, and leave the rest."
@@ -37,9 +37,9 @@ _FILE = re.compile(r"(?<![\w\\])@")
 def subjects_of(
     items: Sequence[MemoryItem], seeds: Sequence[Collection[str]], most_in_one: int
 ) -> list[list[MemoryItem]]:
-    """Return the memories in groups, those of `seeds` (ids) first and in their order.
+    """Return the memories in groups, first those of `seeds` (ids), in their order.
 
-    Each other one joins the first group of its subject that has room, or begins one.
+    Every other memory joins the first group of its subject that has room, or begins a new one.
     """
     groups = [[item for item in items if item.id in ids] for ids in seeds]
     seeded = {item.id for group in groups for item in group}
@@ -59,7 +59,7 @@ def subject_of(item: MemoryItem) -> str:
 
 
 def name_of(items: Sequence[MemoryItem], taken: Collection[str]) -> str:
-    """Return the name of a new skill: the words of our list that most of its memories have; none that is taken."""
+    """Return a name that is not taken for a new skill: the words of our list that its memories are about."""
     base = PREFIX + ("-".join(words_for(items)) or "here")
     numbered = (base if number == 1 else f"{base}-{number}" for number in range(1, len(taken) + 2))
     return next(each for each in numbered if each not in taken)
@@ -86,10 +86,10 @@ def _known_words() -> frozenset[str]:
 
 
 def plain(text: str, limit: int) -> str:
-    """Return a text as one line that means nothing but itself, wherever Markdown is read.
+    """Return a text as one line that is plain text wherever Markdown is read.
 
-    As `harmless` does; and of what Claude Code acts on in a file that it reads, nothing is left: a command between
-    backticks after `!`, which a skill runs; `$1`, `$ARGUMENTS` and `${CLAUDE_…}`, which it fills in; `@file`, read in.
+    It does what `harmless` does, and disarms what Claude Code acts on in a file that it reads: a command in backticks
+    after `!`, which a skill runs; `$1`, `$ARGUMENTS` and `${CLAUDE_…}`, which it fills in; `@file`, which it reads in.
     """
     text = _RUN.sub("", _TICKS.sub("`", _FENCE.sub("~~", harmless(text))))
     text = _VARIABLE.sub("$ ", _PARAMETER.sub(r"\\$", text))
@@ -97,7 +97,7 @@ def plain(text: str, limit: int) -> str:
 
 
 class Entry(NamedTuple):
-    """What a text says of one memory. Every text is `plain`."""
+    """What a skill says about one memory. Every text is `plain`."""
 
     title: str
     when: str
@@ -107,7 +107,7 @@ class Entry(NamedTuple):
 
 
 def entry_of(item: MemoryItem) -> Entry:
-    """Return what is said of a memory."""
+    """Return what a skill says about a memory."""
     is_said = item.provenance.is_users_word
     title = plain(item.title, MAX_TITLE)
     if title.startswith(SAID.strip()):
@@ -122,13 +122,13 @@ def entry_of(item: MemoryItem) -> Entry:
 
 
 def screened_text(items: Sequence[MemoryItem]) -> str:
-    """Return what a text says of memories all together, without what the user said."""
+    """Return what a skill says about all its memories together, without what the user said."""
     entries = [entry for entry in map(entry_of, items) if not entry.is_said]
     return "\n".join(text for entry in entries for text in (entry.title, entry.when, *entry.steps) if text)
 
 
 def source_of(items: Sequence[MemoryItem]) -> str:
-    """Return the digest of what a text is written from: another one, and its words are written again."""
+    """Return the digest of what a skill is written from: when it changes, the skill is written again."""
     written = {"id", "title", "description", "content", "domain", "outcome"}
     return digest(*sorted(item.model_dump_json(include=written) for item in items))
 

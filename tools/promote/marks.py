@@ -1,6 +1,6 @@
-"""The mark that a skill of ours ends with: which memories it holds, and whether somebody changed it since.
+"""The mark at the end of each of our skills: which memories it holds, and whether somebody changed it since.
 
-The mark is the only record: where the file is gone, or is of another branch, its memories are shown as all others.
+The mark is the only record: when the file is gone, or is of another branch, its memories are shown like all others.
 """
 
 import re
@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 PREFIX = "learned-"
-"""Begins the name of each of our skills; the rest is of our own list of subjects or a number, never of a memory."""
+"""Begins the name of each of our skills; the rest comes from our own list of subjects or a number, never a memory."""
 
 _OPEN = "<!-- swarm-memory promote: "
 _MARK = re.compile(
@@ -24,13 +24,13 @@ _DIGEST_CHARS = 12
 
 
 class Marked(NamedTuple):
-    """A skill of ours as it is in a file, with what its mark says."""
+    """One of our skills as a file holds it, with what its mark says."""
 
     ids: tuple[str, ...]
     source: str
     """Digest of the texts that it was written from."""
     body: str
-    """What stands before the mark. Line ends are `\\n`."""
+    """The text before the mark. Line ends are `\\n`."""
     is_edited: bool
     """Whether somebody changed it since."""
 
@@ -41,7 +41,7 @@ def marked(ids: Sequence[str], source: str, body: str) -> str:
 
 
 def find_skill(text: str) -> Marked | None:
-    """Return the skill of ours that a whole file is; None where it is none."""
+    """Return the skill if a whole file is one of ours, else None."""
     found = _marks(text)
     if len(found) != 1:
         return None
@@ -52,16 +52,16 @@ def find_skill(text: str) -> Marked | None:
 
 
 def _marks(text: str) -> list[re.Match[str]]:
-    """Return the marks in a text; most have none."""
+    """Return the marks in a text; most texts have none."""
     return list(_MARK.finditer(text)) if _OPEN in text else []
 
 
 def ids_in(text: str) -> tuple[str, ...]:
-    """Return the ids of the memories that promoted texts within `text` hold, in order."""
+    """Return the ids of the memories that the marks within `text` name, in order."""
     return tuple(dict.fromkeys(memory_id for mark in _marks(text) for memory_id in mark["ids"].split()))
 
 
 def digest(*texts: str) -> str:
-    """Return 12 hex digits of texts."""
+    """Return a digest of texts, 12 hex digits long."""
     whole = "".join(f"{len(text)}\n{text}" for text in texts)
     return sha256(whole.encode()).hexdigest()[:_DIGEST_CHARS]

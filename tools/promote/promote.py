@@ -1,6 +1,6 @@
-"""What memories become skills, which are proven, and which no longer earn their place there.
+"""Which memories become skills, which are proven, and which no longer earn their place in one.
 
-It says what the files are to hold; the caller reads and writes them.
+This module plans what the files are to hold; the caller reads and writes them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,33 +23,33 @@ from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PROMOTED, MAX_PER_SKILL = 200, 12
-"""Memories in all skills, and in one."""
+"""The most memories in all skills together, and in one."""
 
 MIN_OUTCOMES = 3
-"""Of fewer tasks since a memory was promoted nothing is said."""
+"""With fewer decided tasks since a memory was promoted, nothing is concluded."""
 
 MOST_OF = 0.5
-"""Of the tasks that used a proven memory surely more succeeded."""
+"""Of the tasks that used a proven memory, more than this share surely succeeded."""
 
 MOST = 10_000
-"""At most this many of the newest memories are looked at for what is proven."""
+"""At most this many of the newest memories are searched for proven ones."""
 
 
 class Standing(NamedTuple):
-    """A skill of ours that is in a project."""
+    """One of our skills that is in a project."""
 
     name: str
     marked: Marked
 
 
 class Document(NamedTuple):
-    """One skill of ours as it is to be."""
+    """One of our skills as it is to be."""
 
     name: str
     ids: tuple[str, ...] = ()
     source: str = ""
     body: str | None = None
-    """Without its mark; None: it is taken away."""
+    """The text without its mark; None: the skill is removed."""
 
 
 @dataclass(slots=True)
@@ -57,11 +57,11 @@ class Promotion:
     """What is to be written, and what is not."""
 
     documents: list[Document] = field(default_factory=list[Document])
-    """Those that change."""
+    """The skills that change."""
     added: dict[str, Document] = field(default_factory=dict[str, Document])
     taken_out: dict[str, Document] = field(default_factory=dict[str, Document])
     left: dict[str, str] = field(default_factory=dict[str, str])
-    """Why memories that were named are not promoted, by id."""
+    """Why requested memories are not promoted, by id."""
     notices: list[str] = field(default_factory=list[str])
 
 
@@ -73,11 +73,11 @@ async def plan_promotion(
     taken: Collection[str] = (),
     overwrite: bool = False,
 ) -> Promotion:
-    """Return what promoting memories changes; without any, what writing again what stands there changes.
+    """Return what promoting memories changes; without ids, what writing the existing skills again changes.
 
-    `standing` is what the project's files hold; `taken` are names of skills that are not ours. A skill that somebody
-    edited since stays as it is, unless `overwrite`, and so does one of whose memories some are not in this bank. Raises
-    `InputError` for what is no id, or too many, and `NotFoundError` for a memory that is not there.
+    `standing` are the skills in the project's files; `taken` are names of skills that are not ours. A skill that
+    somebody edited stays as it is, unless `overwrite`; so does one that holds memories that are not in this bank.
+    Raises `InputError` for an invalid id or too many memories, and `NotFoundError` for a memory that does not exist.
     """
     done = Promotion()
     mine = [each for each in standing if await _is_ours(toolbox, each, overwrite, done)]
@@ -111,10 +111,10 @@ async def plan_promotion(
 async def plan_demotion(
     toolbox: Toolbox, ids: Collection[str] | None, standing: Sequence[Standing], *, overwrite: bool = False
 ) -> Promotion:
-    """Return what taking memories out changes; None: all of them.
+    """Return what taking memories out of skills changes; without `ids` (None), all memories are taken out.
 
-    What is edited or of another bank stays as `plan_promotion` says, but a whole skill of another bank can be taken
-    away. Raises `NotFoundError` where one of `ids` stands nowhere.
+    Skills that were edited or are of another bank stay as `plan_promotion` says, but a whole skill of another bank can
+    be removed. Raises `NotFoundError` when one of `ids` is in no skill.
     """
     done = Promotion()
     if missing := set(ids or ()) - {each for one in standing for each in one.marked.ids}:
@@ -136,7 +136,7 @@ async def plan_demotion(
 
 
 async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str) -> None:
-    """Note in the history of each memory that one document was written for, or that it was taken out of it.
+    """Record in the history of each memory that it was put into, or taken out of, the document `written`.
 
     Raises `StorageError`.
     """
@@ -147,7 +147,7 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
 
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
-    """Whether a text may be written again; why not is noted."""
+    """Whether a skill may be written again; if not, a notice says why."""
     if _is_edited(one, overwrite, done):
         return False
     there = {item.id for item in await _items(toolbox, one.marked.ids)}
@@ -159,7 +159,7 @@ async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promo
 
 
 def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
-    """Whether somebody changed a text that may not be written over; then it is noted."""
+    """Whether somebody edited a skill that may not be overwritten; if so, a notice says so."""
     if not one.marked.is_edited or overwrite:
         return False
     why = "was edited by hand since it was written: it stays as it is; --overwrite writes it again"
@@ -183,7 +183,7 @@ def _why_not(item: MemoryItem) -> str | None:
 
 
 def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
-    """Put memories into a skill, the surest first; nothing where together their wording is suspect, which is noted."""
+    """Put memories into a skill, the surest first; nothing if together their wording is suspect, which is noted."""
     if found := by_rules(screened_text(items)):
         done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
         return
@@ -197,7 +197,7 @@ def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done
 
 
 async def proven(toolbox: Toolbox) -> list[str]:
-    """Return the active memories of which tasks made use that mostly succeeded, at 95 %. Raises `StorageError`."""
+    """Return the ids of active memories whose using tasks mostly succeeded, at 95 %. Raises `StorageError`."""
     items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=MOST))
     histories = await toolbox.store.memory_histories((toolbox.scope,), [item.id for item in items], (CREDITED,))
     uses = {
@@ -208,9 +208,9 @@ async def proven(toolbox: Toolbox) -> list[str]:
 
 
 async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, str]:
-    """Return why promoted memories are to be demoted, by id; nothing is said of those that are not in this bank.
+    """Return why promoted memories are to be demoted, by id; memories that are not in this bank are left out.
 
-    One is withdrawn, hardly believed, or was since read by more tasks that failed than not. Raises `StorageError`.
+    One is withdrawn, has little confidence, or more of its tasks since then failed than not. Raises `StorageError`.
     """
     if not promoted:
         return {}
@@ -235,6 +235,6 @@ def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | 
 
 
 def _labels(events: Iterable[Event]) -> list[str]:
-    """Return the last verdict of each task that was decided."""
+    """Return the last label of each task, without those that are Undecided."""
     last = {str(event.data.get("task_id")): str(event.data.get("label")) for event in events}
     return [label for label in last.values() if label != "Undecided"]

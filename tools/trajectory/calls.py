@@ -1,4 +1,4 @@
-"""Each tool call of a trajectory with what came of it: what failed, what was checked."""
+"""The tool calls of a trajectory, each with its result: whether it failed, and what a check reported."""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _WRITING_TOOL = re.compile(
 LOOKING_TOOL = re.compile(
     r"(?i)search|look_?up|retriev|fetch|browse|query|find|grep|glob|(?:^|_)(?:get|read|list|open)(?:_|$)"
 )
-"""A tool that is named so looks for something."""
+"""Matches the names of tools that search or read."""
 
 _ACTING_TOOL = re.compile(
     r"(?i)^(?!(?:calculate|check|compute|count|describe|run|show|think|view|wait)_)"
@@ -64,7 +64,7 @@ _EMPTY = re.compile(
 )
 _RESULT_FIELDS = ("results", "result", "items", "data", "matches", "hits", "documents", "rows", "content")
 _PRINTED_ERROR = re.compile(r"\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=True\b", re.S)
-"""A result of the Model Context Protocol as Python prints it."""
+"""A Model Context Protocol result that reports an error, as Python prints it."""
 
 _IS_ERROR = re.compile(r"(?i)\bis_?error\W{1,4}true\b")
 _MAX_ANSWER = 200_000
@@ -80,7 +80,7 @@ class Call:
     step: Step
     observation: Step | None
     end: int
-    """Index of the observation's step; of the call where there is none."""
+    """Index of the observation's step, or of the call's step when there is no observation."""
 
     @property
     def tool(self) -> str:
@@ -88,7 +88,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """What it runs or calls, in short: the command's name, or the tool."""
+        """A short name for the call: the command's name, or the tool's."""
         return self.command.name if self.command else self.tool
 
     @property
@@ -106,7 +106,7 @@ class Call:
 
     @cached_property
     def command(self) -> Command | None:
-        """The shell command that it runs; None for another kind of tool."""
+        """The shell command that the call runs; None for any other kind of tool."""
         text = command_text(self.step.tool_name, self.input, self.step.text)
         return parse_command(text) if text and text.strip() else None
 
@@ -116,14 +116,14 @@ class Call:
 
     @property
     def verb(self) -> str:
-        """What it does: the tool's own name, or the act that a tool for many of them is given."""
+        """What the call does: the tool's own name, or the `command` or `action` given to a tool that offers several."""
         act = self._named("command", "action")
         is_act = self.file and _VERB.fullmatch(act)
         return act if is_act else (self.step.tool_name or "").rpartition("__")[2]
 
     @property
     def file(self) -> str:
-        """The file that a tool's argument names; empty where none does."""
+        """The file that one of the arguments names; empty when none does."""
         return self._named(*_FILE_KEYS)
 
     def _named(self, *keys: str) -> str:
@@ -150,7 +150,7 @@ class Call:
 
     @property
     def is_background(self) -> bool:
-        """Whether the host only started it."""
+        """Whether the host only started the command, in the background."""
         return bool(re.match(r"(?i)command (?:is )?running in (?:the )?background", self.output))
 
     @property
@@ -160,10 +160,10 @@ class Call:
 
     @cached_property
     def failed(self) -> bool:
-        """Whether it did not do what it was called for, as far as the host, the exit code or the tool's own words show.
+        """Whether the call did not do its job, as far as the host, the exit code or the tool's own words show.
 
-        A search that finds nothing has not failed, whatever its exit code, nor has a question for what there is;
-        printed text is never an error. A host may report none and pass on a result that says of itself that it is one.
+        A search that exits with 1 and prints no error has only found nothing: it has not failed, nor has a probe. Text
+        that a command was asked to show is never an error. A host may report success for a result marked as an error.
         """
         if self.observation is None or self.refused or (self._main and self._main.is_probe):
             return False
@@ -177,12 +177,12 @@ class Call:
 
     @property
     def _hides_exit_code(self) -> bool:
-        """Whether what the host reports is not of the part that matters: of `deploy | tail`, the code is `tail`'s."""
+        """Whether the reported exit code belongs to a part that does not matter: for `deploy | tail`, to `tail`."""
         return bool(self.command and self._main and not self.command.exit_code_is_of(self._main))
 
     @property
     def went_through(self) -> bool:
-        """Whether the host or an exit code of its own says that it succeeded; what it wrote is no proof of that."""
+        """Whether the host or the call's own exit code reports success; output alone is no proof of that."""
         is_left_out = self.failed or self.refused or self.is_background or self._hides_exit_code
         return self.reported is False and not is_left_out
 
@@ -198,7 +198,7 @@ class Call:
 
     @cached_property
     def signature(self) -> Signature | None:
-        """What makes its error the same as another's; None when it did not fail, or the error says nothing."""
+        """The signature that identifies its error; None when the call did not fail, or the error says nothing."""
         return signature_of(self.name, key_line(self.output)) if self.failed else None
 
     @property
@@ -212,20 +212,20 @@ class Call:
 
     @property
     def waits(self) -> bool:
-        """Whether it lets time pass."""
+        """Whether the call waits for some time."""
         if self.command is None:
             return _WAITING_TOOL.match(self.tool) is not None
         return any(part.purpose == "wait" for part in self.command.parts)
 
 
 def _answer(output: str) -> dict[str, object]:
-    """Return the fields of a JSON answer; none of anything else."""
+    """Return the fields of an output that is a JSON object; an empty dict for any other output."""
     is_object = output.lstrip()[:1] == "{" and len(output) <= _MAX_ANSWER
     return cast("dict[str, object]", json_in(output) or {}) if is_object else {}
 
 
 def says_error(output: str) -> bool:
-    """Whether a tool's answer is an error: in its first words, or as a field of JSON or of a printed result."""
+    """Whether a tool's output is an error, by its first words or by a field of JSON or of a printed result."""
     fields = _answer(output)
     status = str(fields.get("status", "")).lower()
     named = any(fields.get(name) for name in ("error", "errors", "exception"))
@@ -235,7 +235,7 @@ def says_error(output: str) -> bool:
 
 
 def says_nothing(output: str) -> bool:
-    """Whether a tool's answer is that there is nothing."""
+    """Whether a tool's output reports that nothing was found."""
     if _EMPTY.match(output):
         return True
     fields = _answer(output)
@@ -244,7 +244,7 @@ def says_nothing(output: str) -> bool:
 
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:
-    """Join each tool call to its observation: by call id, else the next observation before the following call."""
+    """Join each tool call to its observation: by call id, else to the next observation before the following call."""
     steps, ends, waiting = trajectory.steps, dict[int, int](), dict[str, list[int]]()
     for at, step in enumerate(steps):
         same = waiting.setdefault(step.call_id or "", [])

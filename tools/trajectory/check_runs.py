@@ -1,8 +1,8 @@
-"""Runs of checks: who wrote them, what they look at, and whether the task asks for them; and the files of a
-trajectory: which were written when and by which call, and which were there before.
+"""Check runs: who wrote them, what they cover, and whether the task asks for them. Also the files of a trajectory:
+when and by which call each was written, and which existed before.
 
-A file is known by its path as the calls name it. A call may name it by its whole path and another by the end of it,
-so that two paths are one file where one ends with the other.
+A file is identified by its path as the calls name it. One call may give the full path and another only the end of it,
+so two paths are taken as the same file when one ends with the other.
 """
 
 import re
@@ -18,7 +18,7 @@ from swarm_memory.tools.trajectory.phrasing import folder_of
 from swarm_memory.tools.trajectory.shell import Command, Part, Purpose, parse_command
 
 How = Literal["write", "change", "read", "delete"]
-"""`write` puts a whole text there and needs none; `change` needs one that is there."""
+"""`write` writes the whole file and needs none to exist; `change` needs an existing one."""
 
 _WHOLE = re.compile(r"(?i)write|create|new_?file|save")
 _READS = re.compile(r"(?i)^(?:read|view|open|cat|goto|scroll)")
@@ -33,22 +33,22 @@ _IS_PATH = re.compile(r"(?=.*\w)[^\x00-\x1f<>|;\"'`^]{1,400}(?<!:)")
 _BY_SCRIPT = re.compile(
     r"(?:open|Path|writeFile(?:Sync)?)\(\s*[rf]?['\"]([^'\"\n]{1,200})['\"](?:\)\.write_|,(?!\s*(?:['\"]r|encoding)))"
 )
-"""A script that is given in the command line writes a file whole."""
+"""The file that an inline script writes whole."""
 
 _QUOTED_PATH = re.compile(r"['\"]([\w./~-]{0,200}\w\.[A-Za-z]\w{0,7})['\"]")
-"""What such a script names beside."""
+"""Any other file that such a script names."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file with all that was done to it."""
+    """One file and everything that was done to it."""
 
     path: str
-    """The longest that a call gives."""
+    """The longest form of the path that a call gives."""
     touches: tuple[tuple[How, Call], ...]
     """What was done to it, by which call, in order."""
     is_own: bool
-    """Whether the agent made it, as far as is seen: it was written whole, and neither read nor needed before that."""
+    """Whether the agent created it, as far as the calls show: it was written whole before it was read or changed."""
 
     @property
     def writes(self) -> tuple[Call, ...]:
@@ -57,7 +57,7 @@ class File:
 
 
 def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
-    """Return all files that the calls of a trajectory name, but for those of calls that failed."""
+    """Return all files that the calls of a trajectory name; failed, refused and unanswered calls are ignored."""
     by_path: dict[str, list[tuple[How, Call]]] = {}
     for call in calls:
         if call.observation is None or call.failed or call.refused:
@@ -69,7 +69,7 @@ def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
     groups: dict[str, list[tuple[How, Call]]] = {}
     wholes: dict[str, str] = {}
     for path in sorted(by_path, key=len, reverse=True):
-        # One file, as far as they show: the longer ones come first, and another may be the end of one.
+        # Longer paths come first; a shorter one that is the end of a longer one is taken as the same file.
         whole = wholes.get(path, path)
         groups.setdefault(whole, []).extend(by_path[path])
         for slash in re.finditer("/", path) if whole == path else ():
@@ -123,7 +123,7 @@ def _of_part(part: Part) -> Iterator[tuple[str, How]]:
     how = _BY_PROGRAM.get(part.program)
     if part.program in ("sed", "perl"):
         how = "change" if any(_IN_PLACE.match(word) for word in words) else "read" if part.program == "sed" else None
-        plain = plain[1:]  # behind the script
+        plain = plain[1:]  # without the script itself
     elif part.program in ("cp", "mv", "install", "ln"):
         plain, how = plain[1:][-1:], "write"
     if how is not None:
@@ -137,19 +137,19 @@ _TEST_FILE = re.compile(
     r"|(?:tests?(?:[._-][^/]*)?|[^/]*[._-](?:tests?|specs?)|[^/]+(?:Tests?|Spec))\.\w+)"
     r"(?<!\.toml|\.yaml|\.json|\.conf)(?<!\.yml|\.ini|\.cfg|\.env|\.xml|\.csv|\.txt|\.log)(?<!\.md)"
 )
-"""The path of a test, by its name or its folder; not one of settings, data or prose."""
+"""The path of a test file, by its name or folder; settings, data and prose files do not count."""
 
 _NARROWING = re.compile(
     r"-[kmtg]|-run|-Dtest|--(?:run|grep|filter|tests|deselect|ignore|lf|last-failed|testNamePattern|testPathPattern"
     r"|gtest_filter|only|tags?)"
 )
-"""Options by which a runner leaves something out."""
+"""Options that make a runner leave something out."""
 
 _SETTING_UP = re.compile(r"-[cCfop]|--(?:config|project|rootdir|prefix)")
-"""Options whose value is no test."""
+"""Options whose value is a setting, not a test."""
 
 _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "rspec", "jest", "vitest"})
-"""Runners that take a bare word for the name of what to run."""
+"""Runners that take a bare word as the name of what to run."""
 
 _NAMED = re.compile(r"[\w./-]*\w\.[A-Za-z]\w*|\btest_\w{4,}|\bTest[A-Z]\w{4,}")
 """A file or a test that a task names."""
@@ -168,26 +168,26 @@ _WANTED: dict[Purpose, str] = {
     "build": r"builds?|compil\w+|makefile",
     "lint": r"lint\w*|type.?check\w*|type errors?|mypy|ruff|eslint|clippy|pyright|flake8",
 }
-"""Words with which a task asks for what a kind of check shows, or its program's name."""
+"""Words by which a task refers to a kind of check; the check's own name counts as well."""
 
 _MAX_READ = 20_000
 
 
 class Selection(NamedTuple):
-    """What a run of a check looks at."""
+    """What a check run covers."""
 
     paths: frozenset[str]
-    """Files, folders and tests that it was given; empty: all there is."""
+    """Files, folders and tests that were passed to it; empty: everything."""
     filters: frozenset[str]
-    """What else makes it narrower: options with their values, names of tests."""
+    """What else narrows it: options with their values, names of tests."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it runs all that the runner finds, in the project or in a folder of it."""
+        """Whether it runs everything that the runner finds, in the project or in a folder of it."""
         return not self.filters and not any(map(_is_file, self.paths))
 
     def covers(self, other: "Selection") -> bool:
-        """Whether all that `other` looks at is looked at here too."""
+        """Whether it covers everything that `other` covers."""
         if self.filters and self != other:
             return False
         return not self.paths or all(any(holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
@@ -197,12 +197,12 @@ _ALL = Selection(frozenset(), frozenset())
 
 
 def selection_of(call: Call) -> Selection:
-    """Return what the check of a command line, or a tool that checks, looks at."""
+    """Return what a check covers, whether a command line or a tool runs it."""
     check = call.command.check if call.command else None
     given = (value for value in call.input.values() if isinstance(value, str) and value)
     words = [*(check.words[1:] if check else given if call.command is None else ())]
     if check and words[:1] == [check.subcommand] and check.name.endswith(f" {words[0].rpartition('/')[2]}"):
-        words.pop(0)  # the program itself, and nothing that it looks at
+        words.pop(0)  # part of the check's name, not something that it covers
     takes_names = check is None or check.program in _TAKES_NAMES
     paths, filters = set[str](), set[str]()
     while words:
@@ -230,13 +230,13 @@ class CheckRun:
     result: CheckResult
     selection: Selection
     is_own: bool
-    """Whether it says no more than what the agent wrote itself in this trajectory, as far as is seen."""
+    """Whether it rests on what the agent itself wrote in this trajectory, as far as the calls show."""
     changed_at: int
-    """Where a test that was there was last changed before it; -1: nowhere."""
+    """Position of the last change to a pre-existing test before this run; -1: there was none."""
     named: bool
-    """Whether the task holds its command, or a file or test that it was given, or the user ran it."""
+    """Whether the task contains its command or names a file or test that it ran, or the user ran it."""
     wanted: bool
-    """Whether the task asks for what checks of its kind show."""
+    """Whether the task asks for checks of its kind to run or to pass."""
 
     @property
     def name(self) -> str:
@@ -251,7 +251,7 @@ class CheckRun:
         return self.named or (self.wanted and self.selection.is_whole)
 
     def repairs(self, failed: "CheckRun") -> bool:
-        """Whether this is a later pass that looks at all that `failed` looked at: of the same check, or of a whole."""
+        """Whether this is a later pass that covers `failed`: by the same check, or by one of its kind run in full."""
         if not self.passed or self.call.position <= failed.call.end:
             return False
         if self.name == failed.name:
@@ -284,10 +284,10 @@ def check_runs(task: str, calls: Sequence[Call], files: Sequence[File]) -> tuple
 
 
 def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ()) -> bool:
-    """Whether what a call runs was first written whole by the agent, as far as is seen.
+    """Whether what a call runs was written whole by the agent itself, as far as the calls show.
 
-    It is where the command line names a file of its own, or one made of it; and where its own test is among what is
-    looked at, unless the same was run `before` that was written and did not miss it.
+    True when the command line names such a file, or a program built from it. Also true when no file is named and the
+    agent's own tests may be included, unless a run in `before` preceded those tests and its output names none of them.
     """
     own = [file for file in files if file.is_own and file.writes[0].position <= call.position]
     files_ = {_last(file.path) for file in own}
@@ -305,7 +305,7 @@ def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ())
 
 
 def _is_named_in(task: str, call: Call, selection: Selection) -> bool:
-    """Whether a task holds a check's command, or names a file or a test that it was given or names."""
+    """Whether a task contains a check's command, or names a file or test that was passed to it or is in its output."""
     check = call.command.check if call.command else None
     wanted = [each for span in spans(task) if (each := parse_command(span).check)]
     if check and any({each.program, *each.words} <= {check.program, *check.words} for each in wanted):
@@ -325,7 +325,7 @@ def _is_file(path: str) -> bool:
 
 
 def holds(outer: str, inner: str) -> bool:
-    """Whether a path is another one or holds it; either may be relative."""
+    """Whether `outer` is the same path as `inner` or contains it; either may be relative."""
     if outer.startswith("/") and not inner.startswith("/"):
         return bool(inner) and outer.endswith(f"/{inner}")
     begin = "/" if inner.startswith("/") and not outer.startswith("/") else "^"

@@ -1,4 +1,4 @@
-"""What the output of a command says of a check: summary lines, wherever they are in it, in their order."""
+"""What a command's output says about a check: summary lines, wherever they appear in it, in order."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Result(NamedTuple):
-    """What one summary line says."""
+    """The result in one summary line."""
 
     passed: bool
     line: str
@@ -26,11 +26,11 @@ class CheckResult:
     """What ran: `pytest`, `npm test`."""
     purpose: Purpose
     passed: bool | None
-    """What the last result says; None: nothing says."""
+    """Whether it passed, by the last result and the exit code; None: neither tells."""
     summary: str = ""
-    """The line that it was read from."""
+    """The summary line that the result was read from."""
     was_mended: bool = False
-    """Whether a result of the same output failed without what the command line then changed, or put away for it."""
+    """Whether the same output also shows a failure before the command line's change, or with the changes stashed."""
 
 
 _GOOD = "passed|passing|pass|ok|succeeded|successful"
@@ -46,7 +46,7 @@ _PAIR = re.compile(
     r"\s*(?:[:=]\s*|(?<=[#\u2139] \w{4}) )"
     r"(?P<n_>\d+)(?! ?[A-Za-z])"
 )
-"""A count and what is counted, either way round; `# pass 3` as TAP has it."""
+"""A count and what is counted, in either order; TAP writes `# pass 3`."""
 
 _AROUND = re.compile(
     r"(?i)[\W\u2139]*(?:\[\w+\]\W*)?(?:(?:found|ran|finished|tests? results?|tests finished|results?|summary|total"
@@ -54,7 +54,7 @@ _AROUND = re.compile(
     r"(?:\b(?:in|and|of|finished|ms|s|secs?|seconds?|minutes?|h|m|generated|duration|tests?|ran|[\d.]+(?:ms|s|m|min)?)\b\W*)*"
     r"(?:\(.*\)\W*)?"
 )
-"""What may stand around the counts of a summary line."""
+"""Text that may surround the counts in a summary line."""
 
 _WORDED = tuple((re.compile(pattern), passed) for pattern, passed in (
     (r"(?:OK|PASS(?:ED)?)(?: \(.*\))?", True),
@@ -66,13 +66,13 @@ _WORDED = tuple((re.compile(pattern), passed) for pattern, passed in (
     (r"error\[E\d+\]: .*|error: (?:could not compile|test failed)\b.*|.*\berror TS\d+: .*", False),
     (r"(?:g?make|ninja)(?:\[\d+\])?: (?:\*\*\* \[|build stopped).*", False),
 ))  # fmt: skip
-"""Results that count nothing."""
+"""Results in words, without counts."""
 
 _OF_TESTS = re.compile(r"(?i)\b(?:tests?|cases?|specs?|examples?|passed|passing)\b")
-"""A result that counts tests is one of tests, whatever `make` was to make."""
+"""A result that counts tests is a test result, whatever `make` was told to build."""
 
 _RAN = re.compile(r"Ran (\d+) tests?\b")
-"""Says how many the worded result below it is about."""
+"""How many tests the worded result below it covers."""
 
 _SHARE = re.compile(rf"(?i)\b(\d+)(?:/| of )(\d+) (?:(?:{_TOTAL}) )?(?:{_GOOD})\b")
 
@@ -80,26 +80,26 @@ _CHECK_TOOL = re.compile(
     r"(?i)^(?:(?:run|execute)_?)?(?:(?P<test>(?:unit_?|all_?)?tests?|test_?suite|pytest)|(?P<build>build|compile)"
     r"|(?P<lint>lint(?:er)?|type_?check))(?:_(?:project|code|suite|all))?$"
 )
-"""Tools that are named as a check is."""
+"""Tools that are named after a check."""
 
 _COUNT = re.compile(r'"(?:passed|failed|failures|errors)": ?\d+')
-"""A field of an answer in JSON."""
+"""A count in a JSON answer."""
 
 LOOKS_ONLY = re.compile(
     r"--(?:help|version|collect-only|co|dry-run|check-only|just-print|list|listTests|fixtures|markers|showConfig)"
 )
-"""Options with which a command only says something of itself, or what it would do."""
+"""Options that make a command only describe itself, or list what it would do."""
 
 _NO_RUN = re.compile(
     r"(?im)^[^\n]{0,80}: (?:command )?not found\s*$|(?<!Error): No module named '?[\w.-]+'?\s*$"
     r"|' is not recognized as an internal|missing script|can't open file|no rule to make target"
     r"|^\W*no tests (?:ran|collected)"
 )
-"""The check could not be started: that says nothing of what it was to look at."""
+"""The check could not be started, which says nothing about what it was to check."""
 
 
 def results_in(output: str) -> Iterator[Result]:
-    """Yield what the summary lines of an output say, in their order; a count of nothing says nothing."""
+    """Yield the results in an output's summary lines, in order; a pass of zero tests does not count."""
     was_empty = False
     for line in _ANSI.sub("", output[-_MAX_CHARS:]).splitlines():
         stripped = line.strip()
@@ -132,11 +132,11 @@ def _said_by(line: str) -> bool | None:
 
 
 def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
-    """Return what a run of `command` showed; None when it runs no check, by its name or by what it says.
+    """Return the result of a check that `command` ran; None when neither its name nor its output shows a check.
 
-    `failed` is what the exit code or the host said of the whole line: None where nothing was said. The last summary
-    line counts; one that reports a failure outweighs an exit code of 0, and an exit code other than 0 a summary of
-    success, where the code is the check's own. Where another part prints what others wrote, only that code counts.
+    `failed` is whether the exit code or the host reports the whole line as failed; None when neither does. The last
+    summary line counts. A summary of failure outweighs exit code 0. A nonzero code outweighs a summary of success if
+    it is the check's own. Where another part may print text of others, there is no result without the check's own code.
     """
     part = command.check
     if part is None:
@@ -158,14 +158,14 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
 
 
 def _is_written_in(text: str, line: str) -> bool:
-    """Whether the command line prints a result itself; a pattern that looks for one is none."""
+    """Whether the result line is written in the command line itself; in a search pattern it does not count."""
     return line in text and re.search(rf"(?<![\w|(^]){re.escape(line)}(?![\w|)$])", text) is not None
 
 
 def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult | None:
-    """Return what a tool that runs a check showed, such as `run_tests`; None where it is another tool.
+    """Return the result of a tool that runs a check, such as `run_tests`; None for any other tool.
 
-    It passed where all passed that its answer counts, and `failed`, what is said of the call, does not say otherwise.
+    It passed when every result in its answer passed and `failed`, as reported of the call, does not contradict that.
     """
     check = _CHECK_TOOL.match(tool.rpartition("__")[2])
     if check is None:

@@ -1,4 +1,4 @@
-"""The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
+"""The errors of a trajectory, each with all calls that failed with it, what was done in between, and what ended it."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
 from swarm_memory.tools.trajectory.shell import CHECKS, Command
 
 _FAR = 40
-"""A success so many calls later is of something else."""
+"""A success this many calls later is about something else."""
 
 _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
                            "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
 
 _VERB = re.compile(r"[a-z][a-z-]+")
 _LOOKS = frozenset({"search", "read", "print"})
-"""Purposes of commands that did nothing where they showed nothing."""
+"""Purposes of commands that achieved nothing if they showed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +31,30 @@ class Repair:
     attempts: tuple[Call, ...]
     """Later calls of the same intent that failed too."""
     actions: tuple[Call, ...]
-    """What was done between the last failure and the success, without what is known not to have helped."""
+    """Calls between the last failure and the success, without those known not to have helped."""
     vain: tuple[Call, ...]
-    """What was done before another attempt that still failed in the same way."""
+    """Calls made before another attempt that still failed in the same way."""
     success: Call
-    """It may have failed in another way, where such a call went through in the end."""
+    """The call that got past the error. It may have failed differently, if a later call of that intent succeeded."""
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """One error: all calls that failed so, and what became of it."""
+    """One error: all calls that failed with it, and how it ended."""
 
     calls: tuple[Call, ...]
-    """Those of one intent that failed in the same way, the first of them first. Each failed call is of one error."""
+    """The calls of one intent that failed in the same way, in order. Each failed call belongs to one error."""
     repair: Repair | None
-    """What ended it; None: nothing did, it stayed open."""
+    """What ended it; None: it stayed open."""
 
 
 def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
-    """Return every error of a trajectory, by its first call.
+    """Return every error of a trajectory, ordered by its first call.
 
-    A call of the same intent got past an error when it succeeded; one that failed in another way when something had
-    been done, the first error never came back and such a call succeeded in the end. A call that failed in the same way
-    is an attempt at that error and begins none of its own.
+    A call of the same intent got past an error if it succeeded. One that failed differently also did, if something had
+    been done before it, the first error never came back, and a call of that intent succeeded in the end. A call that
+    failed in the same way is another attempt at that error and does not begin one of its own.
     """
     found: list[Error] = []
     taken = set[int]()
@@ -75,7 +75,7 @@ def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
 
 
 def _alike(calls: Sequence[Call], index: int) -> list[int]:
-    """Return the later calls of the same intent, until none comes for so long that the next is of something else."""
+    """Return the later calls of the same intent that come fewer than `_FAR` calls after the error last occurred."""
     found: list[int] = []
     last = index
     for at in range(index + 1, len(calls)):
@@ -88,7 +88,7 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
 
 
 def _repair(calls: Sequence[Call], same: Sequence[int], attempts: Sequence[int], end: int) -> Repair:
-    """Return what ended an error at a place; it came at the places `same`."""
+    """Return the repair of an error that occurred at the indexes `same` and was overcome at the index `end`."""
     failed = calls[same[0]]
     vain = {shape(call): call for call in _done(calls, same[0], same[-1])}
     done = _done(calls, same[-1], end)
@@ -114,7 +114,7 @@ def same_intent(failed: Call, other: Call) -> bool:
     if left is None or right is None:
         if left is not right or failed.tool != other.tool:
             return False
-        if failed.writes and failed.file and other.file:  # an edit is of its file, wherever that was looked for first
+        if failed.writes and failed.file and other.file:  # an edit is about its file, whichever folder was tried first
             return PurePosixPath(failed.file).name == PurePosixPath(other.file).name
         return bool(set(failed.input) & set(other.input)) or not failed.input
     if left.name and left.name == right.name:
@@ -126,15 +126,15 @@ def same_intent(failed: Call, other: Call) -> bool:
 
 
 def _does_again(left: Command, right: Command) -> bool:
-    """Whether one command line does what the other was to do: behind a prefix, with options, by another program."""
+    """Whether `right` does what `left` was to do: behind a prefix, with more options, or by another program."""
     mine, others = (command.main.words if command.main else () for command in (left, right))
     return len(mine) > 1 and (set(mine) <= set(others) or mine[1:] == others[1:])
 
 
 def _same_arguments(left: Command, right: Command) -> bool:
-    """Whether half of the arguments beside what the name holds are the same, and the first word, which may be a verb.
+    """Whether half or more of the arguments outside the name are shared, and the first verbs do not differ.
 
-    Where one has none, the name has to say what is done: `git push`.
+    When one command has no such arguments, the name itself has to say what is done, as `git push` does.
     """
     own = left.name.split()[-1]
     given = (command.main.words[1:] if command.main else () for command in (left, right))
@@ -169,7 +169,7 @@ def changes_something(call: Call) -> bool:
 
 
 def shape(call: Call) -> str:
-    """What makes two calls the same for a reader: a command line as shown and its folder, a tool and its input."""
+    """Return a key that is equal for calls that look alike: shown command line and folder, or tool and input."""
     if call.command is None:
         return f"{call.tool}\n{json.dumps(call.input, sort_keys=True, default=str)}"
     return f"{folder_of(call.command.text)}:{show_command(call.command.text)}"

@@ -1,7 +1,7 @@
-"""A trajectory as compact text for a model, within a budget of tokens: whole steps, and the ends of huge ones.
+"""A trajectory as compact text for a model, within a token budget: whole steps, and the head and tail of huge ones.
 
-Each step begins at the left margin with its id and kind; whatever was said, called or observed stands indented below,
-so that no text of a step can look like a step of its own.
+Each step begins at the left margin with its id and kind. Whatever was said, called or observed is indented below it,
+so that no text inside a step can look like another step.
 """
 
 import json
@@ -14,33 +14,33 @@ from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 
 TASK_TOKENS = 2_000
-"""A longer task is shown with its middle left out."""
+"""A task of more tokens is shown with its middle left out."""
 
 _SHARE = 4
-"""A step has at most this part of the budget, and so has the beginning of all: how it ended matters more."""
+"""A single step, and the beginning as a whole, get at most 1/4 of the budget each: how it ended matters more."""
 
 _INDENT = "  "
 _NO_BRACKETS = str.maketrans("[]", "()")
 _MAX_NAME_CHARS, _NOTES_TOKENS = 80, 60
-"""Of a name, and what the two lines in brackets take at most."""
+"""The length limit of a name, and the tokens reserved for the two lines in brackets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """What a model gets to see of a trajectory."""
+    """What a model is shown of a trajectory."""
 
     text: str
     shown: tuple[str, ...]
-    """Ids of the steps that are in it, of huge ones head and tail, in order."""
+    """Ids of the steps in the text, in order; of a huge step the text has head and tail."""
     left_out: int
-    """Steps that do not, those included that the trajectory itself had lost before."""
+    """The number of steps left out, including those that the trajectory itself had already lost."""
 
 
 def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
-    """Return the trajectory's steps as text of at most `budget_tokens` tokens, as `tools.text.count_tokens` counts.
+    """Return the trajectory's steps as text of at most `budget_tokens` tokens, as `tools.text.tokens` counts them.
 
-    When it is longer, steps are left out of the middle, and a line in their place says how many. Of a step that has
-    more than a quarter of the budget the middle is left out. Less than 200 tokens count as 200.
+    When it is longer, steps are left out of the middle, and a line in their place says how many. A step of more than
+    a quarter of the budget has its own middle left out. A budget below 200 tokens counts as 200.
     """
     budget_tokens = max(budget_tokens, 200)
     texts = [_shown(step, budget_tokens // _SHARE) for step in trajectory.steps]
@@ -57,7 +57,7 @@ def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
 
 
 def shown_task(trajectory: Trajectory, most_tokens: int = TASK_TOKENS) -> str:
-    """Return the task's words as a model gets to see them, with the middle of a very long one left out."""
+    """Return the task as a model is shown it, with the middle of a very long one left out."""
     return _within(trajectory.task, min(most_tokens, TASK_TOKENS))
 
 
@@ -79,7 +79,7 @@ def _shown(step: Step, most_tokens: int) -> str:
 
 
 def _headline(step: Step) -> str:
-    """Return what the recorder, not the agent or a tool, says of the step."""
+    """Return what the recorder, not the agent or a tool, says about the step."""
     name = _one_line(step.tool_name or "")
     said = {
         "tool_call": f"tool call {name}".rstrip(),

@@ -1,7 +1,7 @@
 """What a failed call's output says: its key line, the kind of error, and what makes two failures the same error.
 
-Of one run are times, durations, counts, folders, addresses, ports, ids, hashes and line numbers. A hook command reads a
-failed call by it while an editor waits, so that it imports nothing that costs time.
+Times, durations, counts, folders, addresses, ports, ids, hashes and line numbers belong to one run only. A hook command
+uses this module to read a failed call while an editor waits, so it imports nothing slow.
 """
 
 import re
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
 
 _HTTP = r"\b(?:http|status|code|error|response|returned)[ /.:=#\"'(\[\d]{0,10}\b%d\b(?=\s*(?:$|[^\w\s]))"
-"""A status of HTTP that is called one: a bare number may count anything."""
+"""An HTTP status that is marked as one by a word: a bare number may count anything."""
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("unread-file", r"has not been read yet|read it first before|modified since read"),
@@ -62,15 +62,15 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("types", r"error ts\d+|typeerror|incompatible type|type mismatch|cannot assign|mismatched types"),
     ("assertion", r"assertionerror|assert |expected .* (?:to|but)|tests? failed|\d+ failed|--- fail|failures"),
 )  # fmt: skip
-"""The first one whose pattern is in an error says its kind; compiled when it is needed: a hook has no time for all."""
+"""The first pattern found in an error decides its kind. Patterns are compiled on use: a hook has no time for all."""
 
 BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
-"""Kinds that hold many different errors."""
+"""Kinds that each cover many different errors."""
 
 
 @lru_cache(maxsize=1024)
 def classify(error: str) -> Failure:
-    """Return the kind of an error from its key line, whatever the folders are that it names."""
+    """Return the kind of an error from its key line, ignoring the folders that it names."""
     error = _PATH.sub(_last_part, error)
     for kind, pattern in _KINDS:
         if found := re.search(pattern, error, re.IGNORECASE):
@@ -79,7 +79,7 @@ def classify(error: str) -> Failure:
 
 
 SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
-"""Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
+"""Purposes of commands whose output is requested text: an error in that text is not their own."""
 
 EXIT_CODE = re.compile(r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|return ?code)\W{1,3}(\d{1,3})\b")
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
@@ -97,29 +97,29 @@ _KEY_LINES = tuple(map(re.compile, (
     r"(?i)^\W{0,6}(.*\b(?:fail(?:s|ed)? to|unable to|refused|could not|did not|does not|cannot|must)\b.*)$",
 )))  # fmt: skip
 _LAST_WINS = 1
-"""The surest kind of line first; of a traceback the last line counts, of all else the first."""
+"""Index of the traceback pattern, whose last match counts; of the others the first. The surest pattern comes first."""
 
 _OBJECT = re.compile(r"\s*(?:\{|\w*(?:Result|Response)\()")
 _MESSAGES = tuple(
     re.compile(rf"(?i)(?<!\w)[\"']?(?:{names})[\"']?\s*[:=]\s*(\"(?:[^\"\\]|\\.)+\"|'(?:[^'\\]|\\.)+')")
     for names in ("errors?|exception", "message|detail|reason", "text")
 )
-"""How such an answer names its error, the surest first."""
+"""How JSON or a printed result names its error, the surest pattern first."""
 
 _ESCAPED = re.compile(r"\\[nrt]|\\(?=[\"'])")
 _ANSWERED = re.compile(r"(?i)\? \W?(?:y|n|yes|no)\W?$")
-"""A question of a program with the answer that was given."""
+"""A program's yes/no question with the answer it was given."""
 
 _MAX_ERROR, _MAX_LINE, _MAX_OUTPUT, _MAX_MESSAGE = 200, 400, 8000, 160
 _VERSION = re.compile(r"(?<=[a-z])[\d.]+(?=\s|$)")
-"""Of a program's name: `python3.11`."""
+"""The version in a program's name, such as `python3.11`."""
 
 _OF_INSIDE = re.compile(
     r"(?i)non-?zero exit|could not compile|to rerun pass|previous errors?\b|build (?:failed|failure)|command failed"
     r"|\bexit(?:ed)?(?: with)? (?:code|status)|errors? (?:were )?found|waiting for other jobs|\bfailures?=\d"
     r"|complete log of this run|tests? failed\b|failed tests?\b|^\W*(?:found )?\d+ (?:failed|errors?|problems?)\b"
 )
-"""A line that only says that something inside failed: the error itself is another."""
+"""A line that only says that something inside failed: the error itself is on another line."""
 
 _ADDRESS = re.compile(
     r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
@@ -135,7 +135,7 @@ _CODE = re.compile(
     r"|\b[A-Z]{1,6}-?\d{2,5}(?=[:\]])"
 )
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
-"""What a program numbers its errors by, whose digits stay in disguise."""
+"""Disguises the digits of a program's error codes (`_CODE`) as letters, so that they are kept."""
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _WORD = re.compile(r"\w+(?:-\d+)?")
@@ -158,43 +158,43 @@ _SAYS_NOTHING = frozenset(
     open stat access cannot cant unable path string int str
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that are in every error."""
+"""Words that any error may contain."""
 
 _ABOUT_A_FILE = frozenset({"missing-file", "wrong-folder", "permission", "missing-module", "missing-command"})
-"""Kinds of which the name of the file is the error."""
+"""Kinds whose errors are told apart by the name of a file."""
 
 
 class Signature(NamedTuple):
-    """What stays the same when the same error comes again."""
+    """What stays the same when the same error occurs again."""
 
     program: str
-    """The command, as `Command.name` says it, or the tool."""
+    """The command's name (`Command.name`) or the tool's, in lower case and without a version."""
     kind: str
-    """The kind of error, as `failures` names it."""
+    """The kind of error, as `classify` returns it."""
     message: str
-    """What the error is about; `#` stands for what is of one run."""
+    """What the error is about; `#` replaces what belongs to one run only."""
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that say nothing of the error itself."""
+        """32 hexadecimal digits that reveal nothing about the error itself."""
         import hashlib
 
         return hashlib.sha256("\0".join(self).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Signature | None:
-    """Return the signature of a failed call, from its tool, its input and what came back; None where that says nothing.
+    """Return the signature of a failed call from its tool, input and output; None when the output says nothing.
 
-    Said of a call as a hook gets it, and of the same call as a transcript holds it, the answer is the same.
+    It is the same whether the call comes from a hook or from a transcript.
     """
     text = command_text(tool, given)
     return signature_of(parse_command(text).name if text else tool, key_line(clean(output)))
 
 
 def signature_of(program: str, line: str) -> Signature | None:
-    """Return the signature of an error of a program or tool from its key line; None where the line says nothing.
+    """Return the signature of a program's or tool's error from its key line; None when the line says nothing.
 
-    An exit code alone, an empty line and the summary of a test run are no errors that could be known again.
+    An exit code alone, an empty line or the summary of a test run is not an error that could be recognized again.
     """
     name = _VERSION.sub("", program.strip().lower())
     if not name or not line or _OF_INSIDE.search(line):
@@ -212,7 +212,7 @@ def signature_of(program: str, line: str) -> Signature | None:
 
 
 def _of_no_run(line: str, *, keep_file: bool) -> str:
-    """Return a line in lower case with `#` for what is of one run, at most 160 characters, cut at a word."""
+    """Return a line in lower case with `#` for what belongs to one run, cut at a word to at most 160 characters."""
     text = _CODE.sub(lambda match: match[0].translate(_LETTERS), line)
     text = _ADDRESS.sub("#", text)
     text = _PATH.sub(_file_name if keep_file else "#", text)
@@ -223,7 +223,7 @@ def _of_no_run(line: str, *, keep_file: bool) -> str:
 
 
 def _last_part(path: re.Match[str]) -> str:
-    """The folder that a thing lies in says nothing of the error: `/srv/timeout/a.db`."""
+    """Return a path's last part: its folders say nothing about the error, as in `/srv/timeout/a.db`."""
     return path[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
@@ -232,9 +232,9 @@ def _file_name(path: re.Match[str]) -> str:
 
 
 def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:
-    """Return the command line that a call runs; None for another kind of tool. `said` is the call's own text.
+    """Return the command line that a call runs; None for any other kind of tool. `said` is the call's own text.
 
-    One word beside a path is what an editor shall do: `view`.
+    A single word next to a path argument is an editor's action, such as `view`.
     """
     text = next((value for key in _COMMAND_KEYS if isinstance(value := given.get(key), str)), None)
     if text is not None and text.isidentifier() and ("path" in given or "file_path" in given):
@@ -245,12 +245,12 @@ def command_text(tool: str | None, given: Mapping[str, object], said: str = "") 
 
 
 def error_line(output: str) -> str:
-    """Return the key line of an error output, at most 200 characters: of a traceback its last line."""
+    """Return the key line of an error output, such as the last line of a traceback, at most 200 characters."""
     return key_line(output)[:_MAX_ERROR]
 
 
 def key_line(output: str) -> str:
-    """Return that line with at most 400 characters; of an answer in JSON, or a printed result, that of its message."""
+    """Return the key line, at most 400 characters; for JSON or a printed result, the key line of its message."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_OUTPUT:])
     is_object = _OBJECT.match(output) is not None
     if is_object:
@@ -267,9 +267,9 @@ def key_line(output: str) -> str:
 
 
 def error_key(line: str) -> tuple[str, str]:
-    """Return what makes two errors of one call the same: the kind, and what a signature would hold of the line.
+    """Return a key that is equal when a call fails again in the same way: the kind, and the masked line or the subject.
 
-    What is in quotes may differ: it is what the call was given. Of a kind that is one error its subject is enough.
+    Quoted text may differ, since it is what the call was given. Outside `BY_WORDS`, kind and subject are enough.
     """
     kind, subject = classify(line)
     return kind, _of_no_run(_QUOTED.sub("#", line), keep_file=False) if kind in BY_WORDS else subject

@@ -1,4 +1,4 @@
-"""Commands that nobody should be talked into: they fetch and run, delete, turn a check off or send data away."""
+"""Commands that no memory should talk anyone into: they fetch and run code, delete, disable checks or send data out."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from swarm_memory.tools.trajectory.shell import INTERPRETERS, Part, parse_comman
 _FETCHERS, _COPIERS, _SENDERS = {"curl", "wget"}, {"scp", "rsync", "sftp"}, {"nc", "ncat", "netcat", "socat"}
 _DELETERS, _DELETE = {"shred", "wipefs", "mkfs"}, {"delete", "destroy", "prune", "purge"}
 _IN_PROSE = _FETCHERS | _COPIERS | _SENDERS | _DELETERS | {"rm", "git", "chmod", "find"}
-"""Programs that are seen without back-ticks too."""
+"""Programs that are recognized even without backticks."""
 
 _PROSE_WORDS = 20
 _SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
 _DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
 _OF_ITSELF = {
-    "rm": lazy(r"(?:^| )(?:-(?:\w*[rR]|-recursive)|/(?!tmp/)|[~$]|\S*(?:\.\.|[*?]))"),  # a stale lock is one file here
+    "rm": lazy(r"(?:^| )(?:-(?:\w*[rR]|-recursive)|/(?!tmp/)|[~$]|\S*(?:\.\.|[*?]))"),  # removing a stale lock is fine
     "git": lazy(
         r"^(?:push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard"
         r"|clean (?:.* )?-\w*f|commit (?:.* )?-n(?: |$))"
@@ -45,11 +45,11 @@ _ADVISED_AGAINST = lazy(
 )
 _REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.I)
 _BEFORE = 60
-"""At most this many characters before a command are looked at for a word that warns of it."""
+"""At most this many characters before a command are searched for words that warn against it."""
 
 
 def is_hazardous(text: str) -> bool:
-    """Whether a text names such a command, in back-ticks or in a sentence, and not to warn of it. Linear."""
+    """Whether a text names such a command, in backticks or in a sentence, without warning against it. Linear time."""
     text = unmasked(text)
     in_code = (found.span() for each in (_IN_CODE, _SUBSTITUTED) for found in each.finditer(text))
     return any(
@@ -94,6 +94,6 @@ def _is_harm(part: Part) -> bool:
 
 
 async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
-    """Return the ids of those that name such a command and that nobody bears out: nobody is shown them unasked."""
+    """Return the ids of the unverified memories that name such a command: they are shown only on request."""
     harmful = [each for each in items if is_hazardous(f"{each.title}\n{each.description}\n{each.content}")]
     return await unverified(toolbox, harmful, known)

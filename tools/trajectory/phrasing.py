@@ -1,6 +1,6 @@
-"""How commands, errors and tasks are put into words that may be kept: generalised, short, on one line, in quotes.
+"""How commands, errors and tasks are worded so that they may be stored: generalized, short, on one line, in quotes.
 
-What a tool wrote is untrusted: of it only a symptom is quoted, and none that reads like an instruction.
+Tool output is untrusted: only a symptom is quoted from it, and never one that reads like an instruction.
 """
 
 import json
@@ -19,15 +19,15 @@ _PARTICULAR = re.compile(
     r'(?i)"(?:\w*_)?(?:first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob'
     r'|birth\w*|ids?|token|password|account|card|iban|ssn)"\s*:\s*("[^"\\]*"|\[[^][{}]*\])'
 )
-"""What JSON holds under the name of something that belongs to one person, order or day."""
+"""A JSON value whose field name marks it as belonging to one person, order or day."""
 
 _TEXT = re.compile(r'"([^\s,"\\][^"\\]{2,79})"')
 _MARKED = re.compile(r"[\d_@.-]")
-"""A word in lower case without any of these is one that everybody uses."""
+"""A lowercase word without any of these characters is an ordinary word."""
 
 _MAX_PARTICULARS, _MAX_JSON_CHARS = 400, 20_000
 _MAX_LOOKED_AT = 2000
-"""Of a command; far more than is ever shown, so that what is cut here cannot show half a secret."""
+"""Characters read of a command: far more than is ever shown, so that the cut cannot leave half a secret to be shown."""
 
 _INSTRUCTING = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override|instructions?|system prompt|you (?:must|should|are|need|have)|please"
@@ -56,7 +56,7 @@ def without(text: str, particulars: Sequence[str]) -> str:
 
 
 def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
-    """Return a command line as it may be shown: without change of folder, cut of its output and here-document."""
+    """Return a command line as it may be shown: without leading `cd`, trailing output filters and here-documents."""
     shown = _LEADING_CD.sub("", text[:_MAX_LOOKED_AT].split("<<")[0]).strip()
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
@@ -64,13 +64,13 @@ def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_CO
 
 
 def folder_of(text: str) -> str:
-    """Return the folder that a command line changes to first; empty where it stays."""
+    """Return the folder that a command line changes to first; empty when it does not."""
     found = re.match(r"\s*(?:cd|pushd)\s+(?:\"([^\"]*)\"|'([^']*)'|(\S+))", text)
     return next((part for part in found.groups() if part), "").rstrip("/;&") if found else ""
 
 
 def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
-    """Return a call in words: the command line, or the tool with the argument that matters."""
+    """Return a call in words: the command line, or the tool and the file that it writes, if any."""
     if call.command is not None:
         return f"`{show_command(call.command.text, particulars, limit)}`"
     name = call.tool
@@ -93,7 +93,7 @@ def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_S
 
 
 def particulars_of(calls: Iterable[Call]) -> tuple[str, ...]:
-    """Return names, addresses and ids that calls and JSON answers of this task carry: a memory must not hold them."""
+    """Return names, addresses and ids from this task's calls and JSON answers, which a memory must not contain."""
     found: dict[str, None] = {}
     for call in calls:
         answer = call.output[:_MAX_JSON_CHARS] if call.output.lstrip()[:1] in ("{", "[") else ""

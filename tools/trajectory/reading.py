@@ -1,4 +1,4 @@
-"""One reading of a trajectory: its calls, errors, files, goals and the user's word, each found once for all."""
+"""One reading of a trajectory: its calls, errors, files, checks and the user's word, each extracted only once."""
 
 import re
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ class Said:
     """What the user said after the work had begun."""
 
     index: int
-    """Of the step in the trajectory."""
+    """Index of the step in the trajectory."""
     step: Step
     about: Literal["correction", "approval"] | None
-    """What it says of the work so far."""
+    """What it says about the work so far; None: nothing."""
     is_answer: bool
-    """Whether it is a "no" to a question of the agent's, which corrects nothing that was done."""
+    """Whether it is a "no" to the agent's question, which corrects nothing that was done."""
     stopped: bool
     """Whether the user had stopped the agent to say it."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What happened in a trajectory. Each part is found when it is first asked for, and kept."""
+    """What happened in a trajectory. Each part is computed on first access and cached."""
 
     trajectory: Trajectory
 
@@ -48,12 +48,12 @@ class Reading:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What ended the errors that something ended soon."""
+        """The repairs of all errors that something ended, without those that may be the agent's own fault."""
         found = (error.repair for error in self.errors if not self.is_own_fault(error.calls[0]))
         return tuple(repair for repair in found if repair is not None)
 
     def is_own_fault(self, failed: Call) -> bool:
-        """Whether a call may have failed only for a test of the agent's own: that says nothing to others."""
+        """Whether a call may have failed only because of the agent's own test or script: no lesson for others."""
         return self.is_own(failed) and classify(failed.error).kind in BY_WORDS
 
     @cached_property
@@ -65,13 +65,13 @@ class Reading:
         return check_runs(self.trajectory.task, self.calls, self.files)
 
     def is_own(self, call: Call) -> bool:
-        """Whether what a check or a script says may be no more than what the agent wrote itself."""
+        """Whether what a check or a script reports may rest only on what the agent itself wrote."""
         before = [each for each in self.calls if each.position < call.position and each.name == call.name]
         return any(each.is_own for each in self.checks if each.call is call) or rests_on_own(call, self.files, before)
 
     @cached_property
     def changes(self) -> tuple[Call, ...]:
-        """The calls that changed something; a line of many commands may have done so though the last of them failed."""
+        """The calls that changed something; a line of several commands may have done so even if its last one failed."""
         wrote = {call.position for file in self.files for how, call in file.touches if how != "read"}
 
         def changed(call: Call) -> bool:
@@ -85,7 +85,7 @@ class Reading:
 
     @cached_property
     def said(self) -> tuple[Said, ...]:
-        """What the user said once the agent had begun to act."""
+        """The user's messages after the agent had begun to act."""
         steps, found = self.trajectory.steps, list[Said]()
         begun = self.calls[0].position if self.calls else len(steps)
         for index, (before, step) in enumerate(pairwise(steps), 1):
@@ -99,10 +99,10 @@ class Reading:
 
     @cached_property
     def particulars(self) -> tuple[str, ...]:
-        """Names and ids of this task, which a memory must not hold."""
+        """Names and ids of this task, which a memory must not contain."""
         return particulars_of(self.calls)
 
 
 def read(given: Trajectory | Reading) -> Reading:
-    """Return the reading of a trajectory; one that was read before is returned as it is."""
+    """Return the reading of a trajectory; a `Reading` is returned unchanged."""
     return given if isinstance(given, Reading) else Reading(given)

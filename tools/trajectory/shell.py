@@ -32,7 +32,7 @@ _PROGRAMS: dict[Purpose, str] = {
     "wait": "sleep wait",
 }
 _PURPOSES: dict[str, Purpose] = {name: purpose for purpose, names in _PROGRAMS.items() for name in names.split()}
-"""By program, or by program and subcommand where that says something else than `_BY_TARGET`."""
+"""Purposes by program, or by program and subcommand where they differ from `_BY_TARGET`."""
 
 _SCRIPT_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun", "deno", "just", "task", "composer", "make"})
 _RUNNERS = _SCRIPT_RUNNERS | frozenset({
@@ -52,23 +52,23 @@ _LAUNCHER = re.compile(
     r"|(?:\S*/)?(?:(?:uv|poetry|pipenv|hatch|pdm|rye|conda|coverage) run|(?:bundle|npm|yarn|pnpm) exec"
     r"|(?:pnpm|yarn) dlx|cargo \+nightly))(?= |$)"
 )
-"""Words before the command that they run."""
+"""Wrappers, written before the command that they run."""
 
 _DURATION = re.compile(r"[\d.]+[smhd]?")
 _WITH_VALUE = re.compile(
     r"-[ugCskn]|--(?:name|prefix|extra|group|with|python|env|project|directory|package|env-file|cwd)"
 )
-"""Options of these that are followed by a value."""
+"""Options of these wrappers that take a value."""
 
 INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|tsx|ts-node|Rscript|julia|java|lua)$")
 _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runtests|[\w-]+[._](test|spec))(\.\w+)?$")
 _SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _SHELL_SCRIPT = re.compile(r"-[a-z]*c")
-"""The option of a shell that a command line follows: `bash -lc "…"`."""
+"""The option of a shell that is followed by a command line: `bash -lc "…"`."""
 
 _CONTROL = re.compile(r"cd|pushd|popd|export|set|source|\.|unset|ulimit|umask|for|select|case|fi|done|esac|function")
-"""Words at the beginning of what runs no program of its own."""
+"""First words of commands that run no program of their own."""
 
 _SHOWS_OTHERS = frozenset({"show", "log", "blame", "grep", "cat-file", "pr", "issue", "api", "run"})
 _BRINGS_FILES = re.compile(r"stash|checkout|switch|restore|reset|apply|revert|merge|pull|rebase")
@@ -89,9 +89,9 @@ class Part(NamedTuple):
     """One simple command of a command line."""
 
     program: str
-    """Base name, wrappers taken off; `python -m pytest` is `pytest`."""
+    """Base name, without wrappers; `python -m pytest` is `pytest`."""
     subcommand: str
-    """The first argument that is not an option; of a task runner the script's name; may be empty."""
+    """The first argument that is not an option; for a task runner the script's name; may be empty."""
     purpose: Purpose
     words: tuple[str, ...]
     joined_by: str
@@ -101,18 +101,18 @@ class Part(NamedTuple):
 
     @property
     def is_probe(self) -> bool:
-        """Whether it only asks what there is, or how something is called: its "no" and its usage are answers."""
+        """Whether it only asks what exists or how a program is used: a "no" or a usage text is then an answer."""
         return self.program in _PROBING_PROGRAMS or _asks_for_help(self.words)
 
     @property
     def is_inline(self) -> bool:
-        """Whether an interpreter runs what the command line itself holds: `python -c …`, `python - <<END`."""
+        """Whether an interpreter runs code from the command line itself: `python -c …`, `python - <<END`."""
         given = self.words[1:2]
         return bool(INTERPRETERS.match(self.program)) and (not given or given[0] in ("-", "-c", "-e"))
 
     @property
     def name(self) -> str:
-        """A short name of what it runs, such as `npm test` or `pytest`."""
+        """A short name for what it runs, such as `npm test` or `pytest`."""
         if self.program in _RUNNERS or self.purpose == "vcs":
             return f"{self.program} {self.subcommand}".strip()
         if INTERPRETERS.match(self.program) and _SCRIPT_FILE.search(self.subcommand):
@@ -121,7 +121,7 @@ class Part(NamedTuple):
 
     @property
     def prints_others(self) -> bool:
-        """Whether it may print what somebody else wrote; what a change looks like is the agent's own work."""
+        """Whether it may print what somebody else wrote; a diff is taken as the agent's own work."""
         if self.purpose == "vcs":
             return self.subcommand in _SHOWS_OTHERS and "--oneline" not in self.words
         if self.purpose == "print":
@@ -130,14 +130,14 @@ class Part(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command line: its simple commands, and the one that it is about."""
+    """A command line: its simple commands, and the main one among them."""
 
     text: str
     parts: tuple[Part, ...]
 
     @property
     def main(self) -> Part | None:
-        """The part that a reader would name it by: a check first, then whatever is not mere looking or printing."""
+        """The part that a reader would name the line after: a check if any, else what does more than look or print."""
         for wanted in (CHECKS, {"run", "install", "vcs", "other"}, {"edit"}, {"search", "read", "print"}, {"wait"}):
             found = [part for part in self.parts if part.purpose in wanted]
             if found:
@@ -151,21 +151,21 @@ class Command(NamedTuple):
 
     @property
     def check(self) -> Part | None:
-        """The part that tests, builds or lints; else the last that runs a program, whose output may say that it does.
+        """The last part that tests, builds or lints; else the last that runs a program, whose output may show a check.
 
-        None where no part does, or the command line itself holds what is run.
+        None when there is neither; code in the command line itself does not count.
         """
         found = [part for part in self.parts if part.purpose in CHECKS | {"run", "other"} and not part.is_inline]
         return max(reversed(found), key=lambda part: part.purpose in CHECKS, default=None)
 
     def exit_code_is_of(self, part: Part) -> bool:
-        """Whether an exit code of 0 of the line is one of `part` too: not when `|`, `||`, `;` or `&` follows it."""
+        """Whether exit code 0 of the line is also that of `part`: not when a `|`, `||`, `;` or `&` comes after it."""
         return all(each.joined_by in ("&&", "") for each in self.parts[self._place(part) :])
 
     def code_of(self, part: Part, output: str, failed: bool | None) -> bool | None:
-        """Whether `part` failed; None where nothing shows. `failed` is said of the whole line.
+        """Return whether `part` failed; None when nothing shows it. `failed` was reported for the whole line.
 
-        `part; echo rc=$?` prints it.
+        `part; echo rc=$?` prints the exit code of `part`.
         """
         place = self._place(part)
         following = self.parts[place + 1] if place + 1 < len(self.parts) else None
@@ -176,47 +176,47 @@ class Command(NamedTuple):
         return failed if self.exit_code_is_of(part) else None
 
     def prints_others(self, part: Part) -> bool:
-        """Whether something beside `part`, but for what its output is piped to, may print what somebody else wrote."""
+        """Whether a part other than `part` may print what somebody else wrote; parts that take a pipe do not count."""
         piped = [False, *(each.joined_by == "|" for each in self.parts)]
         place = self._place(part)
         return any(each.prints_others and not piped[at] for at, each in enumerate(self.parts) if at != place)
 
     def is_before_and_after(self, part: Part) -> bool:
-        """Whether the line runs something without its changes first, or with them put away, and `part` with them."""
+        """Whether the line runs something before its changes, or with them stashed, and then `part` with them."""
         runs = [at for at, each in enumerate(self.parts) if each.purpose in CHECKS | {"run"} and not each.is_inline]
         changed = [at for at, each in enumerate(self.parts[: self._place(part)]) if self.changes(each)]
         return bool(changed) and (min(runs) < changed[0] or self.puts_away)
 
     @property
     def puts_away(self) -> bool:
-        """Whether what was changed is put away for a while."""
+        """Whether changes are set aside with `git stash`."""
         return any(part.program == "git" and part.subcommand == "stash" for part in self.parts)
 
     def changes_after(self, part: Part) -> bool:
-        """Whether something is changed behind `part`; what its output is piped to keeps that."""
+        """Whether something is changed after `part`; a part that takes piped output, such as `tee`, does not count."""
         behind = self.parts[self._place(part) :]
         return any(self.changes(each) for before, each in pairwise(behind) if before.joined_by != "|")
 
     def changes(self, part: Part) -> bool:
-        """Whether a part of the line writes a file, or brings another state of the files."""
+        """Whether a part of the line writes a file, or brings in another state of the files, as `git checkout` does."""
         if part.is_inline:
             return _WRITING_SCRIPT.search(self.text) is not None
         brings = part.purpose == "vcs" and _BRINGS_FILES.fullmatch(part.subcommand) is not None
         return part.purpose == "edit" or brings
 
     def _place(self, part: Part) -> int:
-        """The same words may stand twice: the last counts."""
+        """Return the index of `part`; of two equal parts the last counts."""
         return len(self.parts) - 1 - self.parts[::-1].index(part)
 
     @property
     def name(self) -> str:
-        """A short name of what it runs, such as `npm test` or `pytest`; empty for an empty line."""
+        """A short name for what it runs, such as `npm test` or `pytest`; empty for an empty line."""
         return self.main.name if self.main else ""
 
 
 @lru_cache(maxsize=512)
 def parse_command(text: str) -> Command:
-    """Parse a command line. It never fails: what the shell could not parse is split at white space."""
+    """Parse a command line. It never fails: text that a shell could not parse is split at whitespace."""
     parts = [part for found in _commands(text[:_MAX_COMMAND_CHARS]) for part in _parts(*found)]
     if parts:
         parts[-1] = parts[-1]._replace(joined_by="")
@@ -224,7 +224,7 @@ def parse_command(text: str) -> Command:
 
 
 def _commands(text: str) -> Iterator[tuple[list[str], tuple[str, ...], str]]:
-    """Yield words, the files that output goes to, and the separator that follows, of each simple command."""
+    """Yield for each simple command its words, the files that its output goes to, and the separator that follows."""
     words, outputs, redirect = list[str](), list[str](), ""
     for kind, said in (*_tokens(text), ("end", "")):
         if kind == "end":
@@ -238,9 +238,9 @@ def _commands(text: str) -> Iterator[tuple[list[str], tuple[str, ...], str]]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yield words without their quotes, redirections and separators; what is never closed is taken as it stands.
+    """Yield unquoted words, redirections and separators; a quote or `$(` that is never closed is taken literally.
 
-    What is in `$(…)`, or in the parentheses of a list, stays in its word; here-documents are left out.
+    Text in `$(…)`, or in the parentheses of an array, stays part of its word; here-documents are left out.
     """
     pieces, documents, before = list[str](), list[str](), ""
     at = depth = 0
@@ -292,7 +292,7 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """Return a simple command without assignments and the programs that run it, their options and time limits."""
+    """Return a simple command without assignments and without wrappers, their options and time limits."""
     while words:
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
@@ -311,7 +311,7 @@ def _first_plain(words: list[str]) -> str:
 
 
 def _asks_for_help(words: tuple[str, ...]) -> bool:
-    """Whether a program is asked for its usage or its version, and does nothing else."""
+    """Whether a program is only called to print its usage or its version."""
     program, rest = words[0], words[1:]
     has_short = INTERPRETERS.match(program) is not None or program in _RUNNERS
     is_short = (rest[-1:] == ("-h",) and len(rest) <= 2) or (has_short and rest in (("-v",), ("-V",)))

@@ -17,7 +17,7 @@ _HOST_TEXT = lazy(
 )
 _SLASH_COMMAND = lazy(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
 _LEAD_CHARS = 600
-"""What a prompt is about is said at its beginning; the rest is not looked at."""
+"""Characters of a prompt that are examined: what it is about is said at its beginning."""
 
 _CJK = lazy(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -54,7 +54,7 @@ _LEAD = lazy(
     rf"^(?:(?:{_PRAISE}|good|ok(?:ay)?|alright|right|sure|yes|yep|yeah|very much|so much|a lot|now)\b[\s,.!;:)-]*)+"
     r"|^(?:谢谢|好的|太好了|很好|完美)[,.!,。!\s]*"
 )
-"""Thanks or an "ok" before what is asked for."""
+"""Thanks or an "ok" before the actual request."""
 
 _NEW_TASK = lazy(
     r"(?:new|next|another|different|unrelated|other) (?:task|topic|question|issue|problem|feature|bug)\b|unrelated"
@@ -72,7 +72,7 @@ _LEANS = lazy(
     r"|.{0,80}\byour (?:last|previous|changes?|fix|code|edit|commit|patch|solution|approach|plan|tests?)\b"
     r"|[-*•] |\d{1,2}[.)]?$|traceback \(most recent|error:|failed |fail:|panic:|npm err!|exception"
 )
-"""How one begins who answers, adds to what was said, pastes what came of it, or speaks of the agent's work."""
+"""How a prompt begins when it answers, adds to what was said, pastes a result, or speaks about the agent's work."""
 
 _POINTS_BACK = lazy(
     r"^(?:now|next|then|after that|finally|jetzt|现在)|\b(?:it|its|that|those|them|these|they|same|everything)\b"
@@ -84,11 +84,11 @@ _POINTS_NOWHERE = lazy(
     r"|(?:an?|the|any|some|every|each|all|no|new) (?:[\w.`'-]+ ){1,4}?that(?= \w)"
     r"|(?:an?|some|another) [\w.`'-]+(?: [\w.`'-]+){0,6}?(?:,| and| then|, then) \w+ (?:it|them|its))\b"
 )
-"""A clause about a noun before it, or something new that is named and then spoken of: "write a parser and test it"."""
+"""A pronoun with its noun in the same prompt: a relative clause, or a new thing as in "write a parser and test it"."""
 
 
 def session_task_id(session_id: str, number: int) -> str:
-    """Return the id of a task of a host's session; the first has number 1."""
+    """Return the id of a task in a host's session; the first task has number 1."""
     return f"{session_id}:{number}"
 
 
@@ -99,7 +99,7 @@ def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _cut(text: str, opening: str, closing: str) -> tuple[str, str]:
-    """Return `text` without what is in such frames, and that; what is never closed stays."""
+    """Return `text` without the parts between `opening` and `closing`, and those parts; an unclosed part stays."""
     closed, end, rest = text.rpartition(closing)
     kept, *framed = (closed + end).split(opening)
     inside = [each.partition(closing) for each in framed]
@@ -107,7 +107,7 @@ def _cut(text: str, opening: str, closing: str) -> tuple[str, str]:
 
 
 def noted_ids(text: str) -> tuple[str, ...]:
-    """Return the distinct ids of memories in `text`, wherever they stand, in order."""
+    """Return the distinct memory ids found anywhere in `text`, in order."""
     return tuple(dict.fromkeys(_NOTED_ID.findall(text)))
 
 
@@ -125,15 +125,15 @@ def task_text(prompt: str) -> str:
 
 
 def is_task_prompt(prompt: str) -> bool:
-    """Whether a prompt asks for something: not empty, no slash command, not written by the host."""
+    """Whether a prompt asks for something: not empty, not a slash command, not written by the host."""
     text = task_text(prompt)
     return bool(text) and not _SLASH_COMMAND.match(text) and not _HOST_TEXT.match(text)
 
 
 def feedback(text: str) -> Literal["correction", "approval"] | None:
-    """Return what a prompt says of the work done so far; None where it says nothing of it.
+    """Return what a prompt says about the work done so far; None when it says nothing about it.
 
-    A correction weighs more than thanks in the same prompt. A long prompt speaks of the past only at its beginning.
+    A correction outweighs thanks in the same prompt. A long prompt speaks about past work only at its beginning.
     """
     said = _opening(_lead(text))
     return "correction" if _CORRECTS.search(said) else "approval" if _APPROVES.search(said) else None
@@ -142,8 +142,8 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
 def continues(prompt: str, task: str) -> bool:
     """Whether `prompt` corrects or continues the running `task`; False: it begins a new one.
 
-    In doubt a prompt that stands on its own begins a new task. The answer depends on the prompt's words, and on `task`
-    only when they repeat it: so hooks and transcripts, which see the task redacted or not, divide a session alike.
+    When in doubt, a prompt that stands on its own begins a new task. The answer depends on the prompt's words, and on
+    `task` only when they repeat it, so hooks and transcripts divide a session alike, whether `task` is redacted or not.
     """
     lead = _lead(prompt)
     if not lead or lead == _lead(task):
@@ -162,7 +162,7 @@ def continues(prompt: str, task: str) -> bool:
 
 
 def _opening(lead: str) -> str:
-    """Return where a prompt may speak of the past: all of a short one."""
+    """Return the part of a prompt that may speak about past work: all of a short prompt, else its beginning."""
     return lead if _length(lead) <= 25 else lead[:80]
 
 
@@ -172,5 +172,5 @@ def _lead(text: str) -> str:
 
 
 def _length(text: str) -> int:
-    """Return how many words a text has; of Chinese, Japanese and Korean two characters are one."""
+    """Return how many words a text has; two Chinese, Japanese or Korean characters count as one."""
     return len(text.split()) + len(_CJK.findall(text)) // 2

@@ -123,7 +123,7 @@ def trust(
 ) -> None:
     """Look at a bank that was not made here by you, and take it over.
 
-    A bank that came with a clone, a pull or an archive, or that you moved or copied yourself, is not opened before.
+    A bank that came with a clone, a pull or an archive, or that you moved or copied yourself, is not opened until then.
     Each memory is screened as if it were new and counts as unverified; jobs, sources and links are left out. The old
     file is kept beside the new bank.
     """

@@ -1,4 +1,4 @@
-"""`doctor`: how each part of the installation and the bank is and what to do; it mends the bank when asked."""
+"""`doctor`: the state of each part of the installation and the bank, with advice; it repairs the bank when asked."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ REPAIR = "run `swarm-memory doctor --repair`"
 
 
 def _show(findings: list[Finding]) -> None:
-    """Print what is not well or could be better, and how many others there are."""
+    """Print what is wrong or could be better, and how many checks are well."""
     *checks, unseen = findings
     odd = [each for each in checks if each.state != "ok" or each.advice]
     if click.get_current_context().params["verbose"] or any(each.state == "fail" for each in odd):
@@ -62,7 +62,7 @@ def doctor(
 
 
 def _repair(invocation: Invocation) -> None:
-    """Mend the bank, and say on stderr what was done."""
+    """Repair the bank, and report on stderr what was done."""
     if not invocation.place.has_bank:
         raise InputError(f"there is no bank at {invocation.place.database}")
     care = invocation.care()
@@ -79,9 +79,9 @@ def _repair(invocation: Invocation) -> None:
 
 
 def examine(invocation: Invocation) -> list[Finding]:
-    """Return the findings, one or more for each part. One that cannot be examined does not stop the others.
+    """Return the findings on each part. A part that cannot be examined does not stop the others.
 
-    Settings that cannot be used do: every other part rests on them and would only say the same again.
+    Settings that cannot be used do: every other part depends on them and would only report the same error again.
     """
     findings = [
         Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}"),
@@ -108,7 +108,7 @@ def _settings(invocation: Invocation) -> Iterator[Finding]:
 
 
 def _sqlite(invocation: Invocation) -> Iterator[Finding]:
-    """Try the driver on a bank that is thrown away, so that none is made where none is."""
+    """Try the driver on a temporary bank, so that none is created in the project."""
 
     async def health() -> StorageHealth:
         async with empty_toolbox(*invocation.bank()) as toolbox:
@@ -143,7 +143,7 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
 
 
 def _chat(invocation: Invocation) -> Iterator[Finding]:
-    """Look for what each model needs; none is asked, because that may cost money."""
+    """Check that each model has what it needs; none is called, because that may cost money."""
     chat = invocation.settings().settings.chat
     providers = (*chat.providers, *(each for each in chat.learning if each not in chat.providers))
     if not providers:
@@ -196,7 +196,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
 
 
 def _team(invocation: Invocation) -> Iterator[Finding]:
-    """Say whether the team's server knows the user; nothing without a team."""
+    """Report whether the team's server knows the user; nothing without a team."""
     settings = invocation.settings().settings.team
     if settings.url is None:
         return

@@ -48,16 +48,16 @@ def learn(
 ) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Of a folder all .jsonl files below it are read, where memories that `memories export` wrote wait in quarantine. What
-    each task of a file taught is shown; of folders how many they were. Learning twice from a task changes nothing.
+    In a folder all .jsonl files below it are read; memories there that `memories export` wrote wait in quarantine. For
+    a file it shows what each task taught, for a folder how many there were. Learning twice from a task changes nothing.
 
     With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
     project in the last six months, and ends with a page of what that taught, and what would teach more. The model of
     `install --learn-with` is asked about tasks that are worth it, also about those that rules could not decide before.
 
-    With --verdict your word replaces the verdict on a task (its id, or its trajectory's): the credit that it gave is
-    taken back, and what was distilled under it is learned again. Saying the former one again gives all of it back.
-    `again` has it judged once more, by what judges now.
+    With --verdict your word replaces the verdict on a task (named by its id, or its trajectory's): the credit given by
+    the former verdict is taken back, and the task is distilled again. Setting the former one again restores all of it.
+    `again` has the task judged once more, by the current judge.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def learn(
 
 
 def say_faults(faults: Mapping[str, str]) -> None:
-    """Say on stderr why files could not be read, once for all that are no transcripts."""
+    """Report on stderr why files could not be read, in one line for all that are not transcripts."""
     odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
     if len(odd) > 1:
         others = {name: why for name, why in faults.items() if name not in odd}

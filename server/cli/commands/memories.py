@@ -1,5 +1,5 @@
-"""`retrieve`, `pre-task`, `remember`, `memories`, `promote`: memories found, kept, mended, forgotten, and written
-into files that agents read.
+"""`retrieve`, `pre-task`, `remember`, `memories`, `promote`: memories found, kept, corrected, forgotten, and
+written into files that agents read.
 """
 
 from functools import partial
@@ -172,10 +172,10 @@ def forget(
     """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
     them, what quotes them elsewhere, and the backups beside the bank that hold them.
 
-    Of a task only label and digest stay, so that its transcript does not teach it again. Where a memory that stays
-    came from the same task, its record stays and that memory is named. This cannot be undone.
+    Of a task only its label and digest stay, so that its transcript is not learned from again. If a memory that stays
+    came from the same task, the task's record stays too and that memory is named. This cannot be undone.
 
-    With --person nobody of that name comes in any more, and in the audit trail nobody is named in their place.
+    With --person, that person is no longer let in, and the audit trail names nobody in their place.
     """
     if (bool(ids or run_id), person is not None, bool(tools)).count(True) != 1:
         raise click.UsageError("name memories by their ids or by --run, or give --person or --tool")
@@ -241,8 +241,8 @@ async def import_command(
 ) -> Row:
     """Read memories that `memories export` wrote, of another project or machine.
 
-    Doing it again changes nothing: what was read before is known. From sessions `swarm-memory learn` learns.
-    `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
+    Doing it again changes nothing: what was read before is known. To learn from sessions, use `swarm-memory learn`.
+    `swarm-memory memories forget --run`, with the run that is named here, takes back what a file brought.
     """
     from swarm_memory.server.cli.commands.learn import say_faults
     from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
@@ -267,8 +267,8 @@ async def mirror(
 ) -> Row:
     """Keep each active memory of this project as a Markdown file in FOLDER, `.swarm/memories` where none is named.
 
-    They are written after each change. What you edit, add or delete there comes back when a server starts, or now; a
-    deleted file's memory is archived. What a commit brought waits for your review.
+    They are written after each change. What you edit, add or delete there is read when a server starts or this command
+    runs; a deleted file's memory is archived. What a commit brought waits for your review.
     """
     from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
 
@@ -295,10 +295,10 @@ def promote(
     """Write memories into skills of Claude Code, which it reads by itself.
 
     Memories of one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
-    asked. What an agent reads there it is not shown at its prompts any more; when an error comes again it still is.
+    asked. What an agent reads there is no longer shown at its prompts, but still is when an error comes again.
 
     Run again (with or without ids), it rewrites skills whose memories changed. What you edited by hand stays as it is.
-    --demote gives files back as they were.
+    --demote restores the files to what they were.
 
     \b
     Examples:

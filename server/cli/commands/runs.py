@@ -64,7 +64,7 @@ async def run(
 
 
 def _options(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options by their names; a name with a dot is part of one."""
+    """Return the options by name; a name with a dot sets one part of an option."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -72,13 +72,13 @@ def serve(
 
 
 def _bank(invocation: Invocation, *, works: bool = True) -> "ServedBank":
-    """Return the bank that a server holds; with `works` it works off the queued jobs beside."""
+    """Return the bank that a server holds; with `works` it also runs the queued jobs."""
     from swarm_memory.server.served_bank import ServedBank
     from swarm_memory.server.wiring import empty_toolbox, make_worker, open_toolbox
 
     def worker(toolbox: "Toolbox") -> "Worker":
         made = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
-        gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
+        gc.freeze()  # what is loaded by now stays: scanning it would delay a call now and then, by tens of ms
         return made
 
     return ServedBank(
@@ -102,7 +102,7 @@ def _build(
     is_enabled = cache(lambda: invocation.settings().settings.enabled)
 
     def may_answer() -> bool:
-        """Say whether hooks are on, and would read the settings that this process has read."""
+        """Whether hooks are on, and would read the same settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
     async def hear(bank: "ServedBank") -> None:
@@ -113,7 +113,7 @@ def _build(
 
 
 def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None, offered: "Offered") -> None:
-    """Raises `ConfigError`: a setting, the token file or the address is wrong."""
+    """Serve over HTTP. Raises `ConfigError` when a setting, the token file or the address is wrong."""
     from swarm_memory.server.http import identity
     from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, run, with_pages
 
@@ -142,7 +142,7 @@ def _pages(
     *,
     read_only: bool = False,
 ) -> "Viewer":
-    """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
+    """Return the pages over a bank. They hold it open themselves, except in a server, which `admits` people."""
     from swarm_memory.server.served_bank import running
     from swarm_memory.server.viewer.page import Access
     from swarm_memory.server.viewer.viewer import Viewer
@@ -159,7 +159,7 @@ def _pages(
 
 
 def _log_beside_bank(invocation: Invocation) -> None:
-    """Keep warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
+    """Write warnings to the hooks' log too; a log that cannot be written does not stop the work."""
 
     class Beside(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -209,7 +209,7 @@ def ui(
 
 @contextlib.contextmanager
 def _browser_at(link: str) -> Generator[None]:
-    """Show a link in the user's browser, by a private file: the arguments of a program are seen by all."""
+    """Open a link in the user's browser by way of a private file: all users can see the arguments of a program."""
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         yield  # there is no screen: a browser in the terminal would take it over
         return

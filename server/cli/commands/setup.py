@@ -55,9 +55,9 @@ def install(
 
     At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent says.
 
-    The files are yours alone, for this project or with --user for all; with --project they are those to be committed,
-    and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
-    into our own state folder. Doing it again changes nothing.
+    The files are yours alone, for this project or with --user for all. With --project they are those to be committed,
+    and run the `swarm-memory` on each person's PATH. Their other content is kept, and the former files are copied into
+    our own state folder. Doing it again changes nothing.
 
     Once, you are asked who learns from finished tasks: rules alone (the default if nobody answers), your own Claude
     Code, the models in chat.providers, or the agent itself. The answer is saved in your own settings.
@@ -84,7 +84,7 @@ def install(
     agents = chosen(names, root, may_ask=may_ask and not learn_with)
     if learn_with and [agent.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
         installed = agents[0].installed_scopes(root)
-        scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
+        scope = installed[0] if installed else scope  # changing the answer installs nothing a second time
     changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
     asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
@@ -101,7 +101,7 @@ def install(
 
 
 def _excluded(root: Path, changes: Sequence[FileChange]) -> FileChange | None:
-    """Return what keeps out of Git a new file that names this machine's Python; None where there is none, or no Git."""
+    """Return the change that keeps a new file naming this machine's Python out of Git; None where none is needed."""
     local = next((each.path for each in changes if each.path.name == "settings.local.json" and not each.before), None)
     top = next((each for each in (root, *root.parents) if (each / ".git" / "info").is_dir()), None)
     if local is None or top is None:

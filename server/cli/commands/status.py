@@ -15,10 +15,10 @@ from swarm_memory.server.operations.memories import memory_status
 from swarm_memory.server.operations.operation import Row
 
 MEASURED = "0.1"
-"""The share of tasks that work without notes while that is measured."""
+"""The share of tasks that work without notes while the worth of notes is measured."""
 
 CHAT_DAYS = 30
-"""How many days `metrics` looks back at what models took."""
+"""How many days back `metrics` shows what models took."""
 
 WEEKLY = ["week", "tasks", "success_rate", "steps_to_success", "tokens_per_success", "new_items"]
 """What people see of a week; `--json` has all."""
@@ -27,7 +27,7 @@ WORTH_KNOWING = {
     "enabled", "retrieve.k", "retrieve.token_budget", "hooks.inject", "hooks.at_calls", "hooks.briefing_items",
     "chat.learn_with", "chat.providers", "chat.daily_token_budget", "distill.redact_pii", "storage.db", "team.url",
 }  # fmt: skip
-"""Settings that are shown though nobody changed them."""
+"""Settings that are shown even if nobody changed them."""
 
 JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
 """What people see of a job; `--json` has all."""
@@ -44,7 +44,7 @@ def status(
     """Say what the notes did this week, how the bank stands, and what is wrong.
 
     \b
-    Settings come from, the later over the earlier: defaults, .swarm/config.yaml of the project,
+    Settings come from, later ones overriding earlier ones: defaults, .swarm/config.yaml of the project,
     ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
     (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
     """
@@ -63,7 +63,7 @@ def status(
 
 
 def _show_status(answer: Row) -> None:
-    """Print what one needs of it: the sentence, six lines, and what is wrong."""
+    """Print the essentials: the sentence, six lines, and what is wrong."""
     shared = {"for all projects": answer.get("global_memories"), "of the team": answer.get("team_memories")}
     jobs = {name: number for name, number in answer["jobs"].items() if name not in ("completed", "cancelled")}
     say(f"{answer['sentence']}\n", bold=True)
@@ -91,8 +91,8 @@ async def metrics(
 ) -> Row:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    What notes are worth is known where some work without any: --measure on lets one session in ten do so, at random.
-    Success, steps, failed calls and tokens of both are then compared, with intervals.
+    To measure what notes are worth, some sessions must work without any: --measure on picks one in ten, at random.
+    Success, steps, failed calls and tokens of both groups are then compared, with intervals.
     """
     from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
 
@@ -156,9 +156,9 @@ async def work(
     session: Annotated[str | None, "With --transcript: a session to be queued first."] = None,
     transcript: Annotated[str | None, "Its transcript; hooks give it."] = None,
 ) -> Row:
-    """Work off queued jobs: for ever, or with --until-idle until none is due.
+    """Run queued jobs: forever, or with --until-idle until none is due.
 
-    A job is due some seconds after its task's last turn, or at once when the session has ended.
+    A job is due some seconds after its task's last turn, or immediately when the session has ended.
     """
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.jobs.team import queue_sync
@@ -171,7 +171,7 @@ async def work(
         if transcript is not None:
             is_off = off_by(site.root, site.settings().settings.enabled)
             if is_off or next(read_trajectories(transcript), None) is None:
-                return {"jobs": 0}  # no bank is made for it
+                return {"jobs": 0}  # no bank is created for that
         toolbox = await site.toolbox()
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
@@ -182,6 +182,6 @@ async def work(
         await worker.run()
         return {"jobs": 0}
     except SwarmMemoryError as error:
-        if transcript is not None:  # started by a hook, that nobody looks at
+        if transcript is not None:  # started by a hook, whose output nobody sees
             note_missed(site.root, "SessionEnd", str(error))
         raise

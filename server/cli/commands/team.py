@@ -29,7 +29,7 @@ Name: TypeAlias = Annotated[str, Word("NAME")]
 
 
 def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
-    """Return the team's server, or where none is set this bank as one. Raises `ConfigError`."""
+    """Return the team's server, or where none is set this bank in its place. Raises `ConfigError`."""
     from swarm_memory.server.team.client import TeamClient
     from swarm_memory.tools.team.bank import TeamBank
 
@@ -39,7 +39,7 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
 
 
 PROPOSAL = {"id", "status", "held", "suspect", "project", "word", "person", "decided_by", "decision"}
-"""What people see of a proposal, beside its words; `--json` has all."""
+"""What people see of a proposal besides its words; `--json` has all."""
 
 
 def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
@@ -156,8 +156,8 @@ async def review(
 ) -> list[Proposal] | Proposal:
     """List what is proposed to the team and waits; or decide about one: ACT is accept, decline or undo.
 
-    One card stands for what says the same, and all of it is decided at once. Deciding needs the role review. The review
-    page at /ui also accepts one in other words.
+    Proposals that say the same share one card and are decided together. Deciding needs the role review. The review page
+    at /ui also accepts one in other words.
 
     \b
     Examples:
@@ -173,13 +173,13 @@ async def review(
     if proposal_id is None or act is None:
         return await team.proposals(None if mine or everything else "waiting", mine=mine)
     decided = await team.decide(proposal_id, Ruling(act=act, word=word, although_suspect=although_suspect))
-    if fault := await pull(toolbox, again=True):  # what was decided holds here at once
+    if fault := await pull(toolbox, again=True):  # the decision takes effect here immediately
         say(fault)
     return decided
 
 
 def _show_person(found: "Added | Person | list[object]") -> None:
-    """Print a token alone on the output, so that it can be put into a file; what is said of it goes beside."""
+    """Print a token alone on standard output, so that it can be put into a file; remarks on it go to stderr."""
     from swarm_memory.tools.team.people import Added
 
     if not isinstance(found, Added):

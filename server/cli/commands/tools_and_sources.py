@@ -78,8 +78,8 @@ def index(
 ) -> None:
     """Index PATH (default: the project); a second time only what changed.
 
-    What it is, document, code, API description or list of functions, follows from the files, and a folder may hold
-    several; --kind chooses one. Tools also come from a .mcp.json, for --kind tool that of the project. Starting a
+    Whether it is a document, code, API description or list of functions follows from the files. A folder may hold
+    several; --kind chooses one. Tools also come from a .mcp.json, with --kind tool from that of the project. Starting a
     server that a cloned repository names is running its code: without --start-servers none is started.
 
     \b
@@ -90,7 +90,7 @@ def index(
     """
     from swarm_memory.server.sources.indexing import kinds_of
 
-    # What a person names is relative to where they stand, what is left out to the project.
+    # A path that a person names is relative to the working folder; the default is the project.
     where = path if path is None else str(Path.cwd() / path)
     kinds: Sequence[ReadKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     place, has_failed, is_known = "." if kind is None and where is None else where, False, False

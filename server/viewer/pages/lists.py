@@ -1,4 +1,4 @@
-"""Lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
+"""Lists of what there is besides memories: jobs, tools, sources, benchmarks, people, settings."""
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
@@ -12,14 +12,14 @@ from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 
 MOST = 100
-"""Rows of a list."""
+"""At most this many rows of a list are shown."""
 
 HITS = 10
 STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
 
 
 async def jobs(asked: Asked) -> Page:
-    """List the newest jobs, those of a status where one is named."""
+    """List the newest jobs; where a status is given, only those with it."""
     wanted = asked.query.get("status", "")
     statuses: dict[str, JobStatus] = {each: each for each in STATUSES}
     named = (statuses[wanted],) if wanted in statuses else STATUSES
@@ -54,7 +54,7 @@ async def tools(asked: Asked) -> Page:
 
 
 async def sources(asked: Asked) -> Page:
-    """List the sources; with `q`, what is found in them."""
+    """List the sources, and with `q` what is found in them."""
     toolbox, query = asked.toolbox, asked.query.get("q", "").strip()
     kind = asked.query.get("kind", "")
     kinds: dict[str, SourceKind] = {each: each for each in SOURCE_KINDS}
@@ -79,14 +79,14 @@ async def benchmark(asked: Asked) -> Page:
 
 
 async def people(asked: Asked) -> Page:
-    """List the people of the team, and the newest of the audit trail."""
+    """List the people of the team, and the newest entries of the audit trail."""
     store, tenant = asked.toolbox.store.people, asked.toolbox.scope.tenant_id
     shown = {"people": await store.list(tenant), "trail": await store.audit(tenant, MOST), "most": MOST}
     return Page("people.html", shown)
 
 
 async def settings(asked: Asked) -> Page:
-    """List the settings by section, those that were given marked; with `q`, those that have it in name or meaning."""
+    """List the settings by section, changed ones marked; with `q`, only those with it in their name or meaning."""
     resolved, query = asked.settings(), asked.query.get("q", "").strip()
     sections: dict[str, list[tuple[str, object, str, str]]] = {}
     for key, value, origin in resolved.rows():

@@ -1,4 +1,4 @@
-"""Memories: a search, a list, and what an agent would be shown; one with all of it; what is done to one or many."""
+"""Memories: search, list, a preview of what an agent would be shown, one memory in full, actions on one or many."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PER_PAGE = 30
 SHOWN = 12
-"""Of what a search considered so many are shown with the parts of their scores."""
+"""At most this many of the memories that a search considered are shown with the parts of their scores."""
 
 KINDS: Mapping[str, Outcome | None] = {"": None, "strategy": "Success", "guardrail": "Failure"}
 STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
@@ -41,7 +41,7 @@ _BACK = re.compile(r"/|/review\?kind=[a-z]+|/memories(/rm_[0-9A-Z]{26}|\?[\w.~%=
 
 
 def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
-    """Return the toolbox of the project that is asked for, and what names it in an address: nothing for our own."""
+    """Return the toolbox of the requested project, and what names it in an address: nothing for our own project."""
     project = given.get("project", "")
     if project in ("", asked.toolbox.scope.project):
         return asked.toolbox, {}
@@ -109,7 +109,7 @@ async def ask(asked: Asked) -> Page:
 
 
 async def memory(asked: Asked) -> Page:
-    """Show one memory with all that is known of it."""
+    """Show one memory with all that is known about it."""
     toolbox, project = of_project(asked, asked.query)
     record = await memory_record(toolbox, asked.path["memory_id"])
     return Page(
@@ -130,7 +130,7 @@ async def memory(asked: Asked) -> Page:
 
 
 async def form_page(template: str, asked: Asked) -> Page:
-    """Show the form in which one changes a memory, or is asked whether it shall be forgotten for good."""
+    """Show the form to change a memory, or to confirm that it shall be forgotten for good."""
     toolbox, project = of_project(asked, asked.query)
     (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
     return Page(template, {"item": item, "project_query": project, "back": back_of(asked.query, "")})
@@ -147,7 +147,7 @@ async def forget(asked: Asked) -> Done:
 
 
 async def change_list(asked: Asked) -> Done:
-    """Add what the user says, or withdraw or restore one memory of a list, or those that were chosen in it."""
+    """Add what the user says, or withdraw or restore one memory of a list or those selected in it."""
     toolbox, _ = of_project(asked, asked.form)
     what, _, one = asked.form.get("what", "").partition(" ")
     if what == "add":
@@ -164,7 +164,7 @@ async def change_list(asked: Asked) -> Done:
 
 
 async def act(asked: Asked) -> Done:
-    """Do to a memory what was posted."""
+    """Carry out the action on a memory that was posted."""
     toolbox, _ = of_project(asked, asked.form)
     form, memory_id, what = asked.form, asked.path["memory_id"], asked.path["act"]
     if what == "edit":
@@ -195,11 +195,11 @@ DONE = {
     "promote": "shown in every project",
     "confirm": "made your word",
 }
-"""What a decision did."""
+"""In words, what each kind of decision did."""
 
 
 def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
-    """Return where a decision leads, what is said of it, and the way back."""
+    """Return where a decision leads, the report on it, and its undo. Raises `InputError` if it changed nothing."""
     if not decided.id:
         raise InputError(f"nothing to {decided.what}: it is so already")
     number = len(decided.items)
@@ -212,7 +212,7 @@ def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
 
 
 def back_of(given: Mapping[str, str], otherwise: str) -> str:
-    """Return the path of ours that was posted as the one to go back to, or another."""
+    """Return the given path to go back to if it is one of ours, else `otherwise`."""
     back = given.get("back", "")
     return back if _BACK.fullmatch(back) else otherwise
 
@@ -228,7 +228,7 @@ def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[tuple[
     one, other = _texts(former), _texts(later)
     for name in (each for each in one if one[each] != other[each]):
         lines: list[tuple[str, str]] = []
-        # Whole lines alone: what compares inside of similar lines too, as ndiff does, takes cubic time.
+        # Only whole lines: comparing within similar lines too, as ndiff does, takes cubic time.
         matcher = SequenceMatcher(None, one[name], other[name], autojunk=False)
         for what, start, end, begin, stop in matcher.get_opcodes():
             lines += [("same" if what == "equal" else "gone", text) for text in one[name][start:end]]

@@ -1,4 +1,4 @@
-"""Overview: what waits, week by week what was done and learned, and as it comes what was learned, shown, and worked."""
+"""Overview: what waits, what was done and learned by week, and a feed of what was learned, shown, and worked."""
 
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     ids: tuple[str, ...]
     task_id: str | None
     asked: str = ""
-    """For which prompt or query they were shown."""
+    """The prompt or query for which they were shown."""
 
 
 async def overview(asked: Asked) -> Page:
@@ -58,14 +58,14 @@ async def overview(asked: Asked) -> Page:
             "project_query": {},
             "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
             "missed": lines_of_missed(asked.root),
-            "failed": [job for job in failed if job in last],  # none that was begun again since
+            "failed": [job for job in failed if job in last],  # without those that were started again since
             "weeks": await _weeks(toolbox),
         },
     )
 
 
 async def _weeks(toolbox: Toolbox) -> list[tuple[date, Counter[str]]]:
-    """Return each week (UTC) since the first with anything, with tasks by verdict and how much was `learned`."""
+    """Return 13 to 53 weeks (UTC), back to the first with data, with tasks by verdict and how much was `learned`."""
     found = defaultdict[date, Counter[str]](Counter)
     days = [(day, "learned", count) for day, count in (await toolbox.store.items_by_day(toolbox.scope)).items()]
     for day, what, count in (*days, *await toolbox.store.tasks_by_day(toolbox.scope)):
@@ -78,17 +78,17 @@ async def _weeks(toolbox: Toolbox) -> list[tuple[date, Counter[str]]]:
 
 
 async def _feed(toolbox: Toolbox, outcomes: list[OutcomeRecord]) -> list[Entry]:
-    """Return the newest of what was learned, shown, and worked in a task that used it, newest first."""
+    """Return the latest memories that were learned, shown, or worked in a task that used them, newest first."""
     learned = await list_memories(toolbox, MemoryFilter(limit=SHOWN))
     found = [Entry(item.created_at, "learned", (item.id,), item.provenance.task_id) for item in learned]
     for event in await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN):
         data: Any = event.data
-        query = data.get("query", "")  # forgetting takes it out
+        query = data.get("query", "")  # forgetting removes it
         found.append(Entry(event.at, "shown", tuple(data.get("scores", ())), data.get("task_id"), query))
     for each in [each for each in outcomes if each.label == "Success" and each.used][-SHOWN:]:
         used = (credit for credit in each.credits if credit.method != "none" and credit.worked is not False)
         found.append(Entry(each.at, "worked", tuple(credit.memory_id for credit in used), each.task_id))
-    ended = {each.task_id for each in outcomes}  # a task that goes on has no page yet
+    ended = {each.task_id for each in outcomes}  # a task that is still running has no page yet
     found = [entry if entry.task_id in ended else entry._replace(task_id=None) for entry in found if entry.ids]
     return sorted(found, key=lambda entry: entry.at, reverse=True)[:SHOWN]
 

@@ -1,4 +1,4 @@
-"""Review: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
+"""Review: what waits for a decision, in the bank and among proposals; all but forgetting can be undone."""
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Ruling
@@ -13,9 +13,9 @@ LATEST = ProposalFilter(("accepted", "declined"), limit=20, leading=True, newest
 
 
 async def cards(asked: Asked) -> Page:
-    """Show what waits of one kind: of that which is asked for, else of the first of which something waits.
+    """Show what waits of one kind: of the requested kind, else of the first of which something waits.
 
-    Where nothing but proposals of the team waits, these are shown.
+    Where only proposals to the team wait, these are shown.
     """
     toolbox, project = of_project(asked, asked.query)
     asked_for = asked.query.get("kind") or None
@@ -44,7 +44,7 @@ async def cards(asked: Asked) -> Page:
 
 
 async def decide(asked: Asked) -> Done:
-    """Decide what was posted about one card."""
+    """Carry out the decision that was posted about one card."""
     toolbox, _ = of_project(asked, asked.form)
     form, what = asked.form, asked.path["what"]
     one, other = form.get("id", ""), form.get("other", "")
@@ -63,7 +63,7 @@ async def decide(asked: Asked) -> Done:
 
 
 async def proposals(asked: Asked) -> Page:
-    """Show what waits, oldest first, and what was decided lately."""
+    """Show the proposals that wait, oldest first, and those decided lately."""
     store, tenant = asked.toolbox.store.team, asked.toolbox.scope.tenant_id
     which = ProposalFilter(limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE, leading=True)
     waiting = await store.count_waiting(tenant)
@@ -79,7 +79,7 @@ async def proposals(asked: Asked) -> Page:
 
 
 async def decide_proposal(asked: Asked) -> Done:
-    """Decide about one proposal; texts that were changed on its card are those that are accepted."""
+    """Decide about one proposal; if texts were changed on its card, they are accepted as changed."""
     form, act = asked.form, asked.path["act"]
     proposal_id, word = form.get("id", ""), form.get("word", "")[:500]
     team = TeamBank(asked.toolbox, asked.toolbox.person)

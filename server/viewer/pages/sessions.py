@@ -1,4 +1,4 @@
-"""Sessions: what agents did, a line each; one as a transcript, with what was shown, its verdict and what it taught."""
+"""Sessions: a list of what agents did; one task's transcript with what was shown, its verdict and what it taught."""
 
 from datetime import date
 from typing import get_args
@@ -16,7 +16,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 
 async def sessions(asked: Asked) -> Page:
-    """List tasks, those of one week where its first day is named. Raises `InputError`."""
+    """List tasks; where the first day of a week is given, only those of that week. Raises `InputError`."""
     kept = {name: asked.query.get(name, "") for name in ("q", "agent", "verdict", "taught", "week", "sort")}
     try:
         week = date.fromisoformat(kept["week"]) if kept["week"] else None
@@ -53,7 +53,7 @@ async def task(asked: Asked) -> Page:
 
 
 async def verdict(asked: Asked) -> Done:
-    """Take the user's word on what came of a task. Raises `InputError`, `NotFoundError`."""
+    """Put the user's verdict on a task in place of the current one. Raises `InputError`, `NotFoundError`."""
     label = asked.form.get("label", "")
     if label not in LABELS:
         raise InputError(f"label is one of {', '.join(LABELS)}")
