@@ -1,13 +1,13 @@
 """The exact things that call for a memory: a command, a file, an error, a tool, a word of the user's.
 
-A memory's handles come from what it names, and from what whoever wrote it says; what happens at a moment has handles
-too, and the two are compared by equality, with no embedding. A handle is a text of a kind and a name:
+A memory's handles come from what it names, and from what its author says; what happens at a moment has handles too,
+and the two are compared by equality, without embeddings. A handle is a text of a kind and a name:
 
-- `command:git commit`, `command:pytest`: a program that many projects have, with its subcommand where it has them;
+- `command:git commit`, `command:pytest`: a program that many projects use, with its subcommand if it has any;
 - `word:shipctl`, `word:the ledger`: a program or module of the project's own, an identifier, the code of an error, what
   is in quotation marks;
-- `file:src/app.py`, `file:src`: a path from the project's folder, of a file or a folder;
-- `error:…`: 32 hexadecimal digits of what an error says without what is of one run;
+- `file:src/app.py`, `file:src`: a path from the project's folder, to a file or a folder;
+- `error:…`: 32 hexadecimal digits for what an error says, without what is specific to one run;
 - `tool:mcp__tracker__create_issue`: a tool of an MCP server.
 """
 
@@ -25,10 +25,10 @@ from swarm_memory.tools.trajectory.failures import command_text, error_key, sign
 from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command
 
 MOST = 60
-"""Handles that one memory has at most."""
+"""At most this many handles belong to one memory."""
 
 MOST_AT_ONCE = 2_000
-"""Handles that are looked up for one moment at most."""
+"""At most this many handles are looked up for one moment."""
 
 MAX_NAMED_CHARS = 120
 
@@ -44,15 +44,15 @@ _NAME = re.compile(r"(?<![\w/.-])(?:\w+_\w+|[a-z]+[A-Z]\w*)(?![\w/.-])")
 """An identifier that no word of prose looks like."""
 
 _ERROR_CODE = re.compile(r"(?<![\w.-])[A-Z]{1,6}-?\d{1,5}(?![\w.-])")
-"""What a program numbers its errors by: in a note's back-ticks, and in what a failed call gave."""
+"""The code by which a program numbers an error: in a note's back-ticks, and in the output of a failed call."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _WORD = re.compile(r"[\w.@/+-]*\w")
 _THROWN = re.compile(r"(\b\w*(?:Error|Exception)\b: )([^`\n\"]{3,160})")
 _CUTS = (". ", "; ", ", ", ": ")
-"""Where what an error says may end in a sentence that goes on."""
+"""Where an error's message may end in a sentence that goes on."""
 _MODULE = re.compile(r"^(?:E +)?(?:\w+\.)*(?=\w*(?:Error|Exception)\b)")
-"""Before an exception's name as a traceback, or pytest, has it."""
+"""What a traceback, or pytest, puts before an exception's name."""
 
 _SAYS_ERROR = re.compile(
     r"(?i)error|exception|fail|fatal|denied|not found|no such|cannot|can't|could not|unable|refused|rejected|invalid"
@@ -61,9 +61,9 @@ _SAYS_ERROR = re.compile(
 
 
 def handles_of(item: MemoryItem) -> tuple[str, ...]:
-    """Return what calls for a memory: what its texts name, after what it was given (`Provenance.handles`).
+    """Return the handles of a memory: those that it was given (`Provenance.handles`), then those that its texts name.
 
-    A fix that rules saw is called for by its error alone, which the store knows.
+    A fix that rules found is called for only by its error, which the store knows.
     """
     own = item.provenance.handles
     if item.use == "strategy":
@@ -74,9 +74,9 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
 
 
 def named_handles(named: Iterable[str], calls: Iterable[Call] = ()) -> tuple[str, ...]:
-    """Return the handles of what somebody names in so many words: a command, a path, an error line, a tool, a word.
+    """Return the handles of what somebody names explicitly: a command, a path, an error line, a tool, a word.
 
-    `calls`: of the task in which it is named. A plain word is a name only if it is that of a program they ran.
+    `calls` are those of the task in which it is named. A plain word counts only if it is a program that they ran.
     """
     ran = {part.program.lower() for call in calls if call.command for part in call.command.parts}
     found: list[str] = []
@@ -94,12 +94,12 @@ _PROSE = STOP_WORDS | {"no", "not"}
 
 
 def _may_run(part: Part) -> bool:
-    """Whether what stands where a program would may be one: not a word of prose, nor the code of an error."""
+    """Whether a word in the place of a program may be one: it is neither a word of prose nor the code of an error."""
     return part.program not in _PROSE and not _ERROR_CODE.fullmatch(part.program)
 
 
 def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
-    """Return so many of the handles, each once, and none of a word that stands everywhere."""
+    """Return at most this many of the handles, each once, and none for a word that is everywhere."""
     exact = (handle for handle in handles if (name := handle.partition(":")[2]) and name not in _PROSE)
     return tuple(islice(dict.fromkeys(exact), most))
 
@@ -123,7 +123,7 @@ def _in_text(text: str) -> Iterator[str]:
 
 
 def _of_span(span: str) -> Iterator[str]:
-    """What is in back-ticks: a command, a tool, an identifier, an error."""
+    """Yield the handles of what is in back-ticks: a command, a tool, an identifier, an error."""
     if span.startswith("mcp__"):
         yield f"tool:{span.split()[0].lower()}"
     if _IDENTIFIER.fullmatch(span):
@@ -131,18 +131,18 @@ def _of_span(span: str) -> Iterator[str]:
     yield from map(_word, _ERROR_CODE.findall(span))
     for part in parse_command(span).parts:
         if part.purpose != "other" or any(word.startswith("-") for word in part.words[1:]):
-            yield from _of_part(part)  # of a program that is not known without options: it may be what one prints
+            yield from _of_part(part)  # not for an unknown program without options: the span may be printed text
     if " " in span:
         yield from _errors([span])
 
 
 def _of_parts(parts: Iterable[Part]) -> Iterator[str]:
-    """The handles of a command line, whatever it looks like."""
+    """Return the handles of a command line, whatever it looks like."""
     return (handle for part in parts for handle in _of_part(part))
 
 
 def _of_part(part: Part) -> Iterator[str]:
-    """The handles of one simple command: none where everybody runs its program all the time."""
+    """Yield the handles of one simple command: none if everybody runs its program all the time."""
     if part.is_probe:  # `which parcelctl`, `parcelctl --help`
         yield from (_word(word) for word in (part.program, *part.words[1:]) if not word.startswith("-"))
     if part.purpose in _LOOKS or not _WORD.fullmatch(part.program):
@@ -157,14 +157,14 @@ def _of_part(part: Part) -> Iterator[str]:
 
 
 _RUNNERS = frozenset({"make", "npm", "pnpm", "yarn", "bun", "just", "task", "composer", "cargo", "go", "dotnet", "mix"})
-"""Programs of which the subcommand says what is checked."""
+"""Programs whose subcommand says what is checked."""
 
 _FAMILIES = (_RUNNERS - {"make", "go", "task", "just"}) | {"git", "gh", "hg", "svn", "docker", "kubectl", "terraform"}
-"""Programs that are no words of English and always stand with a subcommand."""
+"""Programs whose names are no English words and that always come with a subcommand."""
 
 
 def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str, ...]:
-    """Return the handles of a call of a tool before it runs; `root` is the project's folder, which paths are under."""
+    """Return the handles of a tool's call before it runs; `root` is the project's folder, from which paths count."""
     command, name = command_text(tool, given), tool.lower()
     if command is not None:
         parts = parse_command(command[:_MAX_CHARS]).parts
@@ -183,9 +183,9 @@ def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str
 
 
 def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str, ...]:
-    """Return the handles of a call that failed: of its error, of each line of its output, and of codes in it.
+    """Return the handles of a call that failed: of its error, of lines of its output, and of codes in it.
 
-    A line may be what a note quotes, whether it reads like an error or not, with or without the program before it.
+    A note may quote any line, whether it reads like an error or not, with or without the program before it.
     """
     own, text = signature_of_call(tool, given, error), clean(error[-_MAX_CHARS:])
     last = [_MODULE.sub("", line.strip()) for line in text.splitlines() if line.strip()][-_MAX_ERRORS:]
@@ -196,7 +196,7 @@ def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str,
 
 def at_prompt(prompt: str) -> dict[str, tuple[str, ...]]:
     """Return the handles of what a prompt names: commands, files, errors, runs of words; and, each with its tokens, of
-    words that nothing marks: whether one is a name, a bank must say."""
+    words that nothing marks: only the bank can tell whether one is a name."""
     text = clean(prompt[:_MAX_CHARS])
     words = [word.lower() for word in _WORD.findall(text)]
     runs = (" ".join(words[at - size : at]) for size in range(2, _MAX_WORDS + 1) for at in range(size, len(words) + 1))
@@ -208,8 +208,8 @@ def at_prompt(prompt: str) -> dict[str, tuple[str, ...]]:
 def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[str, ...]:
     """Return the handles that a note gets from the calls of the task that it was written in.
 
-    Of each command that was run there and that the note speaks of: its program and subcommand are in it, or the
-    subcommand alone in its title or in when it is of use. Of each error: most words of its line are in the note.
+    They are those of each command that the note mentions: its program and subcommand are in the note, or the subcommand
+    alone in its title or in `when`. And those of each error most of whose words are in the note.
     """
     every = frozenset(word.lower() for word in _WORD.findall(f"{title} {when} {text}"))
     first = frozenset(word.lower() for word in _WORD.findall(f"{title} {when}"))
@@ -228,7 +228,7 @@ def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[
 
 
 SPOKEN, _LEAST_WORDS = 0.7, 2
-"""The share of an error's words, of different stems and two at least, that a note has which speaks of it."""
+"""The share of an error's words (by stem, at least two) that a note must have to be about the error."""
 
 
 def _error_lines(output: str) -> Iterator[str]:
@@ -237,7 +237,7 @@ def _error_lines(output: str) -> Iterator[str]:
 
 
 def _errors(lines: Iterable[str]) -> Iterator[str]:
-    """The handles of lines that say an error: what they say without what is quoted in them or is of one run."""
+    """Yield the handles of lines that state an error: what they say, without quotations and what is of one run."""
     for line in islice((line for line in lines if 3 <= len(line) <= 400), 3 * _MAX_ERRORS):
         if signature_of("-", line) is not None:
             yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]

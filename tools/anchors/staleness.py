@@ -1,6 +1,6 @@
-"""Whether a memory still applies: what it names of the project, and was there once, is there or is gone.
+"""Whether a memory still applies: whether what it names, and was once in the project, is still there.
 
-What it names are files, scripts and packages. Only what is there when it is made is noted: it may
+A memory names files, scripts and packages. Only those that are there when it is made are noted: it may
 name what is yet to be made, or an example; but what was there and is gone has changed since.
 """
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from swarm_memory.server.project.folder import ProjectFolder
 
 LOOK_S = 0.05
-"""A project's folder that does not answer so long, on a network maybe, says nothing."""
+"""Seconds to wait for a project's folder, which may be on a network; without an answer nothing counts as gone."""
 
 MOST_NAMED = 20
-"""At most this many anchors are noted of one memory."""
+"""At most this many anchors are noted for one memory."""
 
 _FILE = "file:"
 
@@ -41,7 +41,7 @@ class Staleness(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is said of it beside the memory."""
+        """The remark about it that is shown with the memory."""
         return f"{self.names_gone} {'is' if len(self.gone) == 1 else 'are'} no more in this project"
 
     @property
@@ -52,7 +52,7 @@ class Staleness(NamedTuple):
 async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return new or changed memories with a note of what they name that is in the project now.
 
-    A file that Git does not keep is not noted: it may be gone tomorrow. A global memory belongs to no project.
+    A file that Git does not track is not noted: it may be gone tomorrow. A global memory belongs to no project.
     """
     project = toolbox.project
     if project is None:
@@ -67,9 +67,9 @@ async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Memory
 
 
 async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Staleness]:
-    """Return of those memories of which something is gone what that is, by id.
+    """Return, by id, the staleness of those memories that name something that is gone.
 
-    Where the folder does not answer in 50 ms nothing is gone.
+    If the folder does not answer within 50 ms, nothing counts as gone.
     """
     project = toolbox.project
     named = {item.id: item.provenance.anchors for item in items if item.scope == toolbox.scope}
@@ -86,15 +86,15 @@ async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[st
 
 
 async def still_applying(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return the items without those of which anything is gone from the project, but for what the user said."""
+    """Return the items without those of which anything is gone from the project; what the user said stays."""
     stale = await staleness_of(toolbox, items) if items else {}
     return [each for each in items if each.id not in stale or each.provenance.priority > 0]
 
 
 def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
-    """Return what a memory's title and content name that is in the project now; of a fix what it says to do.
+    """Return what a memory's title and content name that is in the project now; for a fix, only what it says to do.
 
-    What failed, and what did not help, may be there still when what ended the error is gone, or be gone itself.
+    What failed, or did not help, may still be there when what ended the error is gone, or may be gone itself.
     """
     return list(islice((anchor for anchor in _named(item) if project.has(anchor)), MOST_NAMED))
 

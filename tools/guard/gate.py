@@ -1,4 +1,4 @@
-"""The gate before the bank: how much may be added, what waits in quarantine with the reason, what is trusted less."""
+"""The gate before the bank: how much may be added, what is quarantined and for what reason, what is trusted less."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ from swarm_memory.tools.text.intent import without_quotations
 from swarm_memory.tools.toolbox import Toolbox
 
 SCREENED = "screened: "
-"""Begins the reason of what this gate holds back."""
+"""The beginning of the `status_reason` of what this gate holds back."""
 
 WORDS = {"title", "description", "content", "tags", "domain"}
-"""The fields of a memory that are its words."""
+"""The fields of a memory that hold its words."""
 
 PROMPT, PURPOSE = "screen_items", "screen"
 LOCAL = "rules and classifier"
@@ -32,9 +32,9 @@ _MAX_NAMED = 5
 
 
 async def check_quota(toolbox: Toolbox) -> None:
-    """Raise `QuotaReached` when nothing more may be added today: before a model is asked for what cannot be kept.
+    """Raise `QuotaReached` when nothing more may be added today, before a model is asked for what could not be kept.
 
-    The store counts once more, exactly, in the transaction that adds.
+    The store counts again, exactly, in the transaction that adds.
     """
     limit = toolbox.new_per_day
     if limit is not None and await toolbox.store.added_on(toolbox.scope, toolbox.clock.now()) >= limit:
@@ -48,14 +48,14 @@ def admitted(
     read: Read = NOTHING_READ,
     former: MemoryItem | None = None,
 ) -> MemoryItem:
-    """Return what somebody says as the memory that may be stored: the one way in, whoever wrote it.
+    """Return a text as the memory that may be stored: the one way into the bank, whoever wrote it.
 
-    `said` has the fields of a memory, `source` who says it and where it was heard, `read` what the writer had before
-    it. Texts are cleaned and redacted. What is active waits in quarantine, with the reason, for what a rule finds, for
-    a copy of what tools said and no prompt did, and for what only a result says of what was brought as the user's word.
-    What the classifier alone finds is noted as suspect, which lowers its trust (`Provenance.priority`). Of an edit only
-    what the `former` text, as it stood, did not have counts. The user's own command and prompt are held to the rules
-    for prompts alone, and what the command stores is only marked. Raises `InputError` for a text of no allowed length.
+    `said` has the fields of a memory, `source` who says it and where it was heard, `read` what the writer had read.
+    Texts are cleaned and redacted. An active item is quarantined, with the reason, where a rule finds something, where
+    it copies tool results that no prompt has, or where it came as the user's word and only a result says it. What the
+    classifier alone finds is noted as suspect, which lowers trust (`Provenance.priority`). In an edit, rules that the
+    `former` item already broke do not count. The user's own words are held to the rules for prompts: a prompt is not
+    classified, and a command is never quarantined, only marked. Raises `InputError` for a text of a wrong length.
     """
     item = MemoryItem.model_validate({**said, **checked_texts(said, settings), "provenance": source})
     if item.status != "active":
@@ -70,9 +70,9 @@ def admitted(
 
 
 def checked_texts(texts: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Return title, description, content, tags and domain cleaned, redacted and of allowed length.
+    """Return title, description, content, tags and domain, cleaned, redacted and checked for their length.
 
-    Raises `InputError` that names the field and what it may be.
+    Raises `InputError` that names the field and what is allowed.
     """
     given: list[str] = [texts.get(name) or "" for name in ("title", "description", "content", "domain")]
     given += texts["tags"]
@@ -91,7 +91,7 @@ def _is_prompts(source: Provenance) -> bool:
 
 
 def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
-    """Return all for which an item may be held back; a title and what is quoted name commands and errors, as read."""
+    """Return all reasons to hold an item back. Its title and quotations may name commands and errors as read."""
     source = item.provenance
     if _is_prompts(source) or source.is_own_command:
         return by_rules_of_prompts(_text(item))
@@ -104,19 +104,19 @@ def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
 
 
 def marked(item: MemoryItem, said: str | None) -> MemoryItem:
-    """Return an item that others say is suspect with their reason, where the gate found none."""
+    """Return an item marked as suspect for the reason that others gave, unless the gate found one itself."""
     why = item.provenance.suspect or clean(redact(said or "").text, _MAX_REASON_CHARS) or None
     return item.model_copy(update={"provenance": item.provenance.model_copy(update={"suspect": why})})
 
 
 def _text(item: MemoryItem) -> str:
-    """Return an item as it is screened, as a whole: title, description, content, domain and tags together."""
+    """Return the text of an item as it is screened: title, description, content, domain and tags together."""
     texts = (item.title, item.description, item.content, item.domain or "", " ".join(item.tags))
     return "\n".join(text for text in texts if text)
 
 
 def held_back(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
-    """Return the item in quarantine for these findings; unchanged without any."""
+    """Return the item, quarantined for these findings; unchanged if there are none."""
     if not findings:
         return item
     reason = clean(SCREENED + reason_of(findings), _MAX_REASON_CHARS)
@@ -124,9 +124,9 @@ def held_back(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
 
 
 def notice_of(items: Iterable[MemoryItem]) -> str | None:
-    """Return in one line what is held back, trusted less or marked, why, and how the user takes that back.
+    """Return one line on what is held back, trusted less or marked, why, and how the user can reverse that.
 
-    Without the words that were found, since an agent reads it. None where there is nothing to say.
+    The words that were found are left out, since an agent reads the line. None where there is nothing to report.
     """
     every = list(items)
     held = [each for each in every if each.status == "quarantined" and each.provenance.heard_in != "result"]
@@ -150,12 +150,12 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
 
 
 def is_suspect(item: MemoryItem) -> bool:
-    """Whether screening held it back, or would by its words."""
+    """Whether screening held an item back, or its rules would because of its words."""
     return (item.status_reason or "").startswith(SCREENED) or bool(by_rules(_text(item)))
 
 
 class ItemVerdict(Answered):
-    """What the model says of one item."""
+    """The model's verdict on one item."""
 
     number: int
     suspect: bool
@@ -169,10 +169,10 @@ class ItemVerdicts(Answered):
 
 
 async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
-    """Return admitted items as a model lets them be, with who screened them; and what is to be said when it did not.
+    """Return admitted items after a model screened them, with a note of who did; and a notice if the model did not.
 
-    It is asked about what a model distilled and the gate let pass, when `distill.screen_with_model` is on. It can hold
-    back and never let through. Where it cannot be asked, or its answer is of no use, the gate alone decides.
+    The model is asked about items that a model distilled and the gate let pass, if `distill.screen_with_model` is on.
+    It can hold items back, never release them. If it is unavailable or its answer unusable, the gate alone decides.
     """
     by_gate = list(items)
     asked = [item for item in by_gate if item.status == "active" and item.provenance.distiller == "model"]

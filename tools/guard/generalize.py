@@ -1,4 +1,4 @@
-"""What is general of a strategy: without what holds for one machine or day."""
+"""Generalize a strategy: replace what is specific to one machine or day."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 _METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
-"""What comes before a route of a service, which is no path of a machine."""
+"""The HTTP method before a path: such a path is a route of a service, not a path on a machine."""
 
 _OF_MACHINES = frozenset({"home", "users", "root", "mnt", "media", "volumes", "private", "tmp", "var", "srv"})
-"""Where folders of people and of one machine begin; behind a method, too, they are those."""
+"""How paths to folders of people and of one machine begin; they are those even after a method."""
 
 _FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
 def generalize(text: str) -> str:
-    """Replace what holds for one machine or day by `<path>`, `<url>`, `<host>`, `<user>`, `<id>` ….
+    """Replace what is specific to one machine or day by `<path>`, `<url>`, `<host>`, `<user>`, `<id>` ….
 
-    Relative paths, commands, versions, file names and the paths of the system stay: they carry the strategy. Of a
-    path in somebody's folders the file name stays. Give it redacted text; linear, and doing it twice changes nothing.
+    Relative paths, commands, versions, file names and system paths stay: they carry the strategy. A path in somebody's
+    folders keeps its file name. The text must be redacted. Linear, and doing it twice changes nothing.
     """
     parts: list[str] = []
     position = 0
@@ -36,7 +36,7 @@ def generalize(text: str) -> str:
 
 
 def without_places(value: "JsonValue") -> "JsonValue":
-    """Replace internet addresses, hosts, paths in somebody's folders and UUIDs in every text of a value; no name of it.
+    """Replace internet addresses, hosts, paths in somebody's folders and UUIDs in every text of a value; keys stay.
 
     Linear, and doing it twice changes nothing.
     """
@@ -49,7 +49,7 @@ _MAX_DEPTH = 20
 def with_texts(
     value: "JsonValue", change: Callable[[str], str], name: Callable[[str], str] = str, depth: int = _MAX_DEPTH
 ) -> "JsonValue":
-    """Return a JSON value with each text, and by `name` each key, changed; None for what is nested too deeply."""
+    """Return a JSON value with `change` applied to each text, and `name` to each key; None for what is too deep."""
     if isinstance(value, str):
         return change(value)
     if not isinstance(value, Mapping | list):
@@ -64,7 +64,7 @@ def with_texts(
 
 def _generalized(text: str, section: str = "general") -> str:
     for rule in table(GENERAL).sections[section]:
-        # Of most rows a find becomes the placeholder that the row's name begins with.
+        # For most rows a match becomes the placeholder that the row's name begins with.
         placeholder = f"<{rule.name.partition('-')[0]}>"
         text = compiled(rule).sub(_REPLACE.get(rule.name) or partial(_placed, placeholder), text)
     return text
@@ -84,7 +84,7 @@ def _posix(match: re.Match[str]) -> str:
 
 
 def _shortened(path: str) -> str:
-    """Return the placeholder, with the name of the file where there is one."""
+    """Return the placeholder for a path, with the name of the file where there is one."""
     stripped = path.rstrip("./")
     name = stripped.rpartition("/")[2]
     trailing = path[len(stripped) :].strip("/")
@@ -103,4 +103,4 @@ _REPLACE: Mapping[str, Callable[[re.Match[str]], str]] = {
     "posix": _posix,
     "host": _host,
 }
-"""What the finds of these rows become."""
+"""How the matches of these rows are replaced."""

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from swarm_memory.schema.settings import PersonalData
 
 MODELS = ("en_core_web_lg", "en_core_web_md", "en_core_web_sm")
-"""The best that is installed is taken. Presidio would download one by itself: it is never asked for another."""
+"""The best installed one is used. Presidio would download a missing one by itself: it is never asked for one."""
 
 _MARKS = {"PERSON": "[person]", "LOCATION": "[place]"}
-"""By Presidio's entities."""
+"""Our marks by Presidio's entities."""
 
 _MAX_CHARS = 20_000
 """spaCy's models take a gigabyte for 100,000 characters, and refuse a million."""
@@ -29,7 +29,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def check_detector(pii: "PersonalData") -> None:
-    """Raises `ConfigError`, which says what to install, where `names` are wanted and cannot be found."""
+    """Raise `ConfigError`, which says what to install, where `names` are wanted and what finds them is missing."""
     if pii != "names":
         return
     has_library = find_spec("presidio_analyzer") is not None
@@ -44,7 +44,7 @@ def _analyzer() -> Any:
     import logging
 
     check_detector("names")
-    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # it warns of each kind that nobody asked for
+    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # it warns of each entity that was not requested
     model = next(filter(find_spec, MODELS))
     configuration = {"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": model}]}
     provider: Any = importlib.import_module("presidio_analyzer.nlp_engine").NlpEngineProvider
@@ -53,9 +53,9 @@ def _analyzer() -> Any:
 
 
 def find_names(text: str) -> Iterator[Span]:
-    """Yield the names of people and places; what touches a mark that stands already is none.
+    """Yield the names of people and places, except those that touch an existing mark.
 
-    Looked at are pieces of at most 20,000 characters, cut at line ends where there are some. Raises `ConfigError`.
+    Pieces of at most 20,000 characters are read, cut at line ends where there are some. Raises `ConfigError`.
     """
     start = 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""What may be kept of a text: without secrets (vendors' formats, what stands around one) and personal data."""
+"""Redact text before it is kept: secrets (by vendors' formats or by their surroundings) and personal data."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled
 from swarm_memory.tools.guard.secrets import find_secrets, shape
 from swarm_memory.tools.text.cleaning import clean
 
-if TYPE_CHECKING:  # the form of all settings takes long to make, and a server answers before it reads them
+if TYPE_CHECKING:  # the settings' model takes long to build, and a server answers before it reads settings
     from pydantic import JsonValue
 
     from swarm_memory.schema.settings import PersonalData, Settings
@@ -21,15 +21,15 @@ if TYPE_CHECKING:  # the form of all settings takes long to make, and a server a
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
 _MAX_TASK_CHARS, _MAX_NAME_CHARS, _LONGEST_FIELD = 20_000, 200, 4000
 _MOST_PASSES = 4
-"""Of texts in which something is found; hardly one needs a third."""
+"""At most this many passes over a text in which something is found; hardly any text needs a third."""
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
 _BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
-"""So much around many digits is looked at for a number of somebody's."""
+"""How many characters before and after a run of digits are searched for somebody's number."""
 
 
 class Redacted(NamedTuple):
-    """A text with marks in place of what was taken out, and how often each mark was set."""
+    """A text with marks in place of what was removed, and how often each mark was set."""
 
     text: str
     counts: Mapping[str, int]
@@ -38,17 +38,17 @@ class Redacted(NamedTuple):
 def redact(text: str, *, pii: "PersonalData" = True) -> Redacted:
     """Replace secrets, and with `pii` personal data, by typed marks such as `[secret:github-token]` and `[email]`.
 
-    With `names` those of people and places too. Linear in the length of the text; redacting twice changes nothing, but
-    for names, which are known by what stands around them. Raises `ConfigError` where nothing finds names.
+    With `names`, names of people and places too. Linear in the length of the text. Redacting twice changes nothing,
+    except for names, which are recognized by their context. Raises `ConfigError` where what finds names is missing.
     """
     counts: Counter[str] = Counter()
-    # What stands beside a mark can look otherwise than before.
+    # Text next to a new mark can look different than before.
     for _ in range(_MOST_PASSES):
         found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
         if not found:
             break
         text = _replaced(text, found, counts)
-    if pii == "names":  # once: a model of language may find names in any text
+    if pii == "names":  # once: a language model may find names in any text
         text = _replaced(text, find_names(text), counts)
     return Redacted(text, dict(counts))
 
@@ -65,16 +65,16 @@ def _replaced(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
 
 
 def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
-    """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
+    """Return `text` redacted, its middle left out. The final cut comes after redacting: it may hide half a secret."""
     bounded = clean(text, 4 * max_chars)
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 
 
 def redact_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
-    """Replace the texts of a JSON value that are secrets by the names of their fields, as in `{"password": "…"}`.
+    """Redact the texts of a JSON value that their fields' names show to be secrets, as in `{"password": "…"}`.
 
-    A field `value` has the name that stands beside it: `{"name": "PASSWORD", "value": "…"}`. What is nested more than
-    `depth` times is left as it is. Doing it twice changes nothing.
+    A field `value` takes its name from the field next to it: `{"name": "PASSWORD", "value": "…"}`. What is nested more
+    than `depth` times is left as it is. Doing it twice changes nothing.
     """
     if isinstance(value, str):
         quote = next((each for each in "\"'`" if each not in value), None)
@@ -91,7 +91,7 @@ def redact_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonV
 
 
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield spans in order; those that overlap become one, named by the one that was found first."""
+    """Yield spans in order; those that overlap become one, named after the one that was found first."""
     merged: list[tuple[int, Span]] = []
     for rank, span in sorted(enumerate(spans), key=lambda each: each[1].start):
         if merged and span.start < merged[-1][1].end:
@@ -103,17 +103,17 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
-    """Return the trajectory with every text of it cleaned and redacted, long texts cut and the middle left out.
+    """Return the trajectory with all texts cleaned and redacted; a long text, or a long trajectory, loses its middle.
 
     At most `MAX_STEPS` steps of at most `MAX_STEP_CHARS` characters; doing it twice changes nothing.
     """
     dropped, head = max(0, len(trajectory.steps) - MAX_STEPS), MAX_STEPS // 4
-    # The end shows how it went and has more room than the beginning.
+    # The end shows how it went and gets more room than the beginning.
     kept = (*trajectory.steps[:head], *trajectory.steps[head + dropped :])
 
     @cache
     def redacted(text: str) -> str:
-        """Before it is cut: half a secret would not be known as one."""
+        """Redact before the text is cut: half a secret would not be recognized."""
         return redact(clean(text), pii=settings.distill.redact_pii).text
 
     def bounded(text: str, limit: int = MAX_STEP_CHARS) -> str:
@@ -129,9 +129,9 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
 
 
 def stored(trajectory: Trajectory, settings: "Settings") -> Trajectory:
-    """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths too.
+    """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths.
 
-    Not before it was judged and learned from: which file a check is in is a part of what happened. Doing it twice
+    Judge it and learn from it before that: which file a check is in is a part of what happened. Doing it twice
     changes nothing.
     """
     if not settings.distill.redact_pii:
@@ -146,7 +146,7 @@ def stored(trajectory: Trajectory, settings: "Settings") -> Trajectory:
 def find_personal_data(text: str) -> Iterator[Span]:
     """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), US social security numbers.
 
-    Phone numbers too, cautiously: in an international form, in the usual national ones, beside a word that says so.
+    Phone numbers too, cautiously: in international or common national forms, or next to a word that says so.
     """
     sections = table(SECRETS).sections
     for rule in sections["personal.data"]:
@@ -189,7 +189,7 @@ def _is_email(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_phone(text: str, match: re.Match[str]) -> bool:
-    """Leave out sums, lines of a diff and other numbers with a plus."""
+    """Whether a match is a phone number, not a sum, a line of a diff or another number with a plus."""
     at_line_start = match.start() == 0 or text[match.start() - 1] == "\n"
     return 9 <= sum(map(str.isdigit, match[0])) <= 15 and not (at_line_start and match[0][1:].isdigit())
 
@@ -202,4 +202,4 @@ _IS_PERSONAL: Mapping[str, Callable[[str, re.Match[str]], bool]] = {
     "phone-by-name": lambda _, match: 7 <= sum(map(str.isdigit, match["number"])) <= 15,
     "ssn": lambda _, match: True,
 }
-"""What is asked of each find of these rows, within its text."""
+"""The check that a match of each of these rows must pass, given the text around it."""

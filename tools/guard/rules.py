@@ -1,4 +1,4 @@
-"""The rules of redaction, of screening, and of what is general.
+"""The rules for redacting, screening and generalizing text.
 
 They are written by hand in `data/*.toml` and read from the `data/*.json` that `scripts/write_rules.py` makes of them.
 """
@@ -15,24 +15,24 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.text.cleaning import lazy
 
 MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]")
-"""What stands in a text where something was redacted."""
+"""The mark that replaces what was redacted in a text."""
 
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
 VALUES, GENERAL = _DATA / "values.json", _DATA / "general.json"
-"""What values look like, and how they are given to a name; what holds for one machine or day."""
+"""What values look like, and how they are assigned to a name; what is specific to one machine or day."""
 
 
 class Rule(NamedTuple):
-    """What is searched for by one row, or by one prefix of it."""
+    """What one row of a file, or one prefix of a row, searches for."""
 
     name: str
     section: str
-    """The table that it is in: `vendors.cloud`, `new role.always`."""
+    """The table that the row is in: `vendors.cloud`, `new role.always`."""
     kind: str
     """What its findings are called."""
     hints: tuple[str, ...]
-    """Where none of them is in a text, the pattern is not searched for; none: it always is."""
+    """The pattern is searched for only in a text that has one of these; without hints, in every text."""
     pattern: str
     prefix: str = ""
     """The literal that the pattern begins with, where there is one."""
@@ -69,7 +69,7 @@ def any_in(text: str, hints: Iterable[str]) -> bool:
 
 @cache
 def compiled(rule: Rule) -> re.Pattern[str]:
-    """Return the pattern of a rule, compiled when it is first asked for. Raises `ConfigError` that names the rule."""
+    """Return the pattern of a rule, compiled at its first use. Raises `ConfigError` that names the rule."""
     try:
         return re.compile(rule.pattern)
     except re.error as error:

@@ -1,7 +1,7 @@
-"""What in a text speaks to an agent, a judge or a distiller instead of describing work: by rules, and by a classifier
-for attacks in words that no rule knows.
+"""Find text that addresses an agent, a judge or a distiller instead of describing work: by rules, and by a classifier
+for attacks whose wording no rule knows.
 
-The classifier is linear, over what a sentence speaks of, alone and in pairs, and over its words and their pairs.
+The classifier is linear; its features are the concepts of a sentence and their pairs, and its words and their pairs.
 `scripts/screening/train.py` makes its weights.
 """
 
@@ -27,7 +27,7 @@ from swarm_memory.tools.text.cleaning import clean
 
 WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
 LEXICON = Path(__file__).parent / "data" / "concepts.txt"
-"""What words of many languages stand for: a secret, to send, to hide, a check …"""
+"""The concepts that words of many languages express: a secret, to send, to hide, a check …"""
 
 WORD_BUCKETS = 1 << 15
 _MAX_UNIT = 400
@@ -38,7 +38,7 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 
 Features = tuple[tuple[list[int], float], ...]
-"""A text as numbers: the columns that are not 0, in three groups of one value each: concepts, pairs of them, words."""
+"""A text as numbers: its columns that are not 0, as concepts, pairs of concepts and words, with one value per group."""
 
 _UNUSABLE = "The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
 
@@ -48,16 +48,16 @@ _EDGES = ".'/_-"
 _LONGEST_WORD = 40
 
 CLASSIFIED = "suspect wording"
-"""The finding of the classifier: no rule knows the text, its words as a whole are those of an attack."""
+"""The classifier's finding: no rule matched the text, but its wording as a whole is that of an attack."""
 
 MAX_CHARS = 50_000
-"""A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
+"""A longer text is no strategy: it is suspect for its length, and only this many characters are examined."""
 
 _CODE = re.compile(r"`[^`\n]{1,200}`")
-"""Commands are no prose: the classifier, which learned from sentences, takes a row of them for orders."""
+"""Commands are not prose: the classifier, which was trained on sentences, takes a series of them for orders."""
 
 _CLAUSE = 70
-"""So many characters before a match are looked at for a word that takes it back."""
+"""How many characters before a match are searched for a word that takes it back."""
 
 _LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
 _LEET_SIGN = re.compile(r"[0-9$@]")
@@ -72,18 +72,18 @@ _FORGIVEN = re.compile(
     r"\b(?:never|do not|don't|does not|must not|mustn't|should not|shouldn't|cannot|can't|avoid|refuse|instead of"
     r"|rather than|stop|forbid|forbidden|reject|block|prevent|detect|without|no longer|not)\b"
 )
-"""What takes back what follows it in the clause."""
+"""Words that take back what follows them in the clause."""
 
 _INSISTING = re.compile(r"\b(?:forget|fail|hesitate|omit|skip|neglect|refuse|miss|only|just|simply)\b")
-"""What makes of "never" an order: never forget to …, do not just … but …"""
+"""Words that turn "never" into an order: never forget to …, do not just … but …"""
 
 _SOUND_IN_PROMPTS = frozenset({"aimed at the memory", "new role", "forged delimiter"})
-"""How a user speaks to his own agent ("from now on, never …"), and marks of a talk or a log that he gives it, which are
-harmless where they are shown (`cleaning.harmless`): no attack in a prompt, but in any other text."""
+"""Findings that are an attack in any text but a prompt: there a user speaks to his own agent ("from now on, never …"),
+or pastes a conversation or a log, whose marks are made harmless where they are shown (`cleaning.harmless`)."""
 
 
 class Weights(NamedTuple):
-    """The classifier: 8-bit weights, a scale for each group of columns, the threshold that sound texts seldom reach."""
+    """The classifier: 8-bit weights, scales for concepts and for words, a threshold that sound texts seldom reach."""
 
     values: Sequence[int]
     scales: tuple[float, float]
@@ -92,9 +92,9 @@ class Weights(NamedTuple):
 
 
 def units(text: str) -> list[str]:
-    """Return what is scored by itself: a text's longer sentences, or the whole where it has none.
+    """Return the parts of a text that are scored separately: its longer sentences, or the whole where it has none.
 
-    In stretches of 400 characters. (To score whole texts too finds hardly more attacks, and many sound texts.)
+    Each has at most 400 characters. (Scoring whole texts too finds hardly more attacks, but flags many sound texts.)
     """
     sentences = [part.strip() for part in _SENTENCE_END.split(text)]
     longer = [part for part in sentences if part.count(" ") >= _MIN_UNIT_WORDS - 1 or not part.isascii()]
@@ -104,7 +104,7 @@ def units(text: str) -> list[str]:
 
 
 def score(unit: str, weights: Weights) -> float:
-    """Return how suspect one unit is, before the threshold is taken off."""
+    """Return how suspect one unit is; the threshold is not subtracted."""
     of_concepts, of_words = weights.scales
     total = weights.bias
     for (columns, value), scale in zip(features_of(unit), (of_concepts, of_concepts, of_words), strict=True):
@@ -119,7 +119,7 @@ def features_of(unit: str) -> Features:
     said: list[str] = _WORD.findall(unit)
     if not unit.isascii() and (is_unspaced := _UNSPACED.search)(unit):
         said = [part for word in said for part in (word if not word.isascii() and is_unspaced(word) else (word,))]
-    # A bucket for each word, and for each two that follow one another.
+    # A bucket for each word, and for each pair of adjacent words.
     both = [*said, *(f"{one} {other}" for one, other in pairwise(said))]
     buckets = {zlib.crc32(each.encode("utf-8", "replace")) % WORD_BUCKETS for each in both}
     words = [concept_columns() + bucket for bucket in buckets]
@@ -154,7 +154,7 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
 class _Phrase(NamedTuple):
     rest: tuple[str, ...]
     begins: bool
-    """Whether the last word need only begin so."""
+    """Whether the last word is a beginning only (`word*`)."""
     concept: int
 
 
@@ -162,15 +162,15 @@ class _Lexicon(NamedTuple):
     names: tuple[str, ...]
     words: dict[str, set[int]]
     beginnings: dict[str, set[int]]
-    """Of words."""
+    """Concepts by the beginnings of words."""
     phrases: dict[str, list[_Phrase]]
     """By their first word."""
     pieces: list[tuple[str, int]]
-    """Of scripts that put no blanks between words, or join endings to them."""
+    """Words of scripts that put no blanks between words, or join endings to them."""
 
 
 def _concepts_of(text: str) -> set[int]:
-    """Return the numbers of the concepts that a text in lower case speaks of."""
+    """Return the numbers of the concepts that a text in lower case expresses."""
     found: set[int] = set()
     if not text.isascii():
         found = {concept for piece, concept in _lexicon().pieces if piece in text}
@@ -188,7 +188,7 @@ def _concepts_of(text: str) -> set[int]:
 
 @lru_cache(_REMEMBERED_WORDS)
 def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
-    """Return the concepts that a word says in whatever form, and the phrases that it begins."""
+    """Return the concepts that a word expresses in any of its forms, and the phrases that begin with it."""
     lexicon, token = _lexicon(), token[:_LONGEST_WORD]
     forms = {token, token.strip(_EDGES), token.removesuffix("'s")}
     found = {concept for form in forms for concept in lexicon.words.get(form, ())}
@@ -199,7 +199,7 @@ def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
 
 @cache
 def _lexicon() -> _Lexicon:
-    """Read the file: each line is a concept's name, and the words, beginnings (`word*`) and phrases that say it."""
+    """Read the lexicon: each line is a concept's name, and the words, beginnings (`word*`) and phrases for it."""
     lines = [line for line in LEXICON.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     lexicon = _Lexicon(tuple(line.partition(": ")[0] for line in lines), {}, {}, {}, [])
     for concept, line in enumerate(lines):
@@ -223,15 +223,15 @@ class Finding(NamedTuple):
     rule: str
     """The shape of attack."""
     quote: str
-    """The words that show it, at most 120 characters; empty where the rule says all."""
+    """The words that show it, at most 120 characters; empty where the rule's name is enough."""
 
 
 def screen(text: str) -> tuple[Finding, ...]:
     """Return what is suspect in a text that is to become a strategy, one finding for each shape of attack; empty
     for a sound one.
 
-    Looked at are the text as a reader sees it (invisible characters taken out, look-alike letters and spaced-out words
-    put back) and what is encoded in it (base64, hexadecimal, percent signs). The classifier is asked where no rule
+    Both the text as a reader sees it (invisible characters removed, look-alike letters and spaced-out words restored)
+    and what is encoded in it (base64, hexadecimal, percent signs) are examined. The classifier runs only where no rule
     found anything. Linear in the length.
     """
     return by_rules(text) or by_wording(text)
@@ -249,7 +249,7 @@ def by_wording(text: str) -> tuple[Finding, ...]:
 
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
-    """Return what the rules find in what a user says himself, who may order his agent about from now on."""
+    """Return what the rules find in a user's own words: he may give his agent orders "from now on"."""
     return tuple(each for each in by_rules(text) if each.rule not in _SOUND_IN_PROMPTS)
 
 
@@ -292,7 +292,7 @@ def _is_taken_back(text: str, start: int) -> bool:
 
 @lru_cache(2)
 def readings(text: str) -> tuple[str, ...]:
-    """Return the text as it reads, then what is encoded in it. Rules and classifier both ask."""
+    """Return the text as a reader sees it, then what is encoded in it. Cached: rules and classifier both need it."""
     return tuple(_readings(text))
 
 
@@ -312,7 +312,7 @@ def _readings(text: str) -> Iterator[str]:
         body = blob.rstrip("=").replace("-", "+").replace("_", "/")
         try:
             decoded = _printable(base64.b64decode(body + "=" * (-len(body) % 4), validate=True))
-        except ValueError:  # it is no base64
+        except ValueError:  # it is not base64
             continue
         if decoded:
             yield plain(decoded)
@@ -322,7 +322,7 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _printable(data: bytes) -> str | None:
-    """Return the data as text when it reads as text."""
+    """Return the data as text if it reads as text, else None."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

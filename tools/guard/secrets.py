@@ -1,5 +1,5 @@
-"""Secrets in a text: those in the formats of vendors, and those given to a name (`password: …`, `API_KEY=…`, "the
-token is …") whose value is one and does not stand for one, as words, variables, code and examples do.
+"""Find secrets in a text: those in vendors' formats, and those assigned to a name (`password: …`, `API_KEY=…`, "the
+token is …"). A value counts only if it is a real secret, not words, a variable, code or an example.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from swarm_memory.tools.guard.rules import MARK, SECRETS, VALUES, Rule, Span, any_in, compiled, table
 
 _LOOKED_AT = 400
-"""So many characters show what kind of text a value is."""
+"""How many characters of a value are examined to tell what kind of text it is."""
 
 _RANDOM_PIECE = 3.3
-"""Random letters and digits come in runs of 1.6 to 2.7 of one kind, words in such of four and more."""
+"""A value is random if its runs of one kind of character are shorter on average: 1.6 to 2.7 (words: 4 and more)."""
 _STRUCTURED_PART = 8
-"""The parts of a name with points or hyphens are short; a separator is rare among random characters."""
+"""The parts of a name with dots or hyphens are at most this long on average; random text has few separators."""
 _ASCENDING, _LONG_ROW = 0.6, 16
-"""`0123456789abcdef` and the like: no random text follows the alphabet so far."""
+"""A value this long with more than this share of characters in sequence (`0123456789abcdef`) is not random."""
 
 _LONGEST_PHRASE, _LONG_VALUE, _WITH_BLANKS = 100, 100, 40
 _OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
@@ -30,17 +30,17 @@ _WITH_MIXED = ("context.headers", "context.documents")
 
 @cache
 def shape(name: str) -> re.Pattern[str]:
-    """Return a pattern of `data/values.toml`."""
+    """Return the pattern with this name from `data/values.toml`."""
     return next(compiled(rule) for rule in table(VALUES).rules if rule.name == name)
 
 
 def is_mixed(secret: str) -> bool:
-    """Whether a string is random, and no word: it has a digit, letters of both cases, or one character many times."""
+    """Whether a string is no word: it has a digit or both cases, is 20+ capitals, or ends in 12 equal characters."""
     return shape("mixed").match(secret) is not None
 
 
 def is_random(value: str) -> bool:
-    """Whether characters are random, and no words, however these are joined: by the mean length of runs of one kind."""
+    """Whether a value is random, not words however joined, judged by the mean length of runs of one kind."""
     seen = value[:_LOOKED_AT]
     if shape("uuid").fullmatch(seen) or shape("hex").fullmatch(seen):
         return any(map(str.isdigit, seen)) and len(set(seen)) > 5
@@ -56,12 +56,12 @@ def is_random(value: str) -> bool:
 
 
 def is_call(value: str) -> bool:
-    """Whether what stands outside quotes is code that gives a value: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
+    """Whether an unquoted value is code that computes one: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
     return value.startswith(("(", "[")) or any(shape(each).match(value) for each in ("arguments", "member"))
 
 
 def is_password(value: str, *, loud: bool) -> bool:
-    """Whether what is given to a password is one. `loud`: it stands where only a literal value can."""
+    """Whether a value assigned to a password is a real one. `loud`: only a literal value can be in its place."""
     if len(value) < 4 or len(set(value)) == 1 or " " in value or "\t" in value or _stands_for_one(value):
         return False
     if loud or value.isdigit():
@@ -74,7 +74,7 @@ _NOT_SAID = ("text_words", "placeholders")
 
 
 def is_phrase(value: str, *, sure: bool) -> bool:
-    """Whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
+    """Whether quoted words assigned to a password are one, not text about it. `sure`: the name means a phrase."""
     words, found = table(SECRETS).words, re.findall(r"[^\W\d_]+", value.lower())
     is_text = shape("text").match(value) or any(each in words[of] for of in _NOT_SAID for each in found)
     if not 6 <= len(value) <= _LONGEST_PHRASE or is_text or _stands_for_one(value):
@@ -84,7 +84,7 @@ def is_phrase(value: str, *, sure: bool) -> bool:
 
 
 def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
-    """Whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
+    """Whether the word after `password` in a sentence is one: letters with digits or signs, not the name of a thing."""
     last = value.rpartition("/")[2]
     if len(value) < 6 or not any(map(str.isalpha, value)) or not is_password(value, loud=False):
         return False
@@ -95,7 +95,7 @@ def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
 
 
 def is_key(value: str, *, sure: bool, loud: bool) -> bool:
-    """Whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
+    """Whether a value assigned to a key, token or secret is a real one. `sure`: the name alone says that it is one."""
     if len(value) < 8 or _stands_for_one(value):
         return False
     if " " in value or "\t" in value:
@@ -113,10 +113,10 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
 
 
 def is_example(value: str) -> bool:
-    """Whether even what has a vendor's format is none of somebody's: a variable, a placeholder, a published example."""
+    """Whether a value, even in a vendor's format, is no secret: a variable, a placeholder, a published example."""
     if value in table(SECRETS).words["examples"] or shape("reference").match(value) or shape("stop").search(value):
         return True
-    if len(value) < _LONG_ROW:  # a short row may be somebody's password
+    if len(value) < _LONG_ROW:  # a short sequence may be somebody's password
         return False
     ascending = sum(ord(after) - ord(before) == 1 for before, after in pairwise(value[:_LOOKED_AT]))
     return ascending > _ASCENDING * len(value)
@@ -134,23 +134,23 @@ def _stands_for_one(value: str) -> bool:
 
 
 class _Name(NamedTuple):
-    """A name that holds a word for a secret, as far as it reaches."""
+    """A whole name that contains a word for a secret."""
 
     before: str
-    """What is in it before that word."""
+    """The part of the name before that word."""
     word: str
     after: str
     start: int
-    """Of the word."""
+    """Where the word starts."""
     is_parameter: bool
-    """Whether it is in the query of an address: `?key=`, `&userpass=`."""
+    """Whether the name is a parameter in the query of a URL: `?key=`, `&userpass=`."""
     is_for_password: bool
     is_sure: bool
-    """Whether it is of a secret, whatever its value looks like: not `my_key`, `my_api` or a vendor's name."""
+    """Whether the name alone marks a secret, whatever its value looks like; `my_key`, `my_api` or a vendor's do not."""
 
 
 def _find_assigned(text: str, lower: str) -> Iterator[Span]:
-    """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
+    """Yield the values that are assigned to names such as `password`, `api_key`, `client_secret`."""
     for rule in table(SECRETS).sections["names"]:
         if rule.hints and not any_in(lower, rule.hints):
             continue
@@ -165,14 +165,14 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
             if name is None or given is None:
                 continue
             start, end = _value_after(text, given)
-            # A long value is looked at once, whatever names are in it: the search stays linear.
+            # A long value is examined only once, whatever names are in it: the search stays linear.
             position = end if end - start > _LONG_VALUE else position
             if _is_given(text, name, given, (start, end)):
                 yield Span(start, end, f"[secret:{'password' if name.is_for_password else 'assigned'}]", rule.name)
 
 
 def is_shown_to_all(text: str, start: int) -> bool:
-    """Whether a name before a value says that it is no secret: an id, a hash, something public."""
+    """Whether the name before a value says that the value is no secret: an id, a hash, something public."""
     named = shape("name-and-sign").search(text[max(0, start - 80) : start])
     return named is not None and _is_of_another_thing(_words(named[1]), _words(named[1]))
 
@@ -182,15 +182,15 @@ def _words(name: str) -> list[str]:
 
 
 def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
-    """Whether a name is not the secret's own, `token_url`, or of what is shown to everybody, `public_key`."""
+    """Whether a name is for an attribute of a secret (`token_url`) or for something public (`public_key`)."""
     words = table(SECRETS).words
     return bool(after and after[-1] in words["attributes"]) or not words["public_kinds"].isdisjoint(before)
 
 
 def _name_at(text: str, match: re.Match[str], tail: str, rule: Rule) -> _Name | None:
-    """Return the whole of the name; None where the word begins another one, as in `tokenizer`, or is of no secret.
+    """Return the whole name; None where the word begins another one, as in `tokenizer`, or the name is of no secret.
 
-    `tail`: what is in it after the word.
+    `tail`: the part of the name after the word.
     """
     before, word = text[max(0, match.start() - 60) : match.start()], match[0]
     stem = before[len(before.rstrip(_OF_A_NAME)) :]
@@ -237,12 +237,12 @@ def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
 
 
 def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, int]) -> bool:
-    """Whether a value of a name is a secret, by how it is given to it and by what it looks like."""
+    """Whether a name's value is a secret, judged by how it is assigned and by what it looks like."""
     shown, end, weak = text[value[0] : value[1]], value[1], given["weak"]
     if shown.lower() in f"{name.before}{name.word}{name.after}".lower():
         return False
     is_quoted, is_flag = given["quote"] is not None, name.before.startswith("--")
-    if (given["space"] and not is_flag) or given["apart"] or given["said"]:  # as the next word of a text
+    if (given["space"] and not is_flag) or given["apart"] or given["said"]:  # the value is the next word of a text
         if name.after or given["closed"] or not name.is_sure:
             return False
         if not name.is_for_password:
@@ -260,14 +260,14 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
     if not name.is_for_password:
         return is_key(shown, sure=name.is_sure, loud=loud)
     if " " in shown or "\t" in shown:
-        # Not a text on it, as `passwordHelp`, nor a pass over something.
+        # Not a text about a password, as in `passwordHelp`, nor a pass over something.
         may_be = not weak and not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
         return may_be and is_phrase(shown, sure=name.word == "passphrase")
     return is_password(shown, loud=loud and given["tag"] is None)
 
 
 def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
-    """Whether an assignment outside quotes gives a value, not a variable: `PASSWORD=x`, `?password=x`, a line."""
+    """Whether an unquoted assignment has a literal, not a variable: `PASSWORD=x`, `?password=x`, a line of its own."""
     if name.is_parameter or (text[name.start : name.start + 4].isupper() and name.before.upper() == name.before):
         return True
     line_start = text.rfind("\n", max(0, name.start - 80), name.start) + 1
@@ -277,14 +277,14 @@ def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
 
 
 def find_secrets(text: str) -> Iterator[Span]:
-    """Yield the secrets, those of known vendors first, then those that their surroundings give away.
+    """Yield the secrets: private keys, then those in vendors' formats, then those that their surroundings give away.
 
-    Spans may overlap; none touches a mark that stands already. Linear in the length of the text.
+    Spans may overlap; only a private key's can touch an existing mark. Linear in the length of the text.
     """
-    if "PRIVATE KEY" in text:  # with their frame; of one that was cut off what is left of it
+    if "PRIVATE KEY" in text:  # with header and footer; of one that was cut off, what is left
         for match in shape("private-key").finditer(text):
             yield Span(*match.span(), "[secret:private-key]", "private-key")
-    if "\\" in text or "\x1b" in text:  # every character stays at its place
+    if "\\" in text or "\x1b" in text:  # every character keeps its position
         text = shape("break").sub(lambda match: "\n".ljust(len(match[0])), text)
         text = shape("tab").sub(lambda match: "\t".ljust(len(match[0])), text)
         text = shape("open-quote").sub(lambda match: " " * len(match[0]), text)
@@ -300,7 +300,7 @@ def find_secrets(text: str) -> Iterator[Span]:
 
 
 def _vendors(text: str) -> Iterator[Span]:
-    """Yield what has a vendor's format; it is searched for in the long words alone, for no secret is short."""
+    """Yield what is in a vendor's format; only the long words are searched, because no such secret is short."""
     words = list(shape("long-word").finditer(text))
     joined = "\n".join(word[0] for word in words)
     if not shape("long-enough").search(joined):
@@ -322,9 +322,9 @@ def _vendors(text: str) -> Iterator[Span]:
 
 
 def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that begins with a literal: looking for that is many times faster.
+    """Yield the matches of a pattern that begins with a literal: searching for the literal is many times faster.
 
-    Behind a prefix that nothing else has anything random is one: vendors change lengths and alphabets.
+    After a distinctive prefix anything random is a match: vendors change lengths and alphabets.
     """
     prefix, pattern = rule.prefix, compiled(rule)
     is_distinct = len(prefix) >= 4 and prefix[-1] in "_-."

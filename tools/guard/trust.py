@@ -1,6 +1,6 @@
-"""How far a memory is trusted: by what it rests on, who bore it out since, and whether it repeats what was shown.
+"""How far a memory is trusted: by what it rests on, who has confirmed it since, and whether it repeats what was shown.
 
-Screening keeps out what looks like an attack. This is for what does not: it limits what one may do.
+Screening keeps out what looks like an attack. This limits the harm of attacks that do not look like one.
 """
 
 import json
@@ -16,7 +16,7 @@ from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_UNVERIFIED = 1
-"""So many unverified memories are in an answer that verified ones could fill."""
+"""At most this many unverified memories are in an answer that verified ones could fill."""
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
@@ -24,13 +24,13 @@ RESTORED = "reasoning_memory.active"
 _NOTED = {"agent": "Noted by an agent, not confirmed: ", "model": "Noted by a model, not confirmed: "}
 
 _WIDER = 4
-"""So many times more are looked at for verified ones, when too many are unverified."""
+"""How many times as many are searched for verified ones, when too many are unverified."""
 
 COVERED = 0.7
-"""The share of a step's words, of different stems, that are together where it was shown or done."""
+"""The share of a step's distinct words (by stem) that occur together where the step was shown or done."""
 
 MIN_WORDS = 3
-"""A step of fewer words ("run the tests") is everybody's."""
+"""A step of fewer words ("run the tests") is too common to be traced to anybody."""
 
 _MAX_CHARS = 400
 _STEM_CHARS = 4
@@ -41,14 +41,14 @@ _QUOTED = lazy(r'"[^"\n]*"')
 _ENDS = lazy(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
 
 Fetch = Callable[[int], Sequence[ScoredMemory]]
-"""Gives the best k that fit, by their scores alone."""
+"""Returns the best k that fit, by their scores alone."""
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was made here of calls alone, where evidence or the user judged.
+    """Whether an item is the user's word, or was extracted here from calls alone and evidence or the user judged.
 
-    No evidence of a task vouches for what an agent or a model says of it, for what the agent was shown, nor for a
-    wording that is suspect.
+    A task's evidence does not vouch for what an agent or a model says about the task, for what the agent was shown, or
+    for suspect wording.
     """
     source = item.provenance
     if source.priority != 0:
@@ -64,27 +64,27 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """Whether the user restored or kept it, or a task of another session learned the same or succeeded by using it.
 
-    What repeats what was shown, or is of suspect wording, must be found by one who was not shown it. (`novelty`
-    reinforces by no other.)
+    An item that repeats what was shown, or has suspect wording, must be found by a task that was not shown it: its use
+    proves nothing. (`learn.new_items` reinforces for no other task.)
     """
     doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     vouched, is_found = 0, False
-    uses: dict[str, bool] = {}  # by the task, whose later outcome takes the place of its former one
+    uses: dict[str, bool] = {}  # by task; a later outcome of a task replaces its earlier one
     for event in history:
         is_agents, decision = event.data.get("by") == "agent", event.data.get("decision")
         if event.kind == DECIDED and is_agents and decision == "edit":
-            vouched, is_found = 0, False  # what came before was of other words
+            vouched, is_found = 0, False  # what came before was about other words
             uses.clear()
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
-        elif decision in ("keep", "restore") and not is_agents:  # the user speaks for it
+        elif decision in ("keep", "restore") and not is_agents:  # the user vouches for it
             vouched += {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
-        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
+        # A task that follows planted advice succeeds as well: only one that finds it unprompted is a witness.
         if event.kind not in (REINFORCED, CREDITED):
             continue
         others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
-        # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
+        # Two tasks of one session of a host (`<session>:<number>`) are not independent witnesses.
         is_another = bool(others) and not any(
             task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
             for task in others
@@ -100,11 +100,11 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
 
 
 Histories: TypeAlias = dict[str, list[Event]]
-"""What bears memories out or not, by their ids, as far as it was looked up."""
+"""The events that confirm memories or not, by memory id, as far as they were looked up."""
 
 
 async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
-    """Return the ids of those that nothing but a model, an agent or another bank vouches for; `known` grows."""
+    """Return the ids of items that only a model, an agent or another bank vouches for; extends `known`."""
     asked = {item.id: item for item in items if not rests_on_evidence(item)}
     histories = await _histories(toolbox, asked, {} if known is None else known)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
@@ -118,9 +118,9 @@ async def _histories(toolbox: Toolbox, ids: Iterable[str], known: Histories) -> 
 
 
 async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> dict[str, str]:
-    """Return what stands before the titles of memories of who vouches for them: nobody yet, or several tasks.
+    """Return by id the words before a memory's title that say who vouches for it: nobody yet, or several tasks.
 
-    Nothing of what one task's evidence alone shows, of the user's word, which the frame names, and of a team's.
+    Nothing for what only one task's evidence shows, for the user's word, which the frame names, or for a team's.
     """
     asked = [item for item in items if item.provenance.priority <= 0 and not is_teams(item.scope)]
     histories = await _histories(toolbox, [item.id for item in asked], {} if known is None else known)
@@ -136,7 +136,7 @@ async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histori
 
 
 async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links: Iterable[MemoryLink]) -> set[str]:
-    """Return the ids of those that a task of the other outcome taught too: all `links` of theirs name its duplicate."""
+    """Return the ids of items that a task of the other outcome taught too, as a duplicate. `links`: all their links."""
     outcomes = {item.id: item.outcome for item in items if item.use == "strategy" and item.provenance.priority <= 0}
     twins = {link.src_id: link.dst_id for link in links if link.relation == "duplicate_of" and link.dst_id in outcomes}
     others = await toolbox.store.get_memories(toolbox.readable, list(twins)) if twins else []
@@ -146,7 +146,7 @@ async def of_both_outcomes(toolbox: Toolbox, items: Sequence[MemoryItem], links:
 async def prefer_verified(
     toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int, looked: Histories | None = None
 ) -> tuple[ScoredMemory, ...]:
-    """Return the found ones, with at most one unverified among them where verified ones that fit can fill the rest.
+    """Return what was found, with at most one unverified memory where verified ones that fit can fill the rest.
 
     Where they cannot, the other unverified ones follow: a bank of nothing else answers as it would without this.
     """
@@ -154,7 +154,7 @@ async def prefer_verified(
         return found
     known = {each.item.id for each in found}
     ranked = (*found, *(each for each in fetch(wanted * _WIDER) if each.item.id not in known))
-    doubtful = await unverified(toolbox, [each.item for each in ranked], looked)  # one look at the histories of all
+    doubtful = await unverified(toolbox, [each.item for each in ranked], looked)  # one lookup for all histories
     if len(doubtful & known) <= MAX_UNVERIFIED:
         return found
     places = [place for place, each in enumerate(ranked) if each.item.id in doubtful]
@@ -173,10 +173,10 @@ def repeats_what_was_shown(
 ) -> bool:
     """Whether any step of a lesson was shown to the agent before the agent did or said it by itself.
 
-    A success bears out that the steps were taken, not that they were the agent's own: an attack that is followed
+    A success proves that the steps were taken, not that they were the agent's own: an attack that is followed
     succeeds too.
-    `had` are the memories that the task was given and that nobody vouches for. A step is shown where enough of its
-    words are within one or two sentences. Linear in the length of the trajectory for each step of the lesson.
+    `had` are the memories that the task was given and that nobody vouches for. A text shows a step where enough of the
+    step's words are within one or two sentences. Linear in the length of the trajectory for each step of the lesson.
     """
     beforehand = [trajectory.task, *(f"{each.title}\n{each.content}" for each in had)]
     lines = (frozenset(tokenize(_QUOTED.sub(" ", _NUMBER.sub("", line)))) for line in lesson.content.splitlines())
@@ -184,9 +184,9 @@ def repeats_what_was_shown(
 
 
 def says_all_of(new: MemoryItem, known: MemoryItem) -> bool:
-    """Whether every word of a known memory's advice is in a new one; no numbers of what it quotes.
+    """Whether every word of a known memory's advice is in a new one; numbers in quotations do not count.
 
-    What it leaves out it does not vouch for: one step of many may be the one that was planted.
+    The new one does not vouch for what it leaves out: one step of many may be the one that was planted.
     """
     quoted = (word for part in _QUOTED.findall(known.content) for word in tokenize(part) if word.isalpha())
     words = {*tokenize(_QUOTED.sub(" ", known.content)), *quoted}
@@ -204,10 +204,10 @@ def _was_shown(words: frozenset[str], beforehand: Iterable[str], steps: Sequence
 
 
 def occurs_in(words: frozenset[str], text: str) -> bool:
-    """Whether enough of the words are in two sentences that follow one another."""
+    """Whether enough of the words are in two consecutive sentences."""
     needed = COVERED * len(words)
     lower = text.lower()
-    # A text is only taken apart where the beginnings of the words are in it, which no accent can hide.
+    # A text is split only where the beginnings of the words are in it; in ASCII no accent can hide them.
     if text.isascii() and sum(word[:_STEM_CHARS] in lower for word in words) < needed:
         return False
     before: frozenset[str] = frozenset()

@@ -1,5 +1,5 @@
-"""What a text says to whoever reads it, however its letters are disguised; what of it copies a tool's result; and when
-it matters.
+"""What a text says to its reader, however its letters are disguised; whether it copies tools' results; and which part
+of it says when it matters.
 """
 
 import html
@@ -15,41 +15,41 @@ from swarm_memory.tools.text.intent import CONDITION, without_quotations
 from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12
-"""So many words in a row out of tools' results are a copy: what a tool wrote never becomes advice by itself."""
+"""This many words in a row from tools' results are a copy: what a tool wrote never becomes advice by itself."""
 
 COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
 
 _RUN = COPIED_WORDS // 2
-"""A copy may be of two results: each half of it is looked for by itself."""
+"""A copy may combine two results: each half of it is searched for separately."""
 
 _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
 _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
-"""What Markdown and HTML set letters off with, which no reader of the page sees."""
+"""Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
 
 _DOING = lazy(r"\w{3,}ing\b")
-"""What one is at: "Changing how …"."""
+"""A word for what one is doing: "Changing how …"."""
 _CLAUSE_END = re.compile(
     r"(?:(?<!Error)(?<!Exception):|[,;!?]|(?<!\.\w)\.)(?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
 )
-"""An error's name and what it says are one."""
+"""An error's name and its message stay in one clause."""
 _GOES_ON = lazy(
     r"(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别", re.IGNORECASE
 )
-"""Begins what adds to the clause before it."""
+"""The beginning of an addition to the clause before it."""
 _BRACKETED = lazy(r"\([^()]*\)")
 
 
 def plain(text: str) -> str:
-    """Return a text as it reads, `unmasked`, in lower case, without marks, spaced-out words whole. Linear."""
+    """Return a text as a reader sees it: `unmasked`, in lower case, without markup, spaced-out words joined. Linear."""
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), unmasked(text))
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return _MARKS.sub("", text).replace("_ ", " ").casefold()
 
 
 def unmasked(text: str) -> str:
-    """Return a text without entities and invisible characters; letters that look like Latin ones are those."""
+    """Return a text with entities decoded, invisible characters removed and look-alikes replaced by Latin letters."""
     for _ in range(3 if "&" in text else 0):
         text = html.unescape(text)  # an entity may be written as entities: `&amp;#105;`
     text = unicodedata.normalize("NFKC", clean(text))
@@ -66,19 +66,19 @@ def _lookalikes() -> dict[int, str]:
         for like in alike
         if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
     }
-    # The table leads some small letters elsewhere: they look like what their capitals look like.
+    # The table maps some small letters elsewhere: they look like what their capitals look like.
     found = {sign.lower(): like.lower() for sign, like in found.items() if len(sign.lower()) == 1} | found
-    # A capital i looks like a small L; as a small letter it is the i that is read.
+    # What looks like a small L may be a capital i: then its small letter decides, which reads as an i.
     return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
 
 
 class Read(NamedTuple):
-    """What an agent had before it when it wrote, each as `plain` words with a blank between them."""
+    """What an agent had read when it wrote, each as `plain` words with a blank between them."""
 
     results: str = ""
-    """Of its tools, joined: a text may be in parts of several."""
+    """The results of its tools, joined: a text may combine parts of several."""
     prompts: str = ""
-    """What the user said: no copy is what is there too."""
+    """What the user said: words that are here too are no copy."""
 
     @classmethod
     def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "Read":
@@ -89,7 +89,7 @@ NOTHING_READ = Read()
 
 
 def copies(text: str, read: Read) -> bool:
-    """Return whether a text has `COPIED_WORDS` words in a row out of results, of one or two of them, and of no prompt.
+    """Whether a text has `COPIED_WORDS` words in a row that come from one or two results and from no prompt.
 
     Linear in the length of what was read.
     """
@@ -109,7 +109,7 @@ def _words(text: str) -> list[str]:
 def moment_of(text: str) -> str:
     """Return the part of a text that says when ("Before `make deploy`", "Adding a table"), not what to do then.
 
-    That is its first clause, in whatever language, with those that go on with it: "…, or in a fresh checkout".
+    That is its first clause, in any language, with those that continue it: "…, or in a fresh checkout".
     """
     text = " ".join(text.split())
     said = _BRACKETED.sub(lambda found: "_" * len(found[0]), without_quotations(text))

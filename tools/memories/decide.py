@@ -1,5 +1,5 @@
-"""What wants a person's decision, with the reason; and what a person or an agent then changes in memories: keep,
-edit, merge, withdraw, restore, confirm, promote. Each can be undone.
+"""What waits for a person's decision, with the reason; and what a person or an agent then does to memories: keep,
+edit, merge, withdraw, restore, confirm, promote. Each decision can be undone.
 """
 
 from collections import Counter
@@ -32,14 +32,14 @@ _MAX_REASON_CHARS = 500
 
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
 _EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
-"""What is in a memory's text and its indexes."""
+"""The fields that a memory's embedding and indexes are made from."""
 
 _Change: TypeAlias = tuple[MemoryItem, MemoryItem, Mapping[str, JsonValue]]
-"""A memory as it was seen, as it is to be, and what its event says."""
+"""A memory as it was read, as it is to be written, and the data of its event."""
 
 
 class MemoryChange(NamedTuple):
-    """The new texts of a memory; None leaves one as it is, an empty domain takes it away."""
+    """The new texts of a memory; None leaves a text as it is, an empty domain removes the domain."""
 
     title: str | None = None
     description: str | None = None
@@ -52,19 +52,19 @@ class Decision(NamedTuple):
     """A decision that was written, or taken back."""
 
     id: str
-    """Empty: nothing was to be changed, and nothing can be taken back."""
+    """Empty: there was nothing to change, and nothing can be taken back."""
     what: What
     items: tuple[MemoryItem, ...]
     """The memories as they are now."""
     at: datetime | None = None
-    """Of an earlier one: when it was written."""
+    """When an earlier decision was written."""
 
 
 async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decision:
-    """Have a memory stay as it is, and not come up again for the same reason; who keeps it vouches for it.
+    """Keep a memory as it is, so that it does not come up again for the same reason; whoever keeps it vouches for it.
 
-    `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
-    quarantine, or a candidate, is restored. Raises as `get_memories`.
+    `why` is the reason for which it was to be reviewed, `other_id` the memory that it contradicts, which is kept too. A
+    memory in quarantine, or a candidate, is restored. Raises as `changeable`.
     """
     items = await changeable(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
     pairs = [(item, item if item.status == "archived" else _restored(item, _BY_USER)) for item in items]
@@ -83,11 +83,11 @@ async def edit(
     by_hand: bool = True,
     had_read: Read = NOTHING_READ,
 ) -> Decision:
-    """Change what is given, embed again, and keep the former text in the history. A title made of the text follows it.
+    """Change what is given, embed again, and keep the former text in the history. A title made of the content follows.
 
-    What is new in it goes through the gate as `admitted` says. What an agent changed (not `by_hand`), which `had_read`
-    something, is vouched for by nobody any more; where the user had said it, it is the agent's note. Raises
-    `InputError` when nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the
+    What is new goes through the gate as `admitted` describes; `had_read` is what an agent had read. After an agent's
+    edit (not `by_hand`) nobody vouches for the memory any more; if it was the user's word, it becomes the agent's note.
+    Raises `InputError` if nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` if the
     embedder fails: then nothing was changed.
     """
     (item,) = await changeable(toolbox, [memory_id])
@@ -108,9 +108,9 @@ async def edit(
 
 
 async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
-    """Archive one of two memories as a duplicate of the other, which is restored where it was withdrawn.
+    """Archive one of two memories as a duplicate of the other, which is restored if it is not active.
 
-    Raises `InputError` for one memory twice, and as `get_memories`.
+    Raises `InputError` if both are the same memory, and as `changeable`.
     """
     if kept_id == other_id:
         raise InputError("a memory cannot be merged with itself: name two")
@@ -124,10 +124,10 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
 async def set_memory_status(
     toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None, *, by_hand: bool = True
 ) -> Decision:
-    """Restore (active), quarantine or archive; `items` are those that changed. Raises as `get_memories`.
+    """Restore (active), quarantine or archive memories; `items` are those that changed. Raises as `changeable`.
 
-    An agent restores only what an agent put away while it was active: whatever else is not in use the user alone
-    releases, `by_hand`. So he vouches also for an active one that is trusted less for its wording.
+    An agent may restore only what an agent withdrew or quarantined while it was active; only the user releases the
+    rest, `by_hand`. By restoring, the user also vouches for an active memory that is trusted less for its wording.
     """
     what: What = "restore" if status == "active" else "quarantine" if status == "quarantined" else "withdraw"
     found = await changeable(toolbox, ids)
@@ -144,7 +144,7 @@ async def set_memory_status(
 
 
 async def _users_to_restore(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[str]:
-    """Return the ids of those that no agent put away while they were active, or that were changed since."""
+    """Return the ids of those that no agent withdrew or quarantined while they were active, or that changed since."""
     ids = [item.id for item in items if item.status != "active"]
     decided = await toolbox.store.memory_histories(toolbox.scope.readable(), ids, (DECIDED, TAKEN_BACK))
     held: list[str] = []
@@ -163,9 +163,9 @@ def _by(by_hand: bool) -> dict[str, JsonValue]:
 
 
 async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decision:
-    """Make an agent's note the user's own word: he typed that it is, or it was brought as his and a prompt has it.
+    """Make an agent's note the user's own word: the user's command says so, or the note's words are in a prompt.
 
-    Raises `InputError` for any other memory, and as `get_memories`.
+    Raises `InputError` for any other memory, and as `changeable`.
     """
     (item,) = await changeable(toolbox, [memory_id])
     source = item.provenance
@@ -174,16 +174,16 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes: dict[str, Any] = {"status": "active", "status_reason": _BY_USER}
-    if not by_hand:  # the prompt has the content; what else the agent wrote of it is not the user's
+    if not by_hand:  # the prompt has the content; what else the agent wrote is not the user's
         changes = {"title": title_of(item.content), "description": moment_of(item.description)}
     changes["provenance"] = own
     return await _decide(toolbox, "confirm", [(item, _with(item, **changes))])
 
 
 async def make_global(toolbox: Toolbox, memory_id: str) -> Decision:
-    """Lift an active memory into the user's global scope: every project is shown it. Its history goes with it.
+    """Move an active memory into the user's global scope, so that every project is shown it; its history goes along.
 
-    Raises `InputError` for one that is there already or is not active, and as `get_memories`.
+    Raises `InputError` for a team's, for one that is there already or is not active, and as `changeable`.
     """
     (item,) = await changeable(toolbox, [memory_id])
     if item.scope.project == GLOBAL_PROJECT:
@@ -197,10 +197,10 @@ async def make_global(toolbox: Toolbox, memory_id: str) -> Decision:
 
 
 async def undo(toolbox: Toolbox, decision_id: str) -> Decision:
-    """Take a decision back: its memories and links are again as they were before it.
+    """Take a decision back, restoring its memories and links to what they were before it.
 
     What tasks changed since (confidence, uses) stays. Raises `NotFoundError` for a decision that is unknown or was
-    taken back, `InputError` where one of its memories was changed or forgotten since: then nothing is taken back.
+    taken back, `InputError` if one of its memories was changed or forgotten since: then nothing is taken back.
     """
     events = in_force(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
     if events is None:
@@ -238,10 +238,10 @@ async def _decide(
     *,
     why: str = _BY_USER,
 ) -> Decision:
-    """Write memories as they are to be, each with what it was: what a decision changed can be taken back."""
+    """Write memories as they are to be, each with its former values, so that the decision can be taken back."""
     decision: dict[str, JsonValue] = {"id": new_id(DECISION), "decision": what, "reason": why, **(about or {})}
     new: list[MemoryLink] = []
-    if link is not None:  # where it stands already, taking the decision back takes none away
+    if link is not None:  # if the link exists already, taking the decision back removes none
         known = await toolbox.store.memory_links(toolbox.readable, [link.src_id])
         ends = {(each.src_id, each.dst_id, each.relation) for each in known}
         new = [] if (link.src_id, link.dst_id, link.relation) in ends else [link]
@@ -263,9 +263,9 @@ async def _write(
     links: Sequence[MemoryLink],
     unlinked: Sequence[MemoryLink] = (),
 ) -> Decision:
-    """Write changes with their events, and new indexes for what has other texts or another trust.
+    """Write changes with their events, and new indexes for memories whose texts or trust changed.
 
-    Raises `InputError` where one is no longer as it was seen, `ModelError`.
+    Raises `InputError` if a memory is no longer as it was read, `ModelError`.
     """
     rewritten = [item for before, item, _ in changes if _values(before, _EMBEDDED) != _values(item, _EMBEDDED)]
     stored = {each.item.id: each for each in await prepare(toolbox, rewritten)}
@@ -301,18 +301,18 @@ def _values(item: MemoryItem, names: Iterable[str]) -> dict[str, JsonValue]:
 
 
 ReviewKind = Literal["quarantined", "contradicting", "unverified", "failing"]
-"""Contradicting are pairs, failing the user's own words with which tasks fail."""
+"""contradicting: pairs of memories. failing: the user's own words with which tasks fail."""
 
 KINDS: tuple[ReviewKind, ...] = get_args(ReviewKind)
 
 MOST_SHOWN_TO_AGENTS = 500
-"""Unverified memories are looked for among so many, the most shown ones: it is these that matter."""
+"""Unverified memories are searched for among this many of the most shown ones: those matter most."""
 
 MOST_WAITING = 1_000
-"""So many of a kind are counted and shown: a person decides no more in a day."""
+"""At most this many of a kind are counted and shown: a person decides no more in a day."""
 
 LATEST = 20
-"""Decisions that can be taken back at a click."""
+"""How many of the latest decisions can be taken back at a click."""
 
 
 class Card(NamedTuple):
@@ -321,21 +321,21 @@ class Card(NamedTuple):
     kind: ReviewKind
     item: MemoryItem
     reason: str
-    """Why it lies here, with its figures."""
+    """Why it waits for review, with its figures."""
     other: MemoryItem | None = None
-    """What it contradicts."""
+    """The memory that it contradicts."""
 
 
 async def to_review(
     toolbox: Toolbox, wanted: ReviewKind | None = None, *, limit: int = 20, offset: int = 0
 ) -> tuple[Counter[ReviewKind], ReviewKind, list[Card]]:
-    """Return how much waits, and what waits of one kind; by default of the first of which something does.
+    """Return how many wait of each kind, and those of one kind, by default of the first of which any wait.
 
-    The newest come first, of unverified ones the most shown. Raises `StorageError`.
+    The newest come first, but of unverified ones the most shown. Raises `StorageError`.
     """
     shown = await toolbox.store.review.most_shown(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
     doubtful = await unverified(toolbox, shown)
-    doubted = (await toolbox.store.trials(toolbox.scope)).doubted  # to keep one counts it from the start
+    doubted = (await toolbox.store.trials(toolbox.scope)).doubted  # keeping one restarts its count
     said = await _items(toolbox, list(doubted))
     waiting = [
         *await _quarantined(toolbox),
@@ -367,7 +367,7 @@ async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
 
 
 async def _quarantined(toolbox: Toolbox) -> list[Card]:
-    """Return what is in quarantine, each with the active memory it contradicts, if any, and candidates but fixes."""
+    """Return what is in quarantine and all candidates but fixes, each with the active memory it contradicts, if any."""
     which = MemoryFilter(("quarantined", "candidate"), limit=MOST_WAITING)
     every = await toolbox.store.list_memories(toolbox.readable, which)
     found = [item for item in every if item.status == "quarantined" or WAY_OUT not in item.tags]
@@ -384,7 +384,7 @@ async def _quarantined(toolbox: Toolbox) -> list[Card]:
 
 
 async def _contradicting(toolbox: Toolbox) -> list[Card]:
-    """Return the pairs that contradict each other, but for those that were decided to stay."""
+    """Return the pairs that contradict each other, except those that a decision keeps."""
     scopes = toolbox.scope.readable()
     kept: set[frozenset[str]] = set()
     for events in in_force(await toolbox.store.review.decisions(scopes)).values():

@@ -1,4 +1,4 @@
-"""Memories listed, looked up and forgotten, by a person or an agent; `decide` changes them."""
+"""List, look up and forget memories, for a person or an agent; `decide` changes them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import get_args
@@ -18,7 +18,7 @@ MAX_OFFSET = 10_000_000
 
 _MAX_NAMED = 20
 _READ_AT_ONCE = 5_000
-"""Each page that is read passes over those before it: few large ones."""
+"""Memories in one page: reading a page skips over all those before it, so pages are few and large."""
 
 
 async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryItem]:
@@ -34,7 +34,7 @@ async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryIte
 async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
     """Return the memories in the order of `ids`, whatever their status.
 
-    Raises `InputError` for no ids, too many, or what is no id, and `NotFoundError` naming those that are not there.
+    Raises `InputError` for no ids, too many, or a malformed one, and `NotFoundError` naming those that are not there.
     """
     wanted = list(dict.fromkeys(ids))
     if not wanted:
@@ -61,9 +61,9 @@ async def with_authors(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Me
 
 
 async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
-    """Return the memories as `get_memories`, for what changes them.
+    """Return the memories as `get_memories` does, for changing them. Raises as that does.
 
-    Raises `InputError` for what a team shares: it is changed on its server alone, by whoever may review.
+    Also raises `InputError` for what a team shares: it is changed only on its server, by people who may review.
     """
     found = await get_memories(toolbox, ids)
     shared = [item.id for item in found if is_teams(item.scope)]
@@ -75,10 +75,10 @@ async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
 
 
 async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
-    """Delete for good, with every trace: indexes, former texts, the records of their tasks, quotes in other texts.
+    """Delete memories for good, with every trace: indexes, former texts, records of their tasks, quotes in other texts.
 
-    The record of a task stays where a memory that stays was distilled from it too; the answer names those, and
-    `with_trajectories` takes the text out all the same. Raises as `get_memories`.
+    The record of a task stays if a memory that stays was distilled from it too; the answer names those memories, and
+    `with_trajectories` removes the text all the same. Raises as `changeable`.
     """
     found = await changeable(toolbox, ids)
     return await toolbox.store.forget(
@@ -87,7 +87,7 @@ async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajecto
 
 
 def joined(parts: Sequence[Forgotten]) -> Forgotten:
-    """Return what several parts forgot together; of two parts a later one may take what an earlier one left."""
+    """Return what several parts forgot, taken together; a later part may remove what an earlier one left."""
     gone = {each for part in parts for each in part.ids}
     return Forgotten(
         ids=tuple(each for part in parts for each in part.ids),
@@ -100,7 +100,7 @@ def joined(parts: Sequence[Forgotten]) -> Forgotten:
 def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`.
 
-    `promoted`: by id the files that hold memories.
+    `promoted` has, by id, the files to which memories were promoted.
     """
     if files := {each: promoted[each] for each in forgotten.ids if each in promoted}:
         how = f"`swarm-memory promote --demote {' '.join(files)}` takes it out"
@@ -112,7 +112,7 @@ def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) 
 
 
 async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
-    """Return the ids of all, whatever their status, that one run of learning, scaling or importing added.
+    """Return the ids of all memories, whatever their status, that one run of learning, scaling or importing added.
 
     Raises `NotFoundError` when there are none.
     """
@@ -124,7 +124,7 @@ async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
 
 
 async def pages_of_memories(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterator[list[MemoryItem]]:
-    """Yield all memories of the scopes, whatever their status, some thousand at a time. Raises `StorageError`."""
+    """Yield all memories of the scopes, whatever their status, 5,000 at a time. Raises `StorageError`."""
     offset = 0
     while True:
         which = MemoryFilter(get_args(MemoryStatus), limit=_READ_AT_ONCE, offset=offset)

@@ -1,5 +1,5 @@
-"""All that is known of one memory: the steps it was distilled from, to which tasks it was shown and what came of that,
-its versions.
+"""All that is known about one memory: the steps it was distilled from, the tasks to which it was shown and what came of
+that, its versions.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from swarm_memory.tools.trajectory.reading import read
 
 MAX_INJECTIONS = 200
 BESIDE = 1
-"""At most this many steps before and after each that a memory was distilled from are shown with it."""
+"""How many steps before and after each step that a memory was distilled from are also shown."""
 
 
 class Version(NamedTuple):
@@ -27,7 +27,7 @@ class Version(NamedTuple):
     texts: Mapping[str, Any]
     """As they are kept: title, description, content, tags, domain."""
     until: datetime | None = None
-    """None: it has it now."""
+    """None: it has them now."""
     reason: str | None = None
     """Why it was changed then."""
 
@@ -40,11 +40,11 @@ class Source(NamedTuple):
     task: str
     verdict: Verdict | None
     parts: tuple[Shown, ...]
-    """The steps of the evidence, and those beside them, in order."""
+    """The steps of the evidence, and those next to them, in order."""
 
 
 class MemoryRecord(NamedTuple):
-    """One memory with all that is known of it."""
+    """One memory with all that is known about it."""
 
     item: MemoryItem
     source: Source | None
@@ -60,7 +60,7 @@ class MemoryRecord(NamedTuple):
 
 
 async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
-    """Return all that is known of a memory. Raises as `get_memories`."""
+    """Return all that is known about a memory. Raises as `get_memories`."""
     (item,) = await with_authors(toolbox, await get_memories(toolbox, [memory_id]))
     readable = toolbox.readable
     history = await toolbox.store.memory_history(readable, memory_id)

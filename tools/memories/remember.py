@@ -1,5 +1,5 @@
-"""What the user says, stored as the user's own word, where it was seen that these are the user's words; and what an
-agent teaches: notes of a task, checked, cleaned of what is of one machine, tied to what calls for them.
+"""Store what the user says as the user's own word, if the words were seen to be the user's; and what an agent teaches:
+notes on a task, checked, cleaned of what is specific to one machine, with the handles that call for them.
 """
 
 import asyncio
@@ -44,25 +44,25 @@ from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, task_text
 
 SPOKEN = 0.8
-"""The share of a sentence's words, of different stems, that stand together in one prompt: docs/SECURITY.md."""
+"""The share of a sentence's words (by stem) that must be together in one prompt: docs/SECURITY.md."""
 
 _EXACT = re.compile(r"`[^`\n]+`|\S*\w[./\\_:@$=~+-]\w\S*|\S*\d\S*|\B--?\w\S*")
-"""Commands, paths, addresses, options, numbers: what must be in the prompt to the last word."""
+"""Commands, paths, addresses, options, numbers: all of them must be in the prompt."""
 
 _WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»)]{0,3})?\s*""")
-"""A sentence with what closes it."""
+"""A sentence with its closing marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Where the words of a text are."""
+    """Where the words of a text were found."""
 
     where: Literal["prompt", "result", "nowhere", "unseen"]
-    """unseen: there was no prompt to look at."""
+    """unseen: there was no prompt to search."""
     tool: str = ""
-    """Of a result: of which tool."""
+    """For a result: the tool that returned it."""
     said: str = ""
-    """The sentences that a prompt says, where it does not say all of them."""
+    """The sentences that are in a prompt, if only some are; `rest` has the others."""
     rest: str = ""
 
 
@@ -70,27 +70,27 @@ UNSEEN = Attribution("unseen")
 
 
 class Session(NamedTuple):
-    """What is known of the session in which an agent says something."""
+    """What is known about the session in which an agent says something."""
 
     session_id: str | None = None
     task_id: str | None = None
-    """The task that it works on."""
+    """The task that the agent is working on."""
     trajectories: tuple[Trajectory, ...] = ()
     """Its tasks so far, as its transcript has them."""
     prompts: tuple[str, ...] = ()
-    """What its hooks saw."""
+    """The prompts that its hooks saw."""
     root: str = ""
     """The project's folder."""
     outcome: Label | None = None
-    """How the task ended, as the agent says: what a failed one taught is a guardrail."""
+    """How the task ended according to the agent: what a failed task taught is a guardrail."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of the task that it works on."""
+        """The calls of the task that the agent is working on."""
         return calls_of(self.trajectories[-1]) if self.trajectories else ()
 
     def read(self) -> Read:
-        """Return what the agent had before it so far."""
+        """Return what the agent has read so far."""
         return Read.of(results_of(*self.trajectories), _said_in(self.trajectories, self.prompts))
 
 
@@ -98,12 +98,12 @@ NO_SESSION = Session()
 
 
 def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Attribution:
-    """Return where the words of a text are in a session, and in prompts that its hooks saw.
+    """Return where the words of a text are in a session, or in prompts that its hooks saw.
 
-    They are the user's where each sentence is in one prompt: `SPOKEN` of its words within two sentences that follow
-    one another, all that is exact in it, and turned the same way ("never"). What is pasted into a prompt, asked in it,
-    or meant once only is not said. Else they are the result's in which one of its sentences stood first, before the
-    agent said it. Linear in the length of the session for each sentence.
+    They are the user's if each sentence is in one prompt: `SPOKEN` of its words within two consecutive sentences, all
+    that is exact in it, and the same negation ("never"). What is pasted into a prompt, asked in it, or meant only once
+    does not count. Otherwise they are the result's in which one of the sentences came first, before the agent said it.
+    Linear in the length of the session for each sentence.
     """
     steps = [step for trajectory in session for step in trajectory.steps]
     own = _said_in(session, prompts)
@@ -139,7 +139,7 @@ def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences; one of hardly any words goes with the next, but for one that ends with a colon."""
+    """Yield the sentences; one of hardly any words is joined to the next, or dropped if it only ends with a colon."""
     before = ""
     for part in parts_of(text):
         before = f"{before} {part}".strip()
@@ -154,7 +154,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _is_made_of(title: str, said: str) -> bool:
-    """Whether a title has the words of what was said, what is exact in it too, and is turned the same way."""
+    """Whether a title is made of words of what was said, with all that is exact in it, and has the same negation."""
     words, own = (frozenset(map(str.casefold, tokenize(each))) for each in (title, said))
     exact = {token for found in _EXACT.findall(title) for token in map(str.casefold, tokenize(found))}
     is_alike = exact <= own and len(words & own) >= SPOKEN * len(words)
@@ -183,24 +183,24 @@ def _says(prompt: str, sentence: str) -> bool:
 
 
 NOTE_CONFIDENCE = 0.6
-"""Of an agent's note: as of what nobody judged."""
+"""The confidence of an agent's note: that of what nobody judged."""
 
 MOST_NOTES = 3
-"""Of one task: what is taught is few and short, or nobody reads it."""
+"""At most this many notes per task: what is taught must be little and short, or nobody reads it."""
 
 _WHO_SAYS = ("user", "agent")
-"""Whose memories can be, or become, the user's word."""
+"""The distillers whose memories are, or can become, the user's word."""
 
 TAUGHT, PREFERENCE = "note", "preference"
 """Tags of an agent's note, and of what the user wants from now on."""
 
 ABOUT_THE_SAME = 0.5
-"""The share of the words of the shorter of two texts that makes them about the same thing."""
+"""The share of the shorter text's words that two texts about the same thing have in common."""
 
 _LOOKED_AT = 20
 
 _PLACE = re.compile(r"<(?:path|url|host|user|id)>|\[[a-z ]{1,30}\]")
-"""What stands in a note for what was taken out of it."""
+"""The marks in a note for what was removed from it."""
 
 _CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"
 _WHY = {
@@ -230,13 +230,13 @@ async def remember(
     attribution: Attribution = UNSEEN,
     read: Read = NOTHING_READ,
 ) -> Remembered:
-    """Store what the user said, in the project or, `everywhere`, in all of the user's projects.
+    """Store what the user said, in the project or, with `everywhere`, in all of the user's projects.
 
-    Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
-    an agent passes on is screened, and is the user's word where its `attribution` is a prompt. Else it is the agent's
-    note, of the project alone; in quarantine where it is in a tool's result or copies what was `read`. The same words
-    again are known; `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over
-    4,000 characters, `QuotaReached` for an agent's, `StorageError`.
+    Secrets are replaced as in any text. A text given `by_hand`, by the user's own command, is never held back, only
+    marked. One that an agent passes on is screened, and is the user's word if its `attribution` is a prompt. Otherwise
+    it is the agent's note, in the project only, and quarantined if it is in a tool's result or copies what was `read`.
+    Words that the bank has are not stored again; `by_hand` they become active, and the user's. Raises `InputError` for
+    a blank text or one over 4,000 characters, `QuotaReached` for an agent's, `StorageError`.
     """
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
@@ -253,7 +253,7 @@ async def remember(
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     (item,) = await anchored(toolbox, [item])
     ids, fault = await add_new(toolbox, [item])
-    if not ids and (known := await toolbox.store.said(scope, item.content)):  # another process stored it since
+    if not ids and (known := await toolbox.store.said(scope, item.content)):  # another process stored it meanwhile
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     redacted = None if item.content == clean(said).strip() else "secrets or personal data in it were replaced"
     return _stored(item, attribution, redacted, fault, await _said_before(toolbox, item))
@@ -262,12 +262,12 @@ async def remember(
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
     """Store an agent's notes, and return what became of each, in order.
 
-    Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
-    and formats stay. It is the user's word where the agent says so and the words are in a prompt of the session; of a
-    note whose sentences only partly do, the others become a note of the agent's that follows it. What is in a
-    tool's result and in no prompt, or copies twelve words of results, waits in quarantine. What the bank knows is not
-    stored twice; a note that says all of a known one and more takes the place of one that nobody bore out. Raises
-    `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`, `StorageError`.
+    Each is redacted, screened and cleaned of addresses and paths in somebody's folders; commands, relative paths, flags
+    and formats stay. It is the user's word if the agent says so and the words are in a prompt of the session; if only
+    some of its sentences are, the others become a separate note of the agent's after it. A note is quarantined if it
+    was brought as the user's word but is only in a tool's result, or if it copies twelve words of results. What the
+    bank knows is not stored twice; a note that says all of a known one and more replaces one that nobody bore out.
+    Raises `InputError` for no notes, over three, or a text unfit for a memory, `QuotaReached`, `StorageError`.
     """
     if not 1 <= len(notes) <= MOST_NOTES:
         raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
@@ -285,7 +285,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
             known = known or await same_in_bank(toolbox, with_indexes(item, None))
             known = known or next(iter(await toolbox.store.said(item.scope, item.content)), None)
         if item.id not in ids and known is not None:
-            # The user's word makes a known note his; where none was known, another process stored it since.
+            # The user's word makes a known note the user's; if none was known, another process stored it meanwhile.
             is_users = item.provenance.is_users_word
             answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))
         else:
@@ -296,7 +296,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
 
 
 def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attribution | None]]:
-    """Yield a note, or the two of it: what a prompt says, then what the agent adds."""
+    """Yield a note, or its two parts: what a prompt says, then what the agent adds."""
     where = attributed(note.note, session.trajectories, session.prompts) if note.users_word else None
     if where is None or not where.said:
         yield note, where
@@ -333,9 +333,9 @@ def _item(
     *,
     is_users: bool,
 ) -> MemoryItem:
-    """Return a new memory as the gate lets it be; `about` is what else is known of where it comes from.
+    """Return a new memory as the gate admits it; `about` is what else is known about its origin.
 
-    `attribution`: where the words of what an agent brings as the user's are; None for what nobody brings as such.
+    `attribution` is where the words were found that an agent brings as the user's; None if nobody brings them as that.
     """
     source = Provenance(
         distiller="user" if is_users else "agent",
@@ -350,7 +350,7 @@ def _item(
 
 
 def _takes_its_place(item: MemoryItem, known: MemoryItem) -> bool:
-    """Whether a note says all of a known one and more, or is the user's word in other words than the known one's."""
+    """Whether a note replaces a known one: it says all of that and more, or is the user's word in other words."""
     if not item.status == known.status == "active":
         return False
     if item.provenance.is_users_word and not known.provenance.is_users_word:
@@ -366,13 +366,13 @@ async def add_new(
     once: bool = True,
     superseded: Mapping[str, str] | None = None,
 ) -> tuple[list[str], str | None]:
-    """Write new memories, `once` without those that another process wrote a moment ago; archive what they supersede.
+    """Write new memories, with `once` not those that another process wrote a moment ago; archive what they supersede.
 
-    `superseded` has by the id of a known one that of the new one.
+    `superseded` maps the id of a known memory to that of the new one.
 
-    Where a worker is beside, or `later` says so, the job that makes their vectors and does what needs them is queued in
-    the same transaction: no kill loses any. Return the ids that were new, and why the embedder gave no vectors where it
-    was asked. Raises `QuotaReached`, `StorageError`.
+    If a worker is running, or `later` says so, the job that makes their vectors and does what needs them is queued in
+    the same transaction, so that no kill loses any. Return the ids that were new, and why the embedder made no vectors
+    if it failed. Raises `QuotaReached`, `StorageError`.
     """
     later = later or toolbox.wake is not None
     memories, fault = [with_indexes(item, None) for item in items if later], None
@@ -395,7 +395,7 @@ async def add_new(
 
 
 async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
-    """Return what becomes of a text that the bank has: `by_hand` it is active again."""
+    """Return what becomes of a text that the bank has already: `by_hand`, it becomes active again."""
     if is_users and not known.provenance.is_users_word:
         if not by_hand and known.status != "active":
             return Remembered(known, False, tuple(filter(None, (notice_of([known]),))))
@@ -409,7 +409,7 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
 
 
 async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
-    """Return what else the user said about the same, as the words have it: he alone knows whether both hold."""
+    """Return what else the user said about the same thing, judged by words: only the user knows whether both hold."""
     if not item.provenance.is_users_word:
         return None
     words = frozenset(tokenize(item.content))
@@ -425,7 +425,7 @@ async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
 
 
 def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None) -> Remembered:
-    """Return what became of a new memory: why it is held back or a note, then what else is to be `said`."""
+    """Return what became of a new memory: why it is held back or only a note, then the further notices in `said`."""
     parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
     notices = (
         _why_a_note(item, attribution.tool) if attribution else None,

@@ -1,4 +1,4 @@
-"""How the bank stands and how its answers are made; it measures nothing itself."""
+"""The state of the bank and how its answers are made; nothing is measured here."""
 
 from collections import Counter
 from datetime import UTC, timedelta
@@ -15,7 +15,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 async def memory_status(toolbox: Toolbox) -> BankStatus:
-    """Return how the bank stands and how answers are made. Raises `StorageError`."""
+    """Return the state of the bank and how answers are made. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     notices = await out_of_order(toolbox, storage, statistics)
@@ -62,7 +62,7 @@ async def memory_status(toolbox: Toolbox) -> BankStatus:
 
 
 async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:
-    """Return a line for each thing that is not as it should be: that a new memory is yet to be embedded is."""
+    """Return a line for each thing that is not as it should be; new memories that wait to be embedded are normal."""
     notices = list(storage.notices)
     job = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) if statistics.not_embedded else None
     if statistics.not_embedded and (job is None or job.ended_at is not None or job.error is not None):
@@ -91,7 +91,7 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
 
 
 async def chat_status(toolbox: Toolbox) -> str | None:
-    """Return in a line what chat models cost; None: none may be asked, and none was within the week."""
+    """Return one line on what chat models cost; None if none may be asked and none was asked within the week."""
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     named = toolbox.settings.chat.learning if toolbox.chat is None else ()
     days = await toolbox.store.chat_days(midnight - timedelta(days=6))
@@ -106,5 +106,5 @@ async def chat_status(toolbox: Toolbox) -> str | None:
 
 
 def _usd(cost: float | None) -> str:
-    """Return a cost as it follows a number of tokens, where it is known."""
+    """Return a cost as it is written after a number of tokens; empty if it is not known."""
     return "" if cost is None else f", {cost:.4f} USD"

@@ -1,4 +1,4 @@
-"""A bank as JSON lines, out and in again: one memory a line, everything but its indexes. Files are the caller's."""
+"""Export and import a bank as JSON lines: one memory per line, everything but its indexes. Files are the caller's."""
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100
-"""Faulty lines are all counted, and so many described."""
+"""At most this many faulty lines are described; all are counted."""
 
 _WRITTEN_AT_ONCE = 200
 
 _EMBEDDED_AT_ONCE = 400
-"""With an embedder that takes milliseconds for a text, so many of an import are embedded before the rest is not."""
+"""How many memories of an import an embedder that takes milliseconds for each embeds before a job does the rest."""
 
 
 @dataclass(slots=True)
@@ -31,12 +31,12 @@ class Imported:
     """What became of the lines."""
 
     run_id: str = field(default_factory=lambda: new_id(RUN))
-    """In the provenance of what a named source added: `memories forget --run` takes it back."""
+    """In the provenance of what a named source added: `memories forget --run` removes it again."""
     added: int = 0
     known: int = 0
-    """Their id, or their very text, is in the bank or stood in an earlier line."""
+    """Memories whose id, or whose title and content, are in the bank or in an earlier line."""
     later: int = 0
-    """Written without vectors: a job gives them theirs."""
+    """Memories written without vectors, which a job makes later."""
     faulty: int = 0
     faults: list[str] = field(default_factory=list[str])
     """`line 3: content: …`"""
@@ -57,8 +57,8 @@ async def import_memories(
     """Add the memories of an export to the project of the toolbox; what was global there is global here.
 
     Texts are cleaned, redacted and screened as any other. A faulty line is described and skipped. `source` is noted in
-    the provenance, so that what a user said elsewhere is no word of this bank's user; with `quarantine` nothing is
-    retrieved before it is restored. Importing twice adds nothing.
+    the provenance, so that what a user said elsewhere does not count as this user's word; with `quarantine` nothing is
+    retrieved until it is restored. Importing twice adds nothing.
     """
     result = Imported()
     seen_ids: set[str] = set()

@@ -1,7 +1,7 @@
 """One prompt to a chat model, strictly rendered with untrusted text fenced, and its answer as a checked value.
 
-A file of `tools/model/prompts` has two parts, `# System` and `# User`. `{{name}}` stands for a value. Of untrusted
-text nothing may be in the system part, and in the user part only between the two markers of its fence.
+A file of `tools/model/prompts` has two parts, `# System` and `# User`. `{{name}}` stands for a value. Untrusted text
+may not be in the system part, and in the user part only between the two markers of its fence.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.cleaning import clean
 
 FENCE = "fence"
-"""The name that a prompt gets its fence by."""
+"""The placeholder for the fence in a prompt."""
 
 _PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _PARTS = re.compile(r"\A# System\n(.*?)^# User\n(.*)\Z", re.DOTALL | re.MULTILINE)
@@ -31,7 +31,7 @@ _HASH_CHARS, _FENCE_CHARS = 12, 16
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template as it is in its file."""
+    """A template as its file has it."""
 
     name: str
     system: str
@@ -51,7 +51,7 @@ def load_prompt(name: str) -> Prompt:
 
 
 def parse_prompt(name: str, text: str) -> Prompt:
-    """Take a template apart. Raises `ValueError` unless it is a `# System` part followed by a `# User` part."""
+    """Parse a template. Raises `ValueError` unless it is a `# System` part followed by a `# User` part."""
     text = text.replace("\r\n", "\n")
     parts = _PARTS.match(text)
     if parts is None:
@@ -61,10 +61,10 @@ def parse_prompt(name: str, text: str) -> Prompt:
 
 
 def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, str]) -> Rendered:
-    """Put our own values and the fenced untrusted ones in, once: braces inside a value mean nothing.
+    """Insert our own values and the fenced untrusted ones, in one pass: braces inside a value mean nothing.
 
-    `{{fence}}` becomes the fence's name. Raises `ValueError` where the placeholders are not the names of the values,
-    each of one value, and for untrusted text in the system part.
+    `{{fence}}` becomes the fence's marker. Raises `ValueError` where the placeholders are not exactly the names of the
+    values, where two values have one name, and for untrusted text in the system part.
     """
     fence = fence_of(*untrusted.values())
     values = {FENCE: fence, **given, **{name: fenced(name, text, fence) for name, text in untrusted.items()}}
@@ -82,7 +82,7 @@ def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, 
 def fence_of(*texts: str) -> str:
     """Return a marker that is in none of the texts: 16 hex digits, the same for the same texts.
 
-    It is derived from all of them, so that no text can name it: changing a text changes the marker.
+    It is derived from all texts, so that none of them can contain it: changing a text changes the marker.
     """
     cleaned = [clean(text) for text in texts]
     whole = hashlib.sha256()
@@ -100,14 +100,14 @@ def fenced(name: str, text: str, fence: str) -> str:
 
 
 ANSWER_TOKENS = 4_000
-"""Room for an answer: models that reason take most of it before they begin to answer."""
+"""Room for an answer: models that reason use most of it before they begin to answer."""
 
 LEAST_ANSWER_TOKENS, LEAST_RECORD_TOKENS = 1_000, 400
-"""What is left of the room and of a record when a model's context window is too small for more."""
+"""The fewest tokens to which the answer and the record are cut when a model's context window is too small."""
 
 
 class Answered(BaseModel):
-    """Base of what a model answers: closed, and every field required, as the strict mode of endpoints demands.
+    """Base of a model's answers: closed, and every field required, as the strict mode of endpoints demands.
 
     Limits of size belong in the reader of the answer: many endpoints refuse a schema that has any.
     """
@@ -137,7 +137,7 @@ async def ask(
     effort: Effort,
     can_shorten: bool = False,
 ) -> tuple[AnyAnswer | Unparsed, str]:
-    """Return the answer, or why there is no usable one, and the name of the model that was asked or that answered.
+    """Return the answer, or why it is unusable, and the name of the model that answered or, if unusable, was asked.
 
     `can_shorten` is that of `ChatRequest`. Raises `ModelUnavailable`.
     """
@@ -164,7 +164,7 @@ async def ask(
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[AnyAnswer, Shown]):
-    """An answer about a record, with what of the record the model that gave it was shown."""
+    """An answer about a record, with the part of the record that the model was shown."""
 
     answer: AnyAnswer | Unparsed
     model: str
@@ -181,10 +181,10 @@ async def ask_about(
     effort: Effort,
     record_tokens: int,
 ) -> Asked[AnyAnswer, Shown]:
-    """Ask about a record that `write` puts into a prompt, within so many tokens.
+    """Ask about a record that `write` puts into a prompt, within a number of tokens that it is given.
 
-    Where a model's context window is too small, the record and the room for the answer are halved until they fit.
-    Raises `ModelUnavailable`, when not even the shortest does or the time is over.
+    If a model's context window is too small, the record and the room for the answer are halved until they fit.
+    Raises `ModelUnavailable` if even the shortest does not fit, or the time is over.
     """
     deadline = time.monotonic() + effort.timeout_s
     while True:

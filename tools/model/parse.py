@@ -1,8 +1,8 @@
-"""Gets checked JSON out of a model's text, which is untrusted.
+"""Get checked JSON out of a model's text, which is untrusted.
 
 Slips of form that can mean only one thing are read as what they mean: `success` for `Success`, `"0.9"` for a number,
 one reason where a list of them is wanted, a comma too many. Nothing is guessed: a text with two different answers, a
-key that stands twice or an end that is missing is refused with a reason that can be sent back to the model.
+duplicate key or a missing end is refused with a reason that can be sent back to the model.
 """
 
 import json
@@ -15,15 +15,15 @@ from typing import Any, TypeAlias, cast
 from pydantic import JsonValue
 
 MAX_CHARS = 200_000
-"""A longer text is not looked at."""
+"""A longer text is refused unread."""
 MAX_DEPTH = 64
-"""Of nested arrays and objects; Python's own parser gives up at about 1,000 with a RecursionError."""
+"""Levels of nested arrays and objects; Python's own parser gives up at about 1,000 with a RecursionError."""
 MAX_STARTS = 50
-"""Places in a text that are tried as the beginning of an object: keeps the search linear."""
+"""How many places in a text are tried as the beginning of an object: this keeps the search linear."""
 
 MAY_BE_MISSING = frozenset({"analysis", "not_when", "domain", "tags"})
-"""Keys that are asked for, and without which an answer is still one: what a model thinks before it answers, and what
-only refines it. A missing one is read as empty."""
+"""Keys that are requested but that an answer can do without: what a model thinks before it answers, and what only
+refines the answer. A missing one is read as empty."""
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -41,7 +41,7 @@ _TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep."
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """Why a text is no answer; `reason` is one sentence without any text of the answer but names of keys."""
+    """Why a text is no answer; `reason` is one sentence that quotes nothing of the answer but names of keys."""
 
     reason: str
 
@@ -53,8 +53,8 @@ class _Refused(ValueError):
 def parse_json(text: str) -> JsonValue | Unparsed:
     """Parse a text that is JSON as a whole.
 
-    Refused: NaN and infinities (also as 1e999), integers beyond 64 bits, a key that stands twice in one object, more
-    than `MAX_DEPTH` levels. NUL and lone surrogates, which neither UTF-8 nor SQLite takes, become U+FFFD.
+    Refused: NaN and infinities (also as 1e999), integers beyond 64 bits, a duplicate key in an object, more than
+    `MAX_DEPTH` levels. NUL and lone surrogates, which SQLite or UTF-8 does not take, become U+FFFD.
     """
     if len(text) > MAX_CHARS:
         return Unparsed(f"The text has more than {MAX_CHARS:,} characters.")
@@ -69,7 +69,7 @@ def parse_json(text: str) -> JsonValue | Unparsed:
 
 
 def json_in(text: str) -> object:
-    """Return the JSON value that a text is; None where it is none, or is nested too deeply."""
+    """Return a text's JSON value; None where the text is not JSON, or is nested too deeply."""
     try:
         return cast("object", json.loads(text))
     except (ValueError, RecursionError):
@@ -77,15 +77,15 @@ def json_in(text: str) -> object:
 
 
 def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
-    """Return the one JSON object of a model's text: bare, fenced or with prose around, after any thoughts.
+    """Return the one JSON object of a model's text: bare, fenced or with prose around it, after any thoughts.
 
     With `schema` (JSON schema without references) only objects that are valid by it count, once slips of form are
-    mended. Keys that the schema does not know are left out where it forbids others. Several equal objects are one;
+    mended. Keys that the schema does not have are dropped where it forbids others. Several equal objects count as one;
     several different ones are refused.
     """
     if len(text) > MAX_CHARS:
         return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
-    if not text.lstrip().startswith("{"):  # what stands behind the thoughts: nothing when they never ended
+    if not text.lstrip().startswith("{"):  # what comes after the thoughts: nothing if they never ended
         text = _CLOSED.split(text)[-1]
         text = "" if _OPENED.match(text) else text
     rest = text.strip()
@@ -124,9 +124,9 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _object_end(text: str, start: int) -> int | None:
-    """Return where the object that begins at `start` is closed; None when it is not.
+    """Return where the object that begins at `start` is closed; None if it is not.
 
-    One that is too deep is said to go on to the end of the text: nothing inside of it may be taken for the answer.
+    One that is too deep is taken to reach to the end of the text: nothing inside it may be taken for the answer.
     """
     depth, in_string, position = 0, False, start
     while mark := _MARKS.search(text, position):
@@ -214,7 +214,7 @@ def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:
 
 
 def _meant_by(text: str, kind: str | None, options: Sequence[JsonValue]) -> JsonValue:
-    """Return the number, the truth or the option that a string stands for."""
+    """Return the number, boolean or option that a string stands for; the string itself if there is none."""
     plain = text.strip().casefold()
     if kind in ("number", "integer"):
         number = parse_json(plain)

@@ -1,6 +1,6 @@
-"""What is shown at its own moment: beside a call before it runs, and beside one that failed.
+"""What is shown at the moment when it matters: with a call before it runs, and with a call that failed.
 
-What a call or an error names calls for memories by equality (`tools.anchors.handles`); nothing is embedded or ranked.
+What a call or an error names is matched to memories by equality (`tools.anchors.handles`); nothing is embedded.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -34,16 +34,16 @@ from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.hazards import only_when_asked
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
-"""Of all that stands beside one call: an agent reads it at each."""
+"""At most this many characters are shown with one call, or failure: an agent reads them every time."""
 
 MOST = 3
-"""At most this many memories stand beside one call."""
+"""At most this many memories are shown with one call."""
 
 SUREST, MOST_LISTED = 200, 30
-"""Among so many of the surest memories a session's start looks; and so many it lists: some 400 tokens."""
+"""How many of the surest memories a session's start considers, and how many of them it lists: some 400 tokens."""
 
 LOOKED_AT = 20
-"""At most this many memories that something calls for are looked at."""
+"""At most this many memories that something calls for are considered."""
 
 _CALL = "Untrusted notes on this call; name the [rm_…] id of one you use."
 _FAILURE = (
@@ -53,10 +53,10 @@ _FAILURE = (
 
 
 async def at_start(toolbox: Toolbox, elsewhere: Container[str]) -> list[MemoryItem]:
-    """Return the surest memories that a session's start lists, the user's words first, but for those `elsewhere`.
+    """Return the surest memories that a session's start lists, the user's words first, except those `elsewhere`.
 
-    Another bank's are not among them, nor what repeats what was shown or was brought as the user's word; of what only
-    an agent vouches for it is said when it matters, and never what it says. Raises `StorageError`.
+    Memories of another bank are left out, and those that repeat what was shown or were wrongly brought as the user's
+    word. What only an agent vouches for is listed by when it matters, never by its advice. Raises `StorageError`.
     """
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][: 2 * MOST_LISTED]
@@ -84,14 +84,14 @@ class Around(NamedTuple):
 
 
 async def beside_call(toolbox: Toolbox, around: Around, found: Sequence[MemoryItem]) -> str:
-    """Return what a call is shown of memories that it calls for, framed, in 400 characters. Raises `StorageError`."""
+    """Return the notes to show with a call, of memories that it calls for, in 400 characters. Raises `StorageError`."""
     return await _shown(toolbox, around, CALL, found, {})
 
 
 async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str]) -> str:
-    """Return what a failed call is shown of what its output calls for, framed, in 600 characters.
+    """Return the notes to show with a failed call, of memories that its output calls for, in 600 characters.
 
-    What is known of its errors comes first, of fixes those that ended one more often; then what a code in it calls for.
+    What is known of its errors comes first, if one of their fixes mostly worked; then what a code in it calls for.
     Raises `StorageError`.
     """
     errors = [each.removeprefix("error:") for each in handles if each.startswith("error:")]
@@ -109,7 +109,7 @@ async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str
 async def _shown(
     toolbox: Toolbox, around: Around, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
 ) -> str:
-    """Return the notes as they are shown, and record them."""
+    """Return the notes to show, and record them."""
     started = toolbox.clock.now()
     new = [item for item in found if item.id not in around.shown and item.id not in around.elsewhere]
     if not (new := await still_applying(toolbox, new)):
@@ -156,7 +156,7 @@ def _worded(
     remarks: Mapping[str, Sequence[str]],
     says: Mapping[str, str],
 ) -> tuple[str, Sequence[MemoryItem]]:
-    """Return as many of the notes, the first ones, as fit whole; at least one, cut where it is too long."""
+    """Return as many of the first notes as fit whole, with their memories; at least one, cut if it is too long."""
     limit, opening = (MAX_CALL_CHARS, _CALL) if at == CALL else (MAX_FAILURE_CHARS, _FAILURE)
     notes: list[tuple[str, str, str]] = []
     for item in items:

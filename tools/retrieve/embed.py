@@ -1,4 +1,4 @@
-"""The vectors and tokens of memory items, also of those that are stored before they are embedded."""
+"""The vectors and tokens of memory items, including those that are stored before they are embedded."""
 
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -17,16 +17,16 @@ EMBED = "embed"
 """The kind of the jobs that embed a project's backlog."""
 
 REEMBED = "reembed"
-"""The kind of those that give whatever has no vector of the current embedder one, passages too."""
+"""The kind of the jobs that embed everything that has no vector of the current embedder, passages too."""
 
 BACKLOG = "backlog"
-"""Their key: there is at most one that waits."""
+"""The key of these jobs: at most one of a kind waits."""
 
 BATCH = 32
-"""Texts of one request to an endpoint, and written together: what it answered is kept where the next one fails."""
+"""How many texts are in one request to an endpoint and written together: they are kept if the next request fails."""
 
 _PIECE = 8
-"""Of an embedder that takes milliseconds for a text, so many are embedded before a caller is let in."""
+"""How many texts an embedder that takes milliseconds for each embeds before a caller is let in."""
 
 
 async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredMemory]:
@@ -41,7 +41,7 @@ async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredM
 
 
 async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
-    """Return the items as `prepare` does; where the embedder fails without vectors, and what is to be said of it."""
+    """Return the items as `prepare` does; if the embedder fails, without vectors and with a notice that says so."""
     try:
         return await prepare(toolbox, items), None
     except ModelError as error:
@@ -50,30 +50,30 @@ async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple
 
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
-    """Return an item with all that its indexes hold; without a vector words find it until the embedder answers."""
+    """Return an item with all that its indexes hold; without a vector it is found by words until it has one."""
     return StoredMemory(item, vector, tokenize(item.title), tokenize(item.description), tokenize(item.content))
 
 
 async def not_embedded(toolbox: Toolbox) -> int:
-    """Return how many active memories of the project, and of all projects, lack a vector. Raises `StorageError`."""
+    """Return how many active memories of the project and the global scope lack a vector. Raises `StorageError`."""
     store, name = toolbox.store, toolbox.embedder.name
     return sum([(await store.pending_upkeep(scope, name, 0)).not_embedded for scope in toolbox.scope.readable()])
 
 
 def _mark(embedder: Embedder, seq: int, text: str) -> str:
-    """Return what a text is known by that an embedder refused; once edited, or for another embedder, it is another."""
+    """Return the mark of a text that an embedder refused; another text, or another embedder, has another mark."""
     return f"{seq}-{crc32(f'{embedder.name} {text}'.encode()):08x}"
 
 
 async def embed_backlog(
     toolbox: Toolbox, on_asked: Callable[[tuple[int, Sequence[str]]], object] = lambda _: None
 ) -> AsyncGenerator[dict[str, Vector]]:
-    """Give each memory of the project, and of all projects, that has no vector at all one of the embedder.
+    """Embed each memory of the project and the global scope that has no vector at all.
 
-    First what was stored since the last such job, then older ones where any lack a vector. What was refused then is not
-    sent again. `on_asked` is given positions up to which all were asked for, each with what was refused before it since
-    the last. Each piece is written, then its vectors are yielded by the memories' ids; no model is called in a
-    transaction. Raises `ModelError`: what was embedded until then is kept.
+    Those stored since the last such job come first, then older ones if any lack a vector. What was refused in that job
+    is not sent again. `on_asked` is called with each position up to which all memories are done, and with the marks of
+    those refused since the last position. Each piece is written, then its vectors are yielded by the memories' ids; no
+    model is called in a transaction. Raises `ModelError`: what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
     size = _PIECE if isinstance(embedder, Accompanied) else BATCH
@@ -99,7 +99,7 @@ async def embed_backlog(
 
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = at_once) -> list[Vector | None]:
-    """Embed a batch and give way before each piece; None for a text that is refused. Raises `ModelError`."""
+    """Embed a batch, giving way before each piece; None for a text that is refused. Raises `ModelError`."""
     piece = _PIECE if isinstance(embedder, Accompanied) else max(1, len(texts))
     vectors: list[Vector | None] = []
     for at in range(0, len(texts), piece):

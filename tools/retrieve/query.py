@@ -1,4 +1,4 @@
-"""A query as it is searched: whole and by its sentences, embedded once, and the time it names."""
+"""A query as it is searched: whole and by its sentences, embedded once, and the time that it names."""
 
 import re
 from calendar import monthrange
@@ -15,13 +15,13 @@ from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PARTS = 4
-"""At most this many sentences, those of the most words, are looked at by themselves."""
+"""At most this many sentences, those with the most words, are compared separately."""
 
 LIGHT = 0.3
-"""The share of the light embedder's cosine, which goes by words, in the order of what fits."""
+"""The weight of the light embedder's cosine, which goes by words, in the order of what fits."""
 
 REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
-"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
+"""How many of the last queries' vectors are remembered, for queries up to this length: at most 3 MB."""
 
 _QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
@@ -35,14 +35,14 @@ class Vectors:
     whole: Vector | None
     """None: the embedder failed."""
     views: tuple[View, ...] = ()
-    """Its sentences; then, where a light embedder stands beside, the same of that one, the whole first."""
+    """Those of its sentences; then, where there is a light embedder too, that one's, of the whole query first."""
     parts: int = 0
 
     def compared(self, result: SearchResult) -> tuple[SearchResult, list[float | None]]:
         """Return what was found, each with the cosine that decides whether it fits, and those that decide the order.
 
-        The former is that of the whole query, or half of it and half the best sentence's, where that is greater; the
-        latter is halved so in any case, and has the light embedder's with its share.
+        The former is the whole query's, or the mean of that and the best sentence's, if greater. The latter is always
+        that mean, blended with the light embedder's, which has the weight `LIGHT`.
         """
         if not self.views:
             return result, [each.cosine for each in result.candidates]
@@ -61,7 +61,7 @@ class Vectors:
 
 
 async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors:
-    """Return the vectors of a query, embedded at once; none, with a notice, where the embedder fails."""
+    """Return the vectors of a query, embedded in one batch; none, with a notice, where the embedder fails."""
     parts = sentences(text)
     found = await embed_queries(toolbox, [text, *parts], notices)
     if not found:
@@ -72,13 +72,13 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
         light = embedder.light
         try:
             views += [View(light.name, each) for each in await embed_queries(toolbox, [text, *parts], notices, light)]
-        except InputError:  # its words say nothing to it
+        except InputError:  # the light embedder can make nothing of its words
             views = views[: len(parts)]
     return Vectors(found[0], tuple(views), len(parts))
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
+    """Return the sentences of a text that are compared separately; none if the text is a single sentence."""
     parts = dict.fromkeys(map(str.strip, _ENDS.split(text[:_QUERY_CHARS])))
     counted = [(len(query_tokens(part)), part) for part in parts]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
@@ -87,7 +87,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _halved(whole: float, parts: Sequence[float | None]) -> float:
-    """Return the mean of the whole's cosine and the best part's."""
+    """Return the mean of the whole's cosine and the best part's; the whole's where no part has one."""
     known = [part for part in parts if part is not None]
     return (whole + max(known)) / 2 if known else whole
 
@@ -95,7 +95,7 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
 async def embed_queries(
     toolbox: Toolbox, texts: Sequence[str], notices: list[str], embedder: Embedder | None = None
 ) -> list[Vector]:
-    """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
+    """Return the vectors of queries, in order; an empty list, with a notice, where the embedder fails."""
     embedder, remembered = embedder or toolbox.embedder, toolbox.embedded
     known = {text: remembered.pop((embedder.name, text), None) for text in texts}
     missing = [text for text, vector in known.items() if vector is None]
@@ -109,7 +109,7 @@ async def embed_queries(
     vectors = [vector for text in texts if (vector := known[text]) is not None]
     for text, vector in zip(texts, vectors, strict=True):
         if len(text) <= REMEMBERED_CHARS:
-            remembered[embedder.name, text] = vector  # behind those that were asked for longer ago
+            remembered[embedder.name, text] = vector  # after those that were used longer ago
             if len(remembered) > REMEMBERED_QUERIES:
                 del remembered[next(iter(remembered))]
     return vectors
@@ -117,7 +117,7 @@ async def embed_queries(
 
 @dataclass(frozen=True, slots=True)
 class TargetTime:
-    """A moment, and how many days off counts half."""
+    """A moment, and the distance in days that counts half."""
 
     moment: datetime
     half_days: float
@@ -168,7 +168,7 @@ _TIME_CHARS = 4_000
 def mentioned_time(query: str, now: datetime) -> TargetTime | None:
     """Return the first time of these kinds that the query names ("three weeks ago", "in May 2023"), or None.
 
-    "Today" and "now" are none: they say when the query is asked. What is relative counts from `now`.
+    "Today" and "now" do not count: they say when the query is asked. Relative times count from `now`.
     """
     text = query[:_TIME_CHARS]
     if not _NAMES_ONE.search(text):

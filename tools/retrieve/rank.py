@@ -1,4 +1,4 @@
-"""How candidates are put in order, and what fits: fusion, the score, diversity, what the bank must have for a query.
+"""How candidates are ranked, and which of them fit: fusion, the score, diversity, and what a query needs from the bank.
 
 The constants of what fits were chosen on six banks, and hold for those left out in turn: docs/BENCHMARKS.md.
 """
@@ -17,57 +17,57 @@ from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 BM25_K1, BM25_B = 0.9, 0.6
-"""Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
+"""Robust across conversation, tool descriptions and code; a greater `b` helps code, a smaller one conversation."""
 
 LEADING = 30
-"""How many of the best of each leg say how a query went: the same however many candidates there are beside them."""
+"""How many of each leg's best show how well a query went: the same however many other candidates there are."""
 
 _USUAL_VECTORS, _USUAL_WORDS, _USUAL_COVERAGE = 0.4, 0.5, 0.57
-"""How far the best cosine and the best BM25 of a pool stand out, and what share of the query's words the best text has:
-where all are as usual a leg has its usual share. Chosen, with the powers, on one half of six public sets."""
+"""How far the best cosine and the best BM25 of a pool usually stand out, and the share of the query's words that the
+best text usually has: then a leg has its usual weight. Chosen, with the powers, on one half of six public sets."""
 
 _BACKGROUND_DOCUMENTS, _BACKGROUND_FREQUENCY = 1000, 5
-"""Added to the bank's counts: among a few items a token is not thought common because one of three holds it."""
+"""Added to the bank's counts: in a bank of a few items a token is not common just because one of three has it."""
 
 WORDS = 0.15
-"""What it adds to a cosine that every word of the query is there."""
+"""Added to the cosine of a memory that has every word of the query; in proportion for fewer words."""
 
 GROWTH = 0.05
-"""Among e times as many memories the nearest of those that have nothing to do with a query is nearer by so much."""
+"""By how much the nearest memory that has nothing to do with a query is nearer in a bank e times as large."""
 
 USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
-"""Memories of the bank that `min_cosine` is meant for; a smaller or larger one than the bounds counts as they do."""
+"""The bank's size, in memories, that `min_cosine` is meant for, and the bounds to which a bank's size is clamped."""
 
 SURE = 0.19
-"""How far beyond what is needed a note must be to be shown whole where nobody asked."""
+"""How far above the needed strength a note must be to be shown whole by an unasked retrieval."""
 
 FOLLOWS = 0.7
-"""The share of what the best one needs that the others need."""
+"""The strength that the others need, as a share of what the best one needs."""
 
 NEAR = 0.5
-"""The share of what the best one has that the others need too: what is not half as near is about something else."""
+"""The strength that the others also need, as a share of the best one's: what is not half as near is off topic."""
 
 MIN_COVERAGE = 0.6
 """The idf-weighted share of the query's words that is enough however far the vector is."""
 
 PROJECT_PREFERENCE = 0.05
-"""Taken off the score of a global item, so that the project's own comes first."""
+"""Subtracted from the score of a global item, so that the project's own come first."""
 
 USER_PREFERENCE = 0.3
-"""Added to the score of what the user said, and taken off that of what is of suspect wording."""
+"""Added to the score of what the user said, and subtracted from the score of what has suspect wording."""
 
 TIME_BOOST = 0.4
 """Added to the score of what was stored at a time that the query names ("last week", "on 3 May")."""
 
 HALF_LIFE_DAYS = 45.0
-"""After which recency is halved."""
+"""The age at which recency is halved."""
 
 GONE_PENALTY = 0.2
-"""Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts, packages);
-its share for a part. When all is gone it is not shown, unless the user said it."""
+"""Subtracted from the score of a memory when all that it names and was in the project (files, scripts, packages) is
+gone; in proportion for a part. When all is gone it is not shown, unless the user said it."""
 
 _MIN_WORDS, _SHARE_OF_WORDS = 3, 0.4
-"""So many words of an error, and so much of them, name it."""
+"""A query names an error if it has at least this many of the error's words, and this share of them."""
 
 _QUOTED = re.compile(r'"([^"]{3,300})"')
 
@@ -90,12 +90,12 @@ def scaled_fusion(
 ) -> list[float]:
     """Return the relevance 0…1 of each candidate: the weighted mean of both legs, a leg counting for what it found.
 
-    A convex combination (Bruch, Gai, Ingber 2023) with other bounds. Min-max normalization calls a leg's best candidate
-    1, be it a document with every word of the query or one that shares its most common word. Here a value is divided by
-    the geometric mean of the greatest in the pool and the greatest there could be (`ideal_keyword`: the BM25 of a text
-    full of every word; a cosine of 1, measured from the least in the pool). So a leg whose best is poor moves the order
-    less, and for one query the keywords decide, for another the vectors, with one weight. A leg that gave nothing at
-    all has none. The bounds are those of the candidates in the places `among`; None: of all.
+    A convex combination (Bruch, Gai, Ingber 2023) with other bounds. Min-max normalization gives a leg's best candidate
+    1, whether it has every word of the query or shares only its most common word. Here a value is divided by the
+    geometric mean of the greatest value in the pool and the greatest possible one (`ideal_keyword`: the BM25 of a text
+    full of every word; a cosine of 1, measured from the least in the pool). So a leg whose best is poor affects the
+    order less: with the same weight, keywords decide one query and vectors another. A leg that found nothing at all
+    has no weight. The bounds are taken from the candidates in the places `among`; None: from all.
     """
     places = range(len(cosines)) if among is None else among
     best = max((keyword for place in places if (keyword := keywords[place]) is not None), default=0.0)
@@ -117,12 +117,12 @@ def scaled_fusion(
 def query_vector_weight(
     cosines: Sequence[float | None], keywords: Sequence[float | None], covered: float, vector_weight: float
 ) -> float:
-    """Return the share of the vector leg for one query, from the usual one: a leg counts for how its best stands out.
+    """Return the vector leg's weight for one query, from the usual one: a leg counts by how far its best stands out.
 
-    Where many share the query's words alike, the words do not say which is meant, and where one alone has them, they
-    do; so for the vectors: the spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and others
-    2012). And words count for the share 0…1 of the query's that the best text has (`covered`): where it is asked in
-    other words, the few in common mislead. 0 and 1 stay.
+    If many candidates share the query's words equally, the words do not show which is meant; if only one has them, they
+    do. The same holds for vectors: the spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and
+    others 2012). Words also count by the share 0…1 of the query's words that the best text has (`covered`): if the
+    query uses other words, the few in common mislead. A weight of 0 or 1 stays.
     """
     stand_out = _standing_out([each for each in cosines if each is not None]) / _USUAL_VECTORS
     by_vectors = vector_weight * stand_out**2
@@ -133,9 +133,9 @@ def query_vector_weight(
 
 
 def _standing_out(values: Sequence[float]) -> float:
-    """Return how far the greatest is over the mean, of the farthest that one of so many can be; 0 where all are alike.
+    """Return how far the greatest value is above the mean, as a share of the farthest possible; 0 where all are equal.
 
-    That is √(n - 1) standard deviations (Samuelson 1968, "How deviant can you be?"), so that few are like many.
+    That is √(n - 1) standard deviations (Samuelson 1968, "How deviant can you be?"), so that few compare with many.
     """
     mean = math.fsum(values) / len(values) if values else 0.0
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) if values else 0.0
@@ -143,7 +143,7 @@ def _standing_out(values: Sequence[float]) -> float:
 
 
 def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -> float:
-    """Return the BM25 that no text can exceed: that of one full of every query token, those that stand nowhere too."""
+    """Return the BM25 that no text can exceed: that of one full of every query token, even those that occur nowhere."""
     counts = (min(count, documents) for count in document_frequency.values())
     return (BM25_K1 + 1) * math.fsum(math.log(1 + (documents - count + 0.5) / (count + 0.5)) for count in counts)
 
@@ -151,11 +151,11 @@ def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -
 def score_terms(
     candidate: Candidate, relevance: float, recent: float, near_in_time: float, settings: RetrieveSettings, own: str
 ) -> dict[str, float]:
-    """Return what makes up the score of a candidate, by name; the score is their sum.
+    """Return the terms of a candidate's score, by name; the score is their sum.
 
-    The weighted sum of relevance, recency and reliability, plus what the user's word adds or suspect wording takes,
-    plus how near it is (0…1) to a time that the query names, less what an item of every project gives way to one of the
-    project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
+    They are relevance, recency and reliability, weighted; what the user's word adds or suspect wording subtracts; how
+    near it is (0…1) to a time that the query names; and what is subtracted from an item of every project in favor of
+    the project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
     reliable = candidate.confidence if settings.reliability == "confidence" else by_use(candidate.usage_count)
     is_of_all = candidate.project in (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}") and candidate.project != own
@@ -183,29 +183,29 @@ def by_use(uses: int) -> float:
 
 
 def unit(value: float) -> float:
-    """Return `value` held between 0 and 1; what is not a number becomes 0."""
+    """Return `value` clamped to 0…1; NaN becomes 0."""
     return min(1.0, max(0.0, value))
 
 
 class Fit:
-    """One decision for a query, and what follows from it for each candidate."""
+    """Whether the bank has anything for a query, and which candidates then fit."""
 
     def __init__(self, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> None:
-        """Decide for what a search with these tokens gave.
+        """Decide for the result of a search with these tokens.
 
-        `text` is the query where nobody asked: what names other things than it does is then not alike by its form.
+        `text` is an unasked retrieval's query: a candidate that names other things must then share its other words.
         """
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
         size = min(max(result.documents, LEAST_SIZE), GREATEST_SIZE)
         self.needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
-        """By the best; 0 and less: everything fits."""
+        """The strength that the best must have; 0 or less: everything fits."""
         total, counts = result.documents + _BACKGROUND_DOCUMENTS, result.document_frequency
         idf = {token: math.log(total / (counts.get(token, 0) + _BACKGROUND_FREQUENCY)) for token in tokens}
         whole = sum(idf.values())
         weights = {token: value / whole if whole > 0 else 0.0 for token, value in idf.items()}
         self._weights: Mapping[str, float] = weights
-        """The share 0…1 of each query token in what the query says; they sum to 1."""
+        """The weight 0…1 of each query token in the query; they sum to 1."""
 
         @cache  # many candidates share the same words with the query
         def covered(words: frozenset[str]) -> float:
@@ -214,14 +214,14 @@ class Fit:
         self._covered = covered
         self._text = text if text and names_in(text) else ""
         self.texts = counts
-        """In how many memories a token of the query stands."""
+        """In how many memories each token of the query occurs."""
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
         self.covered = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
-        """The greatest share of the query's words that one has."""
+        """The greatest share of the query's words that one candidate has."""
         self.found = self.strength(nearest, self.covered)
-        """What the best have; the nearest and the one of most words may be two."""
+        """The strength of the best; the nearest one and the one with the most words may be two candidates."""
         self.needed_beside = max(0.0, FOLLOWS * self.needed, NEAR * self.found)
-        """What the others need, beside the best."""
+        """The strength that the others need."""
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
@@ -230,7 +230,7 @@ class Fit:
     def strength(self, cosine: float | None, covered: float) -> float:
         """Return nearness and shared words as one number, to be compared with what is needed.
 
-        `MIN_COVERAGE` of the words is enough however far the vector is, half of that where there is none.
+        `MIN_COVERAGE` of the words is enough however far the vector is, half of that where there is no vector.
         """
         if self.needed <= 0.0:
             return 0.0
@@ -238,11 +238,11 @@ class Fit:
         return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
 
     def is_sure_of(self, candidate: Candidate) -> bool:
-        """Whether it fits so well that it is shown whole where nobody asked."""
+        """Whether a candidate fits so well that an unasked retrieval shows it whole."""
         return self.needed <= 0 or self.strength(candidate.cosine, self.coverage(candidate)) >= self.needed + SURE
 
     def is_met_by(self, candidate: Candidate) -> bool:
-        """Whether it may be given: the query has something here, and this is near the best.
+        """Whether a candidate may be returned: the bank has something for the query, and this one is near the best.
 
         Nearness alone is not enough for a fix of an error; a problem that nobody solved is no advice.
         """
@@ -265,7 +265,7 @@ class Fit:
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
-        """Whether two texts that both name something name the same, or share the words beside the names."""
+        """Whether a candidate names nothing, or shares a name or enough of the other words with the query."""
         advice = candidate.read_item().advice
         if not names_in(advice) or shares_a_name(self._text, advice):
             return True
@@ -282,20 +282,20 @@ class Scored(NamedTuple):
     relevance: float
     recency: float
     terms: Mapping[str, float]
-    """What makes up its score, by name; they sum to it."""
+    """The terms of its score, by name; they sum to it."""
     score: float
     """Before diversity."""
     penalty: float = 0.0
-    """What diversity takes off."""
+    """What diversity subtracts."""
     applies: bool = True
-    """False: of what it names nothing is left in the project."""
+    """False: nothing that it names is left in the project."""
 
     def with_term(self, name: str, value: float) -> "Scored":
-        """Return it with a further part of its score."""
+        """Return it with a further term of its score."""
         return self._replace(terms={**self.terms, name: value}, score=self.score + value)
 
     def memory(self) -> ScoredMemory:
-        """Return its item, which is read now, scored. Raises `StoreDamaged`."""
+        """Read the item and return it scored. Raises `StoreDamaged`."""
         parts = ScoreParts(
             relevance=self.relevance,
             recency=self.recency,
@@ -309,14 +309,14 @@ class Scored(NamedTuple):
 
 
 def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
-    """Return at most `k` that fit, best first: each time the greatest score less penalty · (cosine to a chosen one).
+    """Return at most `k` that fit, best first: each time the greatest score less penalty · (cosine to the chosen ones).
 
     Maximal marginal relevance (Carbonell, Goldstein 1998), with `penalty` as the weight of the diversity term alone, so
     that relevance dominates. A cosine below 0 counts as 0, and so does that of a candidate without vector.
     """
     pool: list[Scored] = []
     for each in sorted(scored, key=lambda each: -each.score):
-        # No penalty is greater than this: who is farther below the k-th best never comes in, and is not looked at.
+        # No penalty is greater than this: a candidate farther below the k-th best never gets in, and is not read.
         if len(pool) >= k and each.score < pool[k - 1].score - penalty:
             break
         if each.applies and fit.is_met_by(each.candidate):

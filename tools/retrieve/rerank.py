@@ -1,4 +1,4 @@
-"""The second stage of a search: its best read together with the query, by a cross-encoder or by a chat model.
+"""The second stage of a search: a cross-encoder or a chat model reads its best results together with the query.
 
 Sources and memories share it. A chat model's structured answer is checked against what it was shown.
 """
@@ -21,7 +21,7 @@ _MAX_TEXT_CHARS = 1_600
 
 
 class ToolScore(Answered):
-    """What the model says of one tool."""
+    """The model's score of one tool."""
 
     tool_name: str
     relevance_score: float
@@ -36,7 +36,7 @@ class ToolChoice(Answered):
 
 
 class MemoryScore(Answered):
-    """What the model says of one memory."""
+    """The model's score of one memory."""
 
     memory: str
     relevance_score: float
@@ -53,9 +53,9 @@ class Form:
     """How a chat model is asked about one kind of candidates."""
 
     what: str
-    """In the plural; also the prompt's placeholder for them, and its name behind `rerank_`."""
+    """The kind in the plural; also the prompt's placeholder for them, and its name after `rerank_`."""
     label: str
-    """What stands before a candidate's name."""
+    """The word before a candidate's name."""
     answer: type[ToolChoice] | type[MemoryScores]
 
 
@@ -65,7 +65,7 @@ MEMORIES = Form("memories", "memory", MemoryScores)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Those that were judged, best first; who judged them; what went wrong. Empty: the order stays as it was."""
+    """The candidates that were judged, best first; who judged them; what went wrong. Empty: the order is unchanged."""
 
     ranked: Sequence[Ranked] = ()
     reranker: str | None = None
@@ -82,10 +82,10 @@ async def reordered(
     *,
     may_chat: bool = True,
 ) -> Order:
-    """Have candidates, given as (title, group, text), put in order by whom a setting names.
+    """Return the order in which the reranker that a setting names puts candidates, given as (title, group, text).
 
-    `setting` is its name and value: `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody.
-    What is set and cannot be done, fails or takes longer gives an empty order and a notice.
+    `setting` is its name and value: `endpoint`, `chat`, or `auto` for the first of these that is set up; any other: no
+    reranker. One that is not set up, fails or takes too long results in an empty order and a notice.
     """
     name, way = setting
     reranker: Reranker
@@ -114,7 +114,7 @@ async def reordered(
 
 
 def _candidates(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
-    """Name each by its title; two of one title get their group before it, and a number where that is not enough."""
+    """Name each by its title; two with the same title get their group before it, and a number if that is not enough."""
     titles = [title for title, _, _ in shown]
     names: dict[str, None] = {}
     for title, group, _ in shown:
@@ -139,10 +139,10 @@ class ChatReranker:
         self._timeout_s = timeout_s
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        """Return those that the model judged, those it selected first, else by score.
+        """Return the candidates that the model judged: those that it selected first, the others by score.
 
-        Names that it made up are left out, with a notice. Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not
-        one score is of a candidate that it was shown.
+        Names that it made up are left out, with a notice. Raises `ModelUnavailable`, and `ModelAnswerInvalid` when no
+        score is for a candidate that it was shown.
         """
         form = self._form
         shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)

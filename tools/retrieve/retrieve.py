@@ -1,5 +1,5 @@
-"""Retrieve memories for a query, in five steps: read the query, search, score, choose, put into words; and say of each
-memory that was considered how its score is made up, and what kept it back.
+"""Retrieve memories for a query, in five steps: read the query, search, score, choose, put into words; and explain for
+each memory that was considered how its score is made up, and why it is not shown.
 """
 
 import time
@@ -54,32 +54,32 @@ MAX_QUERY_TOKENS = 512
 """Distinct words that are looked up; the store searches for the rarest of them."""
 
 MOST_CALLED, NAMED = 3, 3
-"""So many memories come first that a prompt calls for by what it names. A word of it that nothing marks is a name where
-one in so many memories that have it names it: 96 of 114 foreign prompts called for one of 6,267 functions, now none."""
+"""At most this many memories that a prompt calls for by name come first. A plain word of the prompt is a name where one
+in this many memories with the word names it: 96 of 114 foreign prompts called for one of 6,267 functions, now none."""
 
 RERANKED, RERANK_TIMEOUT_S = 10, 5.0
-"""So many of the best are given to the reranker; after that time their order stays, and the answer says so."""
+"""How many of the best are sent to the reranker; after this time their order stays, and the answer says so."""
 
 _UNCERTAIN = "may fit: the agent sees one line saying when it applies, and can ask for the rest"
 _ONLY_ASKED = "nobody confirmed it, and it names a command that does harm: only whoever asks gets it"
 
 
 class Unasked(NamedTuple):
-    """A retrieval that nobody asked for, of a hook or before a rollout: only what fits is given."""
+    """A retrieval that nobody asked for, by a hook or before a rollout: only what fits is returned."""
 
     via: str | None = None
-    """Of a hook, who does the work: `server`, or the `hook` command itself."""
+    """For a hook, who does the work: `server`, or the `hook` command itself."""
     elsewhere: Container[str] = ()
-    """Memories that its agent reads by itself, in skills and files of rules."""
+    """Ids of memories that the agent reads by itself, in skills and files of rules."""
     shown: Container[str] = ()
-    """What the session was shown before: nothing comes twice."""
+    """Ids of memories that the session was shown before: nothing is shown twice."""
     listed: Container[str] | None = None
-    """Of an agent that can ask, those of which its session's start said when they matter. It gets whole notes only
-    where they surely fit; of the others when they matter, unless that was said, or their wording is suspect. None: it
-    cannot ask."""
+    """Ids of memories for which the session's start said when they matter, if the agent can ask; None: it cannot ask.
+    Such an agent gets whole notes only where they surely fit. For the others it gets one line saying when they matter,
+    unless that was said before or their wording is suspect."""
 
     def leaves_out(self, memory_id: str) -> bool:
-        """Whether the agent has it before it already."""
+        """Whether the agent has the memory already."""
         return memory_id in self.elsewhere or memory_id in self.shown
 
 
@@ -93,16 +93,16 @@ async def retrieve(
     session_id: str | None = None,
     unasked: Unasked | None = None,
 ) -> Retrieval:
-    """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
+    """Return at most `k` memories that fit `query`, best first, from the project and the global scope.
 
-    How a score is made says `rank.score_terms`. Whoever asks gets the best `k`, the first ones the same for each `k`:
-    where less of the bank fits (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says
-    why. Who did not ask gets only what fits, and not what the agent has before it already. Of unverified ones
-    (`guard.trust`) no more than one stands before verified ones that fit; of two that fit and contradict each other one
-    comes, and says so; where the other is unlikely to fit both come. A task that is held out (`credit.holdout_rate`)
-    gets nothing of what was found for it; what is on trial (`credit.harm`) is not shown to every other task. An
-    embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside
-    1…50, `StorageError` from the store.
+    `rank.score_terms` makes the score. A caller who asked gets the best `k`, the first ones the same for each `k`. If
+    fewer fit (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says why. An `unasked`
+    retrieval returns only what fits and what the agent does not have yet. At most one unverified memory (`guard.trust`)
+    comes before verified ones that fit. Of two that fit and contradict each other one is returned, and says so; where
+    the other is unlikely to fit, both are. A task that is held out (`credit.holdout_rate`) gets nothing of what was
+    found; a memory on trial (`credit.harm`) is withheld from about every other task. If the embedder fails, only
+    keywords are searched, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError`
+    from the store.
     """
     rate = toolbox.settings.credit.holdout_rate
     stages = await stages_of(toolbox, query, k, only, unasked)
@@ -151,35 +151,35 @@ class Question:
     """A query that was read: what is searched for, and for whom."""
 
     text: str
-    """Without secrets, for the embedder may be an endpoint."""
+    """Redacted, because the embedder may be an endpoint."""
     wanted: int
     unasked: Unasked | None
     search: SearchQuery
     vectors: Vectors
     target: TargetTime | None
     notices: list[str]
-    """What is to be said; later steps add to it."""
+    """The notices of the answer; later steps add to them."""
 
 
 class Choice(NamedTuple):
-    """What is given of the candidates, and why the others are not."""
+    """Which candidates are returned, and why the others are not."""
 
     scored: Sequence[Scored]
-    """All that may be given, with what staleness takes off."""
+    """All candidates that may be returned, with scores lowered by staleness."""
     stale: Mapping[str, Staleness]
-    """Of those that were looked at, what is gone or has moved, by id."""
+    """By id, how much of what the examined candidates name is gone from the project."""
     fitting: tuple[ScoredMemory, ...]
     """What fits, verified ones before further unverified ones; two of them may contradict each other."""
     memories: tuple[ScoredMemory, ...]
-    """What is given, of two kinds where somebody asked: what fits, then what is unlikely to."""
+    """What is returned: what fits, then, unless unasked, what is unlikely to."""
     left_out: Mapping[str, tuple[ScoredMemory, str]]
-    """What a rule took out of the best that fit, and why, by id."""
+    """What a rule removed from the best that fit, and why, by id."""
     read: tuple[str, ...] = ()
-    """Of what the agent reads in files, the ids of what fits."""
+    """Ids of the memories that fit and that the agent reads in files."""
 
 
 class Stages(NamedTuple):
-    """One retrieval, and what its steps left for whoever asks why."""
+    """One retrieval, and what its steps found, to explain it by."""
 
     question: Question
     fit: Fit
@@ -190,9 +190,9 @@ class Stages(NamedTuple):
 async def stages_of(
     toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, unasked: Unasked | None = None
 ) -> Stages:
-    """Go the way of a retrieval and record nothing. Raises as `retrieve`.
+    """Run the five steps of a retrieval and record nothing. Raises as `retrieve`.
 
-    Five steps: read the query, search, score, choose, put into words.
+    They are: read the query, search, score, choose, put into words.
     """
     started = time.perf_counter()
     question = await _read(toolbox, query, k, only, unasked)
@@ -209,7 +209,7 @@ async def stages_of(
 
 
 async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter, unasked: Unasked | None) -> Question:
-    """Check a query, take secrets out of it, and make of it what is searched for: words and vectors."""
+    """Check and redact a query, and turn it into what is searched for: words and vectors."""
     settings, notices = toolbox.settings.retrieve, list[str]()
     wanted = settings.k if k is None else k
     if not 1 <= wanted <= MAX_K:
@@ -240,7 +240,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 def _score(
     toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
 ) -> list[Scored]:
-    """Score the candidates of both legs alike: each has its cosine and its BM25, whoever found it; best first."""
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it; best first."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
@@ -263,9 +263,9 @@ def _score(
 
 
 async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequence[Scored]) -> Choice:
-    """Choose what is given: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
+    """Choose what to return: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
 
-    Where nobody asked, what the prompt calls for by name comes before them; where somebody did, the others behind.
+    If unasked, what the prompt calls for by name comes before them; otherwise the nearest of the rest follow.
     """
     unasked, wanted = question.unasked, question.wanted
     depth = wanted if unasked else max(wanted, SETTLED)
@@ -294,7 +294,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         each.model_copy(update={"changed": changed[each.item.id], **counts.get(each.item.id, {})}) for each in agreeing
     ]
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
-    # Later lines are later steps: the step that took a memory out is the one behind the last it passed.
+    # Each line gives all that got so far the reason of the next step: a memory keeps that of the step that removed it.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
     why = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
     left_out |= {each.item.id: (each, why) for each in offered[:wanted]}
@@ -316,9 +316,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
-    """Return the candidates, of which the best take each other's scores in the order of a reranker.
+    """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker.
 
-    Those that it does not judge stay behind; where nobody asked, the best of those that fit are meant.
+    Those that it did not judge come after the others; if unasked, only candidates that fit are reranked.
     """
     way = toolbox.settings.retrieve.rerank
     top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
@@ -338,10 +338,10 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
 async def _applying(
     toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
 ) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
-    """Return the candidates, those of them that would be given, and what the project says of these.
+    """Return the candidates, those of them that would be returned, and the staleness of these in the project.
 
-    One of whose anchors nothing is left is not given, and the next one is looked at in its place, but for what the
-    user said; one that lost some goes down by as much.
+    A candidate whose anchors are all gone is replaced by the next one, unless the user said it; one that lost some of
+    them is lowered in proportion.
     """
     seen, stale = set[str](), dict[str, Staleness]()
     while True:
@@ -361,11 +361,11 @@ async def _applying(
 async def _called_first(
     toolbox: Toolbox, question: Question, fit: Fit, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
-    """Return what a prompt calls for by what it names, before what is near by meaning: see `Unasked.listed`."""
+    """Return the memories that the prompt calls for by name, then those near in meaning: see `Unasked.listed`."""
     least = {
         handle: min((fit.texts[token] for token in tokens), default=0) / NAMED
         for handle, tokens in at_prompt(question.text).items()
-        if all(token in fit.texts for token in tokens)  # else it stands in most tasks
+        if all(token in fit.texts for token in tokens)  # else the search did not look it up
     }
     called = await toolbox.store.called_for(toolbox.readable, least, MOST_CALLED + len(found))
     near, scored = {each.item.id for each in found}, {each.candidate.id: each for each in every}
@@ -389,7 +389,7 @@ async def _called_first(
 
 
 def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
-    """Return the answer: the memories, their notes, and why fewer came than were wanted."""
+    """Return the answer: the memories, their notes, and why there are fewer than were wanted."""
     memories = choice.memories
     likely = sum(each.fits == "likely" for each in memories)
     can_ask = question.unasked is not None and question.unasked.listed is not None
@@ -444,13 +444,13 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
 
 
 class Considered(NamedTuple):
-    """A memory that a search looked at, and what became of it."""
+    """A memory that a search considered, and what became of it."""
 
     memory: ScoredMemory
     strength: float
     """Nearness and shared words as one number, which is compared with what is needed."""
     coverage: float
-    """The share 0…1 of the query's words that it has, the rarer ones weighing more."""
+    """The share 0…1 of the query's words that the memory has; rarer words weigh more."""
     parts: tuple[tuple[str, float], ...]
     """What makes up its score, by name; they sum to it."""
     place: int | None = None
@@ -460,7 +460,7 @@ class Considered(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One search with everything that was considered; nothing of it is recorded."""
+    """One search with everything that was considered; none of it is recorded."""
 
     found: Retrieval
     fit: Fit
@@ -471,7 +471,7 @@ class Explanation(NamedTuple):
 async def explain(
     toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, unasked: Unasked | None = None
 ) -> Explanation:
-    """Return what `retrieve` would give now and why; no retrieval is recorded and nothing is credited.
+    """Return what `retrieve` would return now and why; no retrieval is recorded and nothing is credited.
 
     Raises as `retrieve`.
     """
@@ -501,7 +501,7 @@ async def explain(
 
 
 def _not_chosen(stages: Stages, scored: Scored) -> str:
-    """Return why a candidate was not chosen: it does not fit, or others stand before it."""
+    """Return why a candidate was not chosen: it does not fit, or others come before it."""
     candidate, fit = scored.candidate, stages.fit
     strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
     if not scored.applies:

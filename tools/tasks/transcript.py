@@ -1,4 +1,4 @@
-"""A task as what was said and done, what was shown to the agent at which moment, and what came of it."""
+"""A task as a transcript: what was said and done, what was shown to the agent at which moment, and what came of it."""
 
 import asyncio
 import json
@@ -19,25 +19,25 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 WINDOW = 200
-"""So many parts of a long transcript are shown at once."""
+"""At most this many parts of a transcript are shown on one page."""
 
 TASK = "task"
-"""Stands for the id of a step where the prompt itself is none."""
+"""The id of the task's prompt if the first step is not the prompt itself."""
 
 _MAX_TAUGHT = 200
 
 Moment = Literal["prompt", "call", "failure", "search", "briefing", "file"]
-"""At a prompt, beside a failed call, or when the agent asked."""
+"""At a prompt, with a call, with a failed call, when the agent asked, at a session's start, or in a file."""
 
 
 class InjectedMemory(NamedTuple):
-    """A memory that was shown to the agent, or kept from the task."""
+    """A memory that was shown to the agent, or withheld from the task."""
 
     memory_id: str
     item: MemoryItem | None
     """None: it was forgotten since."""
     method: UseMethod | None
-    """How its use was seen; None: nothing is known of that."""
+    """How its use was recognized; None: nothing is known of its use."""
 
 
 class Injection(NamedTuple):
@@ -52,10 +52,10 @@ class Injection(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A step as it is shown; of a call the input and what came of it together."""
+    """A step as it is shown; a call's input and result are shown together."""
 
     ids: tuple[str, ...]
-    """Of the step, and of the observation that belongs to it."""
+    """The ids of the step, and of the observation that belongs to it."""
     step: Step
     call: Call | None = None
     is_evidence: bool = False
@@ -70,7 +70,7 @@ class Shown(NamedTuple):
 
     @property
     def took_s(self) -> float | None:
-        """How long a call took; None where nobody knows."""
+        """How long a call took, in seconds; None if unknown."""
         ended = self.call and self.call.observation and self.call.observation.at
         took = (ended - self.step.at).total_seconds() if ended and self.step.at else -1.0
         return None if took < 0 else took
@@ -86,15 +86,15 @@ class Shown(NamedTuple):
 
 
 class Transcript(NamedTuple):
-    """A task with all that is known of it."""
+    """A task with all that is known about it."""
 
     task: KeptTask
     evidence: tuple[str, ...]
-    """Ids of the steps that the verdict rests on; of an observation its call's."""
+    """Ids of the steps that the verdict rests on; for an observation, its call's."""
     parts: tuple[Injection | Shown, ...]
-    """A window of all."""
+    """A window of all parts."""
     first: int
-    """Where it begins."""
+    """Where the window begins."""
     total: int
     taught: tuple[MemoryItem, ...]
     changes: tuple[Event, ...]
@@ -102,10 +102,10 @@ class Transcript(NamedTuple):
 
 
 async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None, first: int = 0) -> Transcript:
-    """Return a task by the id of a trajectory or of the task (then its newest one).
+    """Return a task by the id of a trajectory or of the task (then its newest trajectory).
 
-    Of a long one `WINDOW` parts from the number `first` on, or those around a `step`, which may be named by the host's
-    id of its call too. Raises `NotFoundError`.
+    At most `WINDOW` parts are returned: the window that has the part with the number `first`, or the one that has a
+    `step`, which may also be named by the host's id of its call. Raises `NotFoundError`.
     """
     task = await kept_task(toolbox, given_id)
     statuses = get_args(MemoryStatus)
@@ -165,7 +165,7 @@ async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: Outcom
 
 
 def steps_shown(reading: Reading, evidence: Sequence[str], taught: Sequence[MemoryItem] = ()) -> Iterator[Shown]:
-    """Yield the steps as they are shown; those whose ids are `evidence` say so, and what was `taught` by each."""
+    """Yield the steps as they are shown; those whose ids are in `evidence` are marked; each has what it `taught`."""
     calls = {call.position: call for call in reading.calls}
     joined = {call.end for call in reading.calls if call.observation is not None}
     rests_on = set(evidence)
@@ -179,7 +179,7 @@ def steps_shown(reading: Reading, evidence: Sequence[str], taught: Sequence[Memo
 
 
 def _woven(shown: Sequence[Shown], injections: Sequence[Injection]) -> list[Injection | Shown]:
-    """Return the steps with the injections put between them by their time; what has no place stands behind the task."""
+    """Return the steps with the injections between them by their time; those without a place come after the task."""
     behind: dict[int, list[Injection]] = {}
     for each in injections:
         before = (place for place, part in enumerate(shown) if part.step.at is not None and part.step.at <= each.at)

@@ -1,4 +1,4 @@
-"""The verdict on a task that was judged before: judged once more, or said otherwise by the user, with what follows."""
+"""A new verdict on a task that was judged before: judged again, or corrected by the user, with what follows from it."""
 
 from typing import Any, NamedTuple
 
@@ -22,18 +22,18 @@ _MAX_TAUGHT = 500
 
 
 class Revised(NamedTuple):
-    """A verdict beside the former one, and what came of it."""
+    """A new verdict, the former one, and what came of the change."""
 
     trajectory_id: str
     task_id: str
     former: Verdict | None
     verdict: Verdict
     stands: bool = True
-    """False: the user said otherwise before, and that stays."""
+    """False: the user gave another verdict before, and that one stays."""
     stored: tuple[str, ...] = ()
-    """Ids of memories that it taught, or gave back."""
+    """Ids of memories that the new verdict taught, or restored."""
     superseded: tuple[str, ...] = ()
-    """Ids of memories that were archived, since they rested on the former one."""
+    """Ids of memories that were archived because they rested on the former verdict."""
     credited: tuple[str, ...] = ()
     """Ids of memories that the task was given and whose confidence changed."""
 
@@ -42,19 +42,19 @@ class _Changed(NamedTuple):
     """What a change of the label did to memories."""
 
     run_id: str | None
-    """The run whose memories the trajectory stands for then."""
+    """The run that made the memories that the trajectory then has."""
     stored: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
     is_pending: bool = True
-    """Whether these are to be restored and archived; False: learning did that already."""
+    """Whether these are still to be restored and archived; False: learning did that already."""
 
 
 async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str = "") -> Revised:
-    """Put the user's word in the place of a verdict, by the id of a trajectory or of a task (then on its newest one).
+    """Replace a verdict by the user's, by the id of a trajectory or of a task (then on its newest trajectory).
 
-    The credit that the former outcome gave is taken back. What was distilled under another label is learned again where
-    the trajectory has its words; else its strategies are archived. Saying the former label again gives back what the
-    change took. Raises `NotFoundError`, `StorageError`.
+    The credit that the former outcome gave is taken back. What was distilled under another label is learned again if
+    the trajectory's text is still kept; else its strategies are archived. Setting the former label again undoes the
+    change. Raises `NotFoundError`, `StorageError`.
     """
     task = await kept_task(toolbox, given_id)
     why = clean(redact(reason).text, MAX_REASON_CHARS).strip()
@@ -62,10 +62,10 @@ async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str
 
 
 async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
-    """Judge a trajectory as it is kept with what judges now; the verdict replaces any but the user's own.
+    """Judge a kept trajectory again with the current judge; the verdict replaces any but the user's own.
 
-    What it does is as `say_verdict` says. Raises `NotFoundError` also where the words of the trajectory were removed,
-    `StorageError`.
+    It has the effects that `say_verdict` describes. Raises `NotFoundError`, also if the trajectory's text was removed,
+    and `StorageError`.
     """
     task = await kept_task(toolbox, given_id)
     if task.row.is_blank:
@@ -118,7 +118,7 @@ async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised
 
 
 async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Changed:
-    """Return what another label does to what the task taught; a rollout teaches with others, and nothing is changed."""
+    """Return what a new label does to what the task taught; nothing for a rollout, which taught along with others."""
     row, former_run = task.row, task.row.run_id
     undone = await _undone(toolbox, task, verdict)
     if undone is not None:
@@ -137,7 +137,7 @@ async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Chang
 
 
 async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Changed | None:
-    """Return what takes back the last change, where the label is again what it was before; None where it is not."""
+    """Return what undoes the last change, if the new label is the one before that change; None if it is not."""
     task_id = task.row.task_id
     events = (await toolbox.store.memory_histories((toolbox.scope,), [task_id], (VERDICT,)))[task_id]
     ours = [
@@ -150,7 +150,7 @@ async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Change
         return None
     items = await toolbox.store.get_memories(toolbox.scope.readable(), [*last["superseded"], *last["stored"]])
     archived = await toolbox.store.memory_histories(toolbox.scope.readable(), last["superseded"], (ARCHIVED,))
-    # What was in quarantine, or a candidate, was held back: nobody who corrects a verdict releases it.
+    # What was in quarantine, or a candidate, was held back: correcting a verdict does not release it.
     in_use = {memory_id for memory_id, events in archived.items() if events and events[-1].data["from"] == "active"}
     back = [item.id for item in items if item.id in in_use and item.status == "archived"]
     gone = [item.id for item in items if item.id in last["stored"] and item.status != "archived"]

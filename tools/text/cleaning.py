@@ -1,4 +1,4 @@
-"""Text made safe: to keep, to shorten, and to stand harmless among notes; faults in words; patterns compiled late."""
+"""Make text safe to keep, short, and harmless among notes; put faults into words; compile patterns at first use."""
 
 import re
 from typing import TYPE_CHECKING
@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 
 
 def lazy(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what does all that the compiled pattern does, compiled at its first use: one command needs few of them.
+    """Return a pattern that is compiled only at its first use: one command needs few of them.
 
-    A wrong one raises `re.error` then.
+    An invalid one raises `re.error` then.
     """
     return _Lazy(text, flags)  # pyright: ignore[reportReturnType] - it passes everything on
 
@@ -31,7 +31,7 @@ _ANSI = lazy(
 )
 _REMOVED = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters but tab and line ends
-    r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # invisible or turning the text around
+    r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # invisible, or reversing the text's direction
     r"\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # not characters at all
     r"\U000e0000-\U000e007f"  # tags: text that only a model sees
 )
@@ -82,7 +82,7 @@ _MAX_FAULTS, _MAX_FAULT_CHARS = 4, 560
 
 
 def faults(error: "ValidationError", within: str = "") -> str:
-    """Say of each field that is missing or wrong what pydantic says of it; the names stand behind `within`."""
+    """Return what pydantic says about each field that is missing or wrong; `within` comes before each name."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     said: dict[str, None] = {}
     for each in found:
@@ -92,10 +92,10 @@ def faults(error: "ValidationError", within: str = "") -> str:
 
 
 NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
-"""They frame whatever is put into a prompt, so that it can be taken out again."""
+"""The frame around whatever is put into a prompt, so that it can be removed again."""
 
 _ID = lazy(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
-"""Of a memory or a retrieval (the ULID specification)."""
+"""The id of a memory or a retrieval (the ULID specification)."""
 _REFERENCE = lazy(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
 _HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
 _URL = lazy(rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+")
@@ -103,7 +103,7 @@ _PLACEHOLDERS = "path|url|host|id|time|line|user"
 _TAG = lazy(
     rf"[<\uff1c\ufe64](?!(?:{_PLACEHOLDERS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
 )
-"""What could begin a tag; the marks that redaction leaves are none."""
+"""What could begin a tag; the marks that redaction leaves do not count."""
 
 _TAG_END = lazy(r"(\u2039[^<>\u2039\u203a]{0,200})>")
 _BEGIN_OF_TURN = lazy(
@@ -133,11 +133,11 @@ def parse_ids(text: str) -> tuple[str, ...]:
 
 
 def harmless(text: str, *, keeps_links: bool = False) -> str:
-    """Return `text` as one line that cannot leave the frame, act as markup or a turn of the talk, or name a memory.
+    """Return `text` as one line that cannot leave the frame, act as markup or a turn of a dialog, or name a memory.
 
-    Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
-    to anything but this machine become `(link)`, unless it `keeps_links`, as of the user's own word; `user:` before all
-    becomes `(user)`. Linear in the length.
+    Control, invisible and bidirectional characters and terminal codes are removed; what could begin a tag becomes
+    U+2039; links to anything but this machine become `(link)`, except with `keeps_links`, for the user's own word;
+    `user:` at the beginning becomes `(user)`. Linear in the length.
     """
     if not _SUSPECT.search(text):
         return _BEGIN_OF_TURN.sub(r"(\1)", " ".join(text.split()))

@@ -1,5 +1,5 @@
-"""What a person asks to be kept: a request to remember, an imperative about each time, or what is meant once only;
-and what in a prompt is its writer's own word, not pasted, quoted or reported.
+"""Recognize what a person wants kept: a request to remember, an order for each time, or one that is meant once only;
+and find which words of a prompt are its writer's own, not pasted, quoted or reported.
 """
 
 import re
@@ -17,7 +17,7 @@ _LEAD = re.compile(
     r"[\s:,\uff1a\uff0c]*(?:that\b[\s:,]*|this\s*:\s*)?(?=\S)",
     re.IGNORECASE,
 )
-"""How one begins when one asks to be remembered; "remember to …" and "note how …" are advice and stay."""
+"""How a request to remember something begins; "remember to …" and "note how …" are advice and stay."""
 _ADVICE = re.compile(r"(?:to|how|when|where|what|which|why|of|about)\b", re.IGNORECASE)
 
 _KEEP = lazy(
@@ -41,7 +41,7 @@ _NO_ACTION = frozenset(
     eine einen diese dieser dieses dieselbe derselbe dasselbe
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""After "always" or "never": no action is asked for, it says how things are."""
+"""Words that show after "always" or "never" that a sentence asks for no action but says how things are."""
 
 _ONCE = lazy(
     r"\b(?:just|only|for) (?:this|the|that) (?:once|one|time|run|commit|pr|branch|task|change)\b|\b(?:just|only) once\b"
@@ -56,11 +56,11 @@ CONDITION = lazy(
     r"|im|am|während)\b|[在当对若]|如果|每次",
     re.IGNORECASE,
 )
-"""How a sentence begins whose first part says when the rest holds."""
+"""The beginning of a sentence whose first part says when the rest holds."""
 _LABEL_WORDS = 2
-"""A subject before a colon: "Commit messages: always …"."""
+"""At most this many words before a colon are a subject: "Commit messages: always …"."""
 _POINTS_BACK = lazy(r"\b(?:it|its|them|they|these|those)\b", re.IGNORECASE)
-"""What follows does not stand without the part before it."""
+"""Words that refer to the part before: what follows makes no sense without it."""
 
 _TITLE_CHARS, LEAST_CHARS = 100, 3
 _MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
@@ -81,10 +81,10 @@ _RECORD = lazy(
     r"|at \S+ ?\(|Traceback \(|File \")",
     re.IGNORECASE,
 )
-"""A line that a program wrote: with a time, a level, a place in a file or a prompt before it."""
+"""A line that a program wrote: it begins with a time, a level, a place in a file or a prompt."""
 
 _HEAD = 4
-"""Lines in which the head of a mail stands."""
+"""How many lines may hold the header of a mail."""
 
 _HEADER = lazy(
     r"\s*(?:from|to|cc|sent|date|subject|von|an|gesendet|datum|betreff|发件人|收件人|主题|日期)\s?[:\uff1a]",
@@ -96,7 +96,7 @@ _MAIL = lazy(
     r"|@?\w[\w .-]{0,40}[ ,\[(]+\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?:?\s*$)",
     re.IGNORECASE,
 )
-"""What stands above a message of somebody else's; all that follows is theirs."""
+"""The line above somebody else's message; all that follows is theirs."""
 
 _SAYS = (
     r"(?:(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!ve )(?<!already )(?<!just )\b(?:says|said|tells|told"
@@ -112,7 +112,7 @@ _TEXTS = (
     r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
 )
 _PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
-"""Of a line that ends with a colon: what follows is a text of somebody else's."""
+"""In a line that ends with a colon: what follows is somebody else's text."""
 
 _REPORTED = lazy(
     rf"{_SAYS}(?:\s?[,\uff0c]|(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
@@ -125,25 +125,25 @@ _QUOTATION = lazy(
     r"\"[^\"\n]{2,}\"|\u201c[^\u201d\n]+\u201d|\u201e[^\u201c\u201d\n]+[\u201c\u201d]|«[^»\n]+»|»[^«\n]+«"
     r"|「[^」\n]+」|『[^』\n]+』|(?<!\w)'[^'\n]{2,}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{2,}\u2019(?!\w)|`[^`\n]+`"
 )
-"""Words that are named, not said."""
+"""Words that are quoted, not said."""
 
 
 def asks_to_be_kept(sentence: str) -> bool:
-    """Whether one asks for what is said to be remembered; "remember to …" of this task is advice."""
+    """Whether a sentence asks for something to be remembered; "remember to …" is advice for this task."""
     asked = _KEEP.match(sentence)
     return asked is not None and not _ADVICE.match(sentence, asked.end() + 1)
 
 
 def asks_each_time(sentence: str) -> bool:
-    """Whether a sentence has an imperative about each time: "Never push to main", and not "Never saw this before"."""
+    """Whether a sentence gives an order for each time: "Never push to main", but not "Never saw this before"."""
     return each_time_from(sentence) is not None
 
 
 def each_time_from(sentence: str) -> int | None:
-    """Return where in a sentence begins what is wanted each time: after the task before it, with its condition.
+    """Return where the part of a sentence begins that is wanted each time: after the task, with its condition.
 
-    None where nothing is, where it says more of the task ("Write a helper: always wait"), or is hardly a word ("return
-    a list, never None").
+    None where nothing is wanted each time, where the words only add to the task ("Write a helper: always wait"), or
+    where they are too few ("return a list, never None").
     """
     for found in _EACH_TIME.finditer(sentence):
         word = (found["next"] or "").lower()
@@ -167,12 +167,12 @@ def each_time_from(sentence: str) -> int | None:
 
 
 def is_meant_once(sentence: str) -> bool:
-    """Whether it is asked for this time only."""
+    """Whether a sentence is meant for this time only."""
     return _ONCE.search(sentence) is not None
 
 
 def is_question(sentence: str) -> bool:
-    """Whether it asks, and so says nothing."""
+    """Whether a sentence is a question, and so states nothing."""
     return _QUESTION.search(sentence) is not None
 
 
@@ -185,12 +185,12 @@ def without_request(text: str) -> str:
 
 
 def begun(text: str) -> str:
-    """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
+    """Return a sentence beginning with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
 
 
 def title_of(said: str) -> str:
-    """Return the first sentence of what was said, or its line, or all, where that is too short; in 100 characters."""
+    """Return the first sentence of what was said, or its line, or all, if that is too short; at most 100 characters."""
     lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
     line = next((line for line in lines if line), said)
     ended = (each.rstrip(" .,;:") for each in (_SENTENCE_END.split(line, maxsplit=1)[0], line))
@@ -198,17 +198,17 @@ def title_of(said: str) -> str:
 
 
 def own_words(text: str) -> str:
-    """Return what one says oneself in a prompt: without what is pasted into it, quoted there, or another's words.
+    """Return the writer's own words in a prompt: without what is pasted, quoted or reported in it.
 
-    Pasted is a block that is set off (fenced, tagged, indented, behind ">"), what a program wrote, a mail or a message
-    with its head, and all that a line presents with a colon as a text or as what somebody says. What one asks to be
-    kept in the line before it is one's own. Prose that nothing sets off is taken for one's own. Linear.
+    Pasted is a block that is set off (fenced, tagged, indented, after ">"), what a program wrote, a mail or a message
+    with its header, and all that a line ending in a colon introduces as a text or as somebody's words. A block that the
+    line before it asks to keep counts as the writer's own, and so does prose that nothing sets off. Linear.
     """
     return "\n".join(_REPORTED.sub("", line) for line in _own_lines(text.splitlines())).strip()
 
 
 def without_quotations(text: str) -> str:
-    """Return a text of the same length in which what is in quotation marks or in code marks is blank."""
+    """Return a text of the same length in which everything within quotation marks or back-ticks is blank."""
     return _QUOTATION.sub(lambda found: found[0][0] + " " * (len(found[0]) - 2) + found[0][-1], text)
 
 
@@ -224,7 +224,7 @@ def _own_lines(lines: list[str]) -> Iterator[str]:
             yield from lines[at:end] if is_asked else ()
             at = end
             continue
-        # A mail or a message begins: with two lines of its head at least, or the line that names its writer.
+        # A mail or a message begins, with at least two lines of its header or with the line that names its writer.
         headers = [bool(_HEADER.match(each)) for each in lines[at : at + _HEAD]]
         if _MAIL.match(line) or (headers[0] and sum(headers) > 1):
             return
@@ -240,7 +240,7 @@ def _own_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _end_of_block(lines: list[str], at: int, before: str, closings: Mapping[str, list[int]]) -> int:
-    """Return where a block ends that begins here; `at` itself where none does."""
+    """Return where the block that begins at line `at` ends; `at` itself if none begins there."""
     line = lines[at]
     if fence := _FENCE.match(line):
         closing = (number for number in range(at + 1, len(lines)) if lines[number].strip().startswith(fence[1]))

@@ -1,10 +1,10 @@
 """Whether two instructions are opposites, by their words alone.
 
-What the rules see: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid",
-"never"), or has the antonym of a word in the other, or advises what the other puts behind "rather than". What they do
-not see: opposites put in other words, the order of two things (only before and after), numbers, languages other than
-English, and code, which is not looked at (what is indented by four, or fenced, as in Markdown). They say nothing where
-the conditions differ ("if it is a GET …"), where an exception is made ("unless"), or two things are turned round.
+What the rules recognize: two instructions with nearly the same words, of which one is negated ("do", "do not", "avoid",
+"never"), or has the antonym of a word in the other, or advises what the other puts after "rather than". What they miss:
+opposites in other words, the order of two things (except before and after), numbers, languages other than English, and
+code, which is skipped (what is indented by four, or fenced, as in Markdown). They find no opposition where the
+conditions differ ("if it is a GET …"), where there is an exception ("unless"), or where two things are reversed.
 """
 
 import re
@@ -17,13 +17,13 @@ from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize
 
 NEGATED, TURNED = 0.95, 0.85
-"""Probability that two instructions of exactly the same words are opposites: one negated, one with an antonym."""
+"""Probability that two instructions of exactly the same words are opposites: if one is negated, or has an antonym."""
 
 CONTRADICTS = 0.6
 """The probability from which two memories count as contradicting each other."""
 
 MIN_SHARED = 0.6
-"""The share of the words of both, their negation and antonyms left out, that must be the same (Jaccard)."""
+"""The share of the words of both, without negation and antonyms, that must be the same (Jaccard)."""
 
 _MIN_WORDS = 2
 _MIN_COMMON = 3
@@ -45,7 +45,7 @@ _PURPOSE = lazy(
     r"|\b(?:so\s+that|because|since|otherwise|or\s+else)\b[^;:]*",
     re.IGNORECASE,
 )
-"""What an instruction is good for, and why: "to avoid errors" forbids nothing."""
+"""The purpose of an instruction, or its reason: "to avoid errors" forbids nothing."""
 _ORDER = lazy(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
 _EXCEPTION = lazy(r"\b(?:unless|except)\b", re.IGNORECASE)
 _CLAUSE_END = lazy(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
@@ -55,10 +55,10 @@ LIGHT = frozenset({
     "abl", "alway", "avoid", "best", "better", "care", "consid", "ensur", "execut", "good", "make", "need", "never",
     "not", "perform", "practic", "refrain", "rememb", "run", "skip", "sure", "take", "tri", "use",
 })  # fmt: skip
-"""Stems of words that say that something is to be done, and not what; to stem them again takes a hook too long."""
+"""Stems of words that say that something is to be done, not what; stemming them at run time takes a hook too long."""
 
 _SEQUENCE = "first/last"
-"""Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""
+"""It qualifies an instruction and is not its subject: "do it first" and "do not do it" are opposites all the same."""
 
 
 class Clause(NamedTuple):
@@ -67,18 +67,18 @@ class Clause(NamedTuple):
     words: frozenset[str]
     """Stems of what it is about, antonyms and light words left out."""
     turns: Mapping[str, str]
-    """By the axis of each antonym in it its side; not where both sides are in it."""
+    """The side of each antonym in it, by axis ("enable/disable"); an axis with both sides in it is left out."""
     negated: bool
     when: frozenset[str]
-    """Stems of its condition, and of what stands behind "before" or "after"."""
+    """Stems of its condition, and of what follows "before" or "after"."""
     refused: frozenset[str]
-    """Stems of what stands behind "rather than", "instead of" or ", not", and not before it."""
+    """Stems of what follows "rather than", "instead of" or ", not", without those of `words`."""
 
 
 def opposition(first: str, second: str) -> float:
-    """Return the probability 0…1 that two texts hold instructions that contradict each other; 0 where no rule says so.
+    """Return the probability 0…1 that two texts have instructions that contradict each other; 0 where no rule says so.
 
-    That of the surest pair of instructions: `NEGATED` or `TURNED` times the share of words that they have in common.
+    It is that of the surest pair of instructions: `NEGATED` or `TURNED`, times the share of words in common.
     """
     return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
 
@@ -97,7 +97,7 @@ def is_negated(title: str) -> bool:
 
 
 def _sides_of(stem: str) -> Sequence[tuple[str, str]]:
-    """Return (axis, side) of each pair of antonyms that a stem is of: ("enable/disable", "disable")."""
+    """Return (axis, side) of each pair of antonyms that a stem belongs to: ("enable/disable", "disable")."""
     return _antonyms().get(stem, ())
 
 
@@ -113,7 +113,7 @@ def _antonyms() -> dict[str, list[tuple[str, str]]]:
 
 @lru_cache(_CACHED)
 def clauses(text: str) -> tuple[Clause, ...]:
-    """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
+    """Return the instructions of a text that say enough to be compared; the first ones if there are too many."""
     found: list[Clause] = []
     for part in _CLAUSE_END.split(_CODE.sub("", text)):
         sentence, *refused = _CONTRAST.split(_NUMBERING.sub("", part), maxsplit=1)
@@ -124,7 +124,7 @@ def clauses(text: str) -> tuple[Clause, ...]:
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence) if conditions else sentence)
         affirmed, negations = _NEGATION.subn(" ", advice)
         stems = [*tokenize(affirmed)]
-        if re.search(r"\b(?:turn|switch)", advice.lower()):  # these antonyms are no words for the index
+        if re.search(r"\b(?:turn|switch)", advice.lower()):  # "on" is a stop word of the index
             stems += re.findall(r"\b(?:on|off)\b", advice.lower())
         sides = {side for stem in stems for side in _sides_of(stem)}
         axes = [axis for axis, _ in sides]

@@ -1,7 +1,7 @@
 """Text as the keyword leg and the budgets see it: tokens for index and query, an estimate of a model's tokens, and
 what a text names exactly: what is in back-ticks, files, identifiers, scripts and packages.
 
-Whoever changes what `tokenize` gives must have the keyword index rebuilt.
+A change in what `tokenize` returns requires the keyword index to be rebuilt.
 """
 
 import importlib
@@ -34,8 +34,8 @@ STOP_WORDS = frozenset(
     ain
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that are in every text. They are left out of the index and of queries. What turns a strategy round (not,
-without, before, after, until) stays in."""
+"""Words that are in every text. They are left out of the index and of queries. Words that reverse a strategy (not,
+without, before, after, until) stay in."""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019](?:s|t|d|m|ll|re|ve)\b)?", re.IGNORECASE)
 _CASE_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s\b)[a-z])")
@@ -46,11 +46,11 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Compiled where they are needed: hooks wait 6 ms for them, and hardly one needs them.
+# Compiled only where they are needed: that takes a hook 6 ms, and hardly any hook needs them.
 _SCRIPT_RUN = rf"([{_UNSPACED}]+)|[^{_UNSPACED}]+"
 _AS_WRITTEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['\u2019-][^\W_{_UNSPACED}]+)*"
 _VOICED = {0x3099, 0x309A}
-"""The two marks that make another kana of a kana: composed again, while all other marks are dropped."""
+"""The two marks that turn a kana into another one: they are kept and composed, all other marks are dropped."""
 
 _MODEL_PIECE = re.compile(
     r"[A-Za-z]{1,7}|[0-9]{1,3}|\n[ \t\n]*|[!-/:-@\[-`{-~]{1,2}|[ \t]{2,16}|[\u00c0-\u052f\u0590-\u06ff]{1,2}|[^\s!-~]"
@@ -83,8 +83,8 @@ def tokenize(text: str) -> tuple[str, ...]:
     """Return all tokens of `text` in order, repeats included; index and query use this one function.
 
     Compatibility forms and accents are folded, identifiers split at case and underscore, stop words left out, words
-    lowered and stemmed (Snowball English); Chinese, Japanese, Korean and other scripts without spaces become pieces of
-    two characters. A token has only letters and digits, at most 40. Linear in the length.
+    lower-cased and stemmed (Snowball English); Chinese, Japanese, Korean and other scripts without spaces become pieces
+    of two characters. A token has only letters and digits, at most 40. Linear in the length.
     """
     if not text.isascii():  # as NFKC, without marks; they go first, because sorting a long run of them is quadratic
         decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
@@ -96,9 +96,9 @@ def tokenize(text: str) -> tuple[str, ...]:
 
 
 def words_as_written(text: str) -> list[str]:
-    """Return the words of `text` in order and in lower case, stop words too; of scripts without spaces each character.
+    """Return the words of `text` in order and in lower case, stop words too; each character of scripts without spaces.
 
-    It serves to count the words of a text, and to see how it begins, in any script.
+    It is used to count the words of a text, and to see how it begins, in any script.
     """
     return re.findall(_AS_WRITTEN, text.lower())
 
@@ -109,7 +109,7 @@ def query_tokens(text: str) -> tuple[str, ...]:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate how many tokens a language model makes of `text`: rather too many than too few.
+    """Estimate how many tokens a language model makes of `text`, rather too many than too few.
 
     A word counts 1 for each 7 letters, digits 1 for each 3, punctuation 1 for each 2 characters, an indented line 1,
     a character of other scripts 1, an emoji 3. Linear in the length.
@@ -154,8 +154,8 @@ def _term(word: str) -> Iterator[str]:
 def _english_stemmer() -> Callable[[], Any]:
     """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe.
 
-    Importing `snowballstemmer` itself costs 150 ms for 35 languages, and gives PyStemmer's stems where that happens to
-    be installed: an index must not depend on it. So its English module alone is loaded, under a package name of ours.
+    Importing `snowballstemmer` itself costs 150 ms for 35 languages, and uses PyStemmer's stems where that happens to
+    be installed: an index must not depend on it. So only its English module is loaded, under a package name of ours.
     """
     spec = importlib.util.find_spec("snowballstemmer")
     if spec is None or spec.submodule_search_locations is None:
@@ -167,17 +167,17 @@ def _english_stemmer() -> Callable[[], Any]:
 
 
 def spans(text: str) -> list[str]:
-    """Return what stands between back-ticks, each once."""
+    """Return what is between back-ticks, each text once."""
     return list(dict.fromkeys(span.strip() for span in _SPAN.findall(text)))
 
 
 def is_path(text: str) -> bool:
-    """Whether a word looks like the path of a file or a folder: it has a slash, or an ending ("e.g" is none)."""
+    """Whether a word looks like the path of a file or a folder: it has a slash or an extension ("e.g" does not)."""
     return _IS_PATH.fullmatch(text) is not None
 
 
 def paths_in(text: str) -> Iterator[str]:
-    """Yield what looks like a path, as it is written but for a `./` before it; of an address nothing."""
+    """Yield what looks like a path, as it is written but without a leading `./`; nothing from within a URL."""
     for path in _PATH.findall(text):
         plain = path.removeprefix("./").rstrip(".")
         if is_path(plain) and len(plain) <= _MAX_PATH:
@@ -185,7 +185,7 @@ def paths_in(text: str) -> Iterator[str]:
 
 
 def packages_in(text: str) -> Iterator[str]:
-    """Yield what may be a package's name within back-ticks: words of prose are packages too."""
+    """Yield what may be a package's name, within back-ticks only: words of prose are names of packages too."""
     for name in _PACKAGE.findall("\n".join(spans(text))):
         yield from (name.rstrip("."), name.split(".")[0])
 
@@ -193,7 +193,7 @@ def packages_in(text: str) -> Iterator[str]:
 def names_in(text: str) -> frozenset[str]:
     """Return the names in a text, in lower case: what is in back-ticks, and the files and identifiers anywhere.
 
-    "and/or" is none: a path without an ending has two slashes at least.
+    "and/or" is not one: a path without an extension must have at least two slashes.
     """
     paths = (path for path in paths_in(text) if "/" in path or "@" not in path)
     files = (path for path in paths if "." in path.rpartition("/")[2].strip(".") or path.count("/") > 1)
@@ -201,6 +201,6 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def shares_a_name(text: str, other: str) -> bool:
-    """Whether one of two texts says a name of the other."""
+    """Whether one of two texts contains a name that is in the other."""
     one, two = text.lower(), other.lower()
     return any(name in two for name in names_in(text)) or any(name in one for name in names_in(other))
