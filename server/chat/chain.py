@@ -1,4 +1,4 @@
-"""The chat models of the settings as one: in their order until one answers, within the day's budget."""
+"""The chat models of the settings as one: called in their order until one answers, within the day's budget."""
 
 import logging
 import time
@@ -13,20 +13,20 @@ from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 RETRIES = 2
-"""Further tries of one model after an answer such as 429 or 503, or a lost connection."""
+"""Retries of one model after an answer such as 429 or 503, or a lost connection."""
 
 MAX_FAILURES, COOL_DOWN_S = 3, 60.0
-"""After so many failures in a row a model is passed over for so long."""
+"""After this many failures in a row a model is skipped for this many seconds."""
 
 _log = logging.getLogger(__name__)
 
 
 class ChainChatModel:
-    """A list of models in their order of preference; `orders` are others, for purposes such as `judge`.
+    """A list of models in order of preference; `orders` are other lists, for purposes such as `judge`.
 
-    The next one is asked when one is unavailable, refuses, or answers with what cannot be used; one that keeps failing
-    is passed over for a while. What breaks a limit is never sent: calls under way count against the day's budget with
-    what their first try may cost at most, those of other processes with what they recorded.
+    The next model is called when one is unavailable, refuses, or gives an unusable answer; one that keeps failing is
+    skipped for a while. A call that would exceed a limit is never sent: calls in progress count against the day's
+    budget with the most that their first try may cost, calls of other processes with what they recorded.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ChainChatModel:
         self._models = models
         self._orders = orders or {}
         self._failures = Counter[ChatModel]()
-        """Of each model, one after the other."""
+        """The consecutive failures of each model."""
         self._rests_until = dict.fromkeys(models, 0.0)
         self._monotonic = monotonic
         self._reserved_tokens = 0
@@ -59,10 +59,10 @@ class ChainChatModel:
         return all(model.is_local for model in self._models)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer by the first model that can; the answer names it.
+        """Return the answer of the first model that gives one; the answer names the model.
 
-        Raises with every reason `ModelAnswerInvalid` when one answered badly, else `ModelUnavailable`, also when a
-        limit does not allow the call; for a request that can be shortened `ModelWindowTooSmall` at once.
+        Raises `ModelAnswerInvalid` when one answered badly, else `ModelUnavailable`, with every reason; the latter also
+        when a limit does not allow the call. A request that can be shortened raises `ModelWindowTooSmall` immediately.
         """
         deadline = self._monotonic() + request.timeout_s
         wanted = (len(request.system) + len(request.user)) // CHARS_PER_TOKEN + request.max_tokens
@@ -104,7 +104,7 @@ class ChainChatModel:
                 kind = ModelAnswerInvalid if isinstance(error, ModelAnswerInvalid) else kind
                 reasons.append(str(error))
                 _log.warning("%s", error)
-                # One that answered badly, or that a shorter request may fit, is there.
+                # A model that answered badly, or that may take a shorter request, is available.
                 if isinstance(error, ModelUnavailable) and not isinstance(error, ModelWindowTooSmall):
                     self._failures[model] += 1
                     if self._failures[model] >= MAX_FAILURES:
@@ -124,8 +124,8 @@ def build_chat_model(
 ) -> ChatModel | None:
     """Return the models of the settings as one, within their limits; None when there are none.
 
-    Those that `judge` names (`model` or `provider:model`) are asked first to judge. Keys are read from `environ` now
-    and stay in memory. Nothing is imported or reached before the first call.
+    Those that `judge` names (`model` or `provider:model`) are called first for judging. Keys are read from `environ`
+    now and stay in memory. Nothing is imported or contacted before the first call.
     """
     if not settings.providers:
         return None

@@ -1,7 +1,7 @@
 """The user's own Claude Code as a chat model, without a key: one `claude -p` for each try.
 
 The child must never reach this server again, run anything, read any file or leave a transcript: a trajectory is
-untrusted text, and hooks of ours that ran in it would learn from their own questions without end.
+untrusted text, and our hooks, if they ran in the child, would learn from their own questions without end.
 """
 
 import json
@@ -30,7 +30,7 @@ _FIXED_FLAGS = (
     "--tools=",
     "--strict-mcp-config",
     '--mcp-config={"mcpServers":{}}',
-    # The user's settings stay: they may hold how to sign in. Those of a project are a stranger's.
+    # The user's settings stay: they may hold how to sign in. A project's settings are a stranger's.
     "--setting-sources=user",
     "--safe-mode",
     f"--settings={_SETTINGS}",
@@ -62,10 +62,10 @@ class _Result(BaseModel):
 
 
 class ClaudeCliChatModel(MeteredModel):
-    """Asks `claude -p`.
+    """Calls `claude -p`.
 
-    Temperature and seed have no flag there and are not sent. The prompt goes through standard input and the system
-    prompt through a private file: neither is seen in a list of processes. Claude Code itself reports usage and cost.
+    It has no flags for temperature and seed, which are not sent. The prompt goes through standard input and the system
+    prompt through a private file: neither shows in a list of processes. Claude Code itself reports usage and cost.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ClaudeCliChatModel(MeteredModel):
         self._retries = retries
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
-        """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""
+        """Run the command in an empty folder of its own, with no CLAUDE.md, settings or project file in reach."""
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             raise ModelUnavailable(
@@ -94,7 +94,7 @@ class ClaudeCliChatModel(MeteredModel):
             try:
                 finished = await run(
                     command,
-                    # A first line of ours: a prompt that begins with a slash would be taken for a command.
+                    # The first line is ours: a prompt that begins with a slash would be taken for a command.
                     stdin=f"The request:\n\n{request.user}".encode("utf-8", "replace"),
                     cwd=place,
                     environment=self._child_environment(request.max_tokens),
@@ -105,10 +105,10 @@ class ClaudeCliChatModel(MeteredModel):
         return self._read(finished, usage)
 
     def _child_environment(self, max_tokens: int) -> dict[str, str]:
-        """Return the user's environment, less the marks of an outer session, with everything extra off."""
+        """Return the user's environment without the marks of an outer session, with everything extra switched off."""
         return {name: value for name, value in self._environ.items() if name not in OUTER_SESSION} | {
             CHILD_VARIABLE: "1",
-            # Without it `@path` in a prompt puts the file's content into it, tools or not.
+            # Without it, `@path` in a prompt inserts the file's content there, tools or not.
             "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_tokens),
@@ -120,7 +120,7 @@ class ClaudeCliChatModel(MeteredModel):
         if finished.is_cut:
             raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was ended.")
         try:
-            # Warnings may stand before the result.
+            # Warnings may precede the result.
             result = _Result.model_validate_json(finished.output.rstrip().rpartition(b"\n")[2])
         except ValidationError:
             said = shown(finished.error.decode("utf-8", "replace"))

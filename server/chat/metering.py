@@ -1,4 +1,4 @@
-"""One call of a chat model, whichever it is: its time limit, the check of its answer, the record of what it cost."""
+"""One call of any chat model: its time limit, the check of its answer, the record of what it cost."""
 
 import asyncio
 import json
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.store import Store
 
 CHARS_PER_TOKEN = 4
-"""An estimate, where nobody has counted."""
+"""An estimate, where there is no count."""
 
 MAX_ROOM = 16_000
-"""Tokens that an answer may take when it was cut with less: models that reason take them before they begin."""
+"""Tokens that a second answer may take after a cut one: reasoning models use them up before they begin to answer."""
 
 Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
 
 
 class ChatMeter:
-    """Writes calls to a store and asks it for the day's sum, which holds what other processes wrote too."""
+    """Records calls in a store and reads the day's sum from it, which includes what other processes recorded."""
 
     def __init__(self, store: "Store", scope: Scope, clock: Clock) -> None:
         self._store = store
@@ -42,16 +42,16 @@ class ChatMeter:
         return (await self._store.chat_spending(midnight)).tokens
 
     def record(self, purpose: str, model: str, outcome: Outcome, usage: ChatUsage, latency_ms: float) -> None:
-        """Queue a call that was sent, whatever became of it, and return at once, also while the caller is cancelled.
+        """Queue the record of a sent call, whatever its outcome, without waiting, even while the caller is cancelled.
 
-        `usage` is over all tries; tokens of a try that was never answered are not known and not in it.
+        `usage` covers all tries; the tokens of a try that was never answered are unknown and not included.
         """
         at = self._clock.now()
         self._store.record_chat(ChatRecord(self._scope, purpose, model, outcome, usage, latency_ms, at))
 
 
 def add(usage: ChatUsage, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
-    """Add what one answer took; None where its cost is not known."""
+    """Add what one answer took; `cost_usd` is None if its cost is unknown."""
     usage.input_tokens += input_tokens
     usage.output_tokens += output_tokens
     if cost_usd is not None:
@@ -64,11 +64,11 @@ def shown(said: str) -> str:
 
 
 class Reply(NamedTuple):
-    """What a model said, before any check."""
+    """What a model answered, before any check."""
 
     text: str
     is_cut: bool = False
-    """Whether the room for the answer was used up."""
+    """Whether the answer was cut off at its limit of tokens."""
 
 
 class MeteredModel(ABC):
@@ -77,7 +77,7 @@ class MeteredModel(ABC):
     is_local = False
 
     def __init__(self, name: str, meter: ChatMeter, fault: str | None = None) -> None:
-        """`fault` says why the model cannot be asked at all: nothing is sent then, and nothing recorded."""
+        """`fault` says why the model cannot be called at all: nothing is sent then, and nothing recorded."""
         self.name = name
         self._meter = meter
         self._fault = fault
@@ -87,10 +87,10 @@ class MeteredModel(ABC):
         """Send a request, and add its tries and what they cost to `usage`. Raises `ModelError`."""
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Ask within the time limit, once more with `MAX_ROOM` where the answer was cut; check and record the answer.
+        """Call within the time limit, again with `MAX_ROOM` if the answer was cut; check and record the answer.
 
-        Raises `ModelUnavailable` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be
-        used, and what `_ask` raises. All of it is recorded, cancelled calls too.
+        Raises `ModelUnavailable` when `request.timeout_s` has passed, `ModelAnswerInvalid` for an unusable answer, and
+        what `_ask` raises. All of it is recorded, cancelled calls too.
         """
         if self._fault is not None:
             raise ModelUnavailable(f"{self.name} cannot be asked: {self._fault}")
@@ -127,12 +127,12 @@ def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unpar
     if not reply.text.strip():
         return Unparsed("The answer is empty.")
     data = parse_object(reply.text, request.answer_schema)
-    # A whole object counts although a weak model went on behind it until it was cut.
+    # A whole object counts even if a weak model went on after it until it was cut.
     return cut if reply.is_cut and isinstance(data, Unparsed) else data
 
 
 def system_with_schema(request: ChatRequest) -> str:
-    """Return the system prompt with the form of the answer, for models that nothing else binds to it."""
+    """Return the system prompt with the answer's schema, for models that nothing else makes follow it."""
     return (
         f"{request.system}\n\nAnswer with exactly one JSON object and nothing else: no prose, no code fence. "
         f"It must be valid by this JSON schema:\n{json.dumps(request.answer_schema, ensure_ascii=False)}"

@@ -32,33 +32,33 @@ _TOO_LONG = re.compile(
     r"(?i)context.?(?:length|window|size|limit)|prompt is too long|input (?:length|is too long)"
     r"|too many (?:input )?tokens|request too large|reduce the length"
 )
-"""How endpoints say that a request does not fit into the context window (400, 413, 422, 429 and 500 are seen)."""
+"""How endpoints report that a request does not fit into the context window (seen with 400, 413, 422, 429 and 500)."""
 
 _REFUSED_STATUSES = frozenset({400, 404, 415, 422, 501})
-"""With which endpoints answer a request that has a parameter they do not take."""
+"""Statuses with which endpoints refuse a request that has a parameter they do not accept."""
 
 _OPTIONAL = {"max_tokens": "max_tokens", "temperature": "temperature", "seed": "seed", "reasoning_effort": "effort"}
-"""Parameters that not every endpoint takes, with the word by which its error names them."""
+"""Parameters that not every endpoint accepts, with the word that names each in its error."""
 
 _log = logging.getLogger(__name__)
 
 
 class BodyTooLarge(Exception):
-    """The endpoint sends more than any answer can have, or what may unfold to it."""
+    """The endpoint sends more than any answer can have, or compressed bytes that may expand to that."""
 
 
 class OpenAIChatModel(MeteredModel):
-    """One model of one endpoint; tokens of an endpoint that gives no counts are estimated.
+    """One model of one endpoint; tokens are estimated if the endpoint does not count them.
 
-    The package tries again and waits as the endpoint asks. A call opens its own connections and closes them, so that a
-    model belongs to no event loop; kept between calls is which parameters the endpoint does not take. The key never
-    stands in an error or a log.
+    The package retries, and waits as the endpoint requests. A call opens and closes its own connections, so that a
+    model is not tied to an event loop; only which parameters the endpoint refuses is kept between calls. The key never
+    appears in an error or a log.
     """
 
     def __init__(
         self, settings: ChatProviderSettings, api_key: str | None, meter: ChatMeter, *, retries: int = 2
     ) -> None:
-        """Take the key, or None for an endpoint that wants none; an empty one is a key that is missing."""
+        """`api_key` is None for an endpoint that needs none; an empty one is a key that is missing."""
         fault = f"{settings.key_variable} is not set." if api_key == "" else None
         super().__init__(settings.name, meter, fault)
         host = urlsplit(settings.url).hostname
@@ -69,7 +69,7 @@ class OpenAIChatModel(MeteredModel):
         self._refused = frozenset[str]()
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
-        """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
+        """Send a request, and again without each parameter that the endpoint refuses. Raises `ModelError`."""
         from openai import APIConnectionError, APIError, APIStatusError
 
         refused = self._refused
@@ -83,7 +83,7 @@ class OpenAIChatModel(MeteredModel):
                 said = self._said(error)
                 if error.status_code == 413 or _TOO_LONG.search(said):
                     raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
-                # What it refuses is the parameter that it names, else the form of the answer.
+                # It refuses the parameter that it names, or else the answer's format.
                 named = [name for name, word in _OPTIONAL.items() if name in body and word in said.lower()]
                 if "response_format" in body:
                     named.append("response_format")
@@ -123,7 +123,7 @@ class OpenAIChatModel(MeteredModel):
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
         renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
-        # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
+        # Each answer's schema is closed and requires all of its fields (`Answered`), as the strict mode demands.
         form = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
         system = {"role": "system", "content": system_with_schema(request)}
         body: dict[str, Any] = {
@@ -147,7 +147,7 @@ class OpenAIChatModel(MeteredModel):
         return f"HTTP {status}{hint}: {shown(words)}"
 
     def _read(self, completion: Any, request: ChatRequest, usage: ChatUsage) -> Reply:
-        """Return what an answer says, which the package does not check. Raises `ModelError` for none and a refusal."""
+        """Return what an answer says, which the package does not check. Raises `ModelError` for none or a refusal."""
         try:
             choice = completion.choices[0]
             text, refusal, ended = choice.message.content or "", choice.message.refusal, choice.finish_reason
@@ -169,21 +169,21 @@ class OpenAIChatModel(MeteredModel):
 
 
 def _tokens(completion: Any, kind: str, chars: int) -> int:
-    """Return the given count, or an estimate where an endpoint gives none: a budget must hold for it too."""
+    """Return the reported count, or an estimate if the endpoint reports none: a budget must hold for it too."""
     given = getattr(getattr(completion, "usage", None), kind, None)
     return given if type(given) is int and 0 <= given < 10**9 else chars // CHARS_PER_TOKEN
 
 
 @cache
 def _tls() -> "SSLContext":
-    """Return what certificates are checked by, one for all calls: it takes 0.1 s to make, and holds up the others."""
+    """Return the context that checks certificates, one for all calls: making it takes 0.1 s and holds up the others."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
 
 
 async def _cap_body(response: "Response") -> None:
-    """Make the response end at `MAX_BODY_BYTES`, whatever its headers promise; a compressed one is not read at all."""
+    """Make a response raise `BodyTooLarge` past `MAX_BODY_BYTES`, whatever its headers say; refuse a compressed one."""
     from httpx2 import AsyncByteStream
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":

@@ -1,4 +1,4 @@
-"""The embedder that asks an endpoint which speaks OpenAI's ``/embeddings``."""
+"""The embedder that calls an endpoint with OpenAI's ``/embeddings`` API."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ MAX_MODEL_CHARS = 24_000
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 TIMEOUT_S = 20.0
-"""Of a request with its retries."""
+"""Seconds for a request with its retries."""
 
 MAX_FAILURES = 3
 REST_S = 60.0
-"""So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
+"""After this many failures in a row the endpoint is not called for this long: each caller would wait until it fails."""
 
 
 class OpenAIEmbedder:
-    """Embeds in batches of 32 texts; a text counts to its 24,000th character.
+    """Embeds in batches of 32 texts; only the first 24,000 characters of a text count.
 
-    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. Of an
-    answer each text needs one finite vector, not zero, of the right dimensions. The key never stands in an error.
+    The package retries a request, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint is paused. An
+    answer needs one finite, nonzero vector of the right dimensions for each text. The key never appears in an error.
     """
 
     quantization: Literal["float32"] = "float32"
@@ -67,7 +67,7 @@ class OpenAIEmbedder:
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order.
 
-        Raises `InputError` that names a blank text, `ModelError` and its kinds; then none is returned.
+        Raises an `InputError` that names a blank text, `ModelError` and its kinds; no vector is returned then.
         """
         return await self._embed(self._settings.query_prefix, texts)
 
@@ -151,7 +151,7 @@ class OpenAIEmbedder:
     def _unit(self, values: Iterable[object] | None) -> Vector:
         """Return ``values`` scaled to length 1.
 
-        Raises `ModelAnswerInvalid` for NaN, infinity, zero or another length.
+        Raises `ModelAnswerInvalid` for NaN, infinity, zero or a wrong number of dimensions.
         """
         numbers = [float(value) for value in values or () if isinstance(value, int | float)]
         length = math.hypot(*numbers)

@@ -1,6 +1,6 @@
-"""The embedder of everything that runs longer than a hook: all-MiniLM-L6-v2 in 8 bits, run by onnxruntime.
+"""The embedder for everything that runs longer than a hook: all-MiniLM-L6-v2 in 8 bits, run by onnxruntime.
 
-It takes token ids and gives unit vectors; its vocabulary is in its metadata. `scripts/embedder/onnx_model.py` makes it.
+It maps token ids to unit vectors; its vocabulary is in its metadata. `scripts/embedder/onnx_model.py` makes it.
 """
 
 import importlib
@@ -25,46 +25,46 @@ if TYPE_CHECKING:
 
 SHIPPED_MODEL = Path(__file__).parent / "data" / "minilm-384-v1.onnx"
 MAX_TOKENS = 256
-"""What the model was trained for, with the two that mark the ends. A longer query is cut there."""
+"""The length that the model was trained for, with the two tokens that mark the ends. A longer query is cut there."""
 
 MAX_WINDOWS = 5
-"""Of that length; a longer document's vector is their mean. 5 hold the 4,000 characters of a memory."""
+"""The most windows of that length; a longer document's vector is their mean. 5 hold a memory's 4,000 characters."""
 
 _LEAST_TOKENS = 32
-"""A last window of fewer says little, and is left out."""
+"""A last window of fewer tokens says little and is left out."""
 
 _FILLED = 1.25
-"""In one batch the longest text is at most so much longer than the shortest."""
+"""In a batch the longest text is at most this many times as long as the shortest."""
 
 _loading = threading.Lock()
 
 
 class MiniLMEmbedder:
-    """Embeds in about 2 ms a prompt of 17 tokens and 16 ms one of 180, on one thread, offline.
+    """Embeds a prompt of 17 tokens in about 2 ms and one of 180 in 16 ms, on one thread, offline.
 
-    A text's vector is the same alone and in a batch but for rounding. Of a query the first 254 tokens count, of a
-    document the first 1,270, both within the first 32,768 characters. A blank text raises `InputError`, files that are
-    missing or damaged `ConfigError`, a runtime that does not load `ModelUnavailable`.
+    A text's vector is the same alone and in a batch, except for rounding. The first 254 tokens of a query count, and
+    the first 1,270 of a document, both within the first 32,768 characters. A blank text raises `InputError`, missing or
+    damaged files `ConfigError`, a runtime that does not load `ModelUnavailable`.
     """
 
     dimensions = 384
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.58
-    """For a query in which neither leg stands out more than is usual; chosen on halves of seven sets."""
+    """For a query in which neither leg stands out more than usual; chosen on halves of seven sets."""
     duplicate_cosine = 0.85
-    """With the words that both must share; the least at which nothing is merged wrongly: docs/CONSOLIDATION.md."""
+    """Besides the words that both must share; the lowest at which nothing is merged wrongly: docs/CONSOLIDATION.md."""
     min_cosine = 0.315
 
     def __init__(self, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""
         self._path, self.name = model, model.stem
         self.light = StaticEmbedder()
-        """Its vectors are kept beside: a hook that no server answers has no time to load this model."""
+        """Its vectors are kept too: a hook that no server answers has no time to load this model."""
 
     async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text.
 
-        The first, a whole query, is embedded beside the others, its sentences, which have as many words together.
+        The first is a whole query and the others are its sentences, as long together: both are embedded in parallel.
         """
         names = names_of(texts)
         whole = anyio.to_thread.run_sync(self._embed, texts[:1], names[:1], 1)
@@ -84,11 +84,11 @@ class MiniLMEmbedder:
         return self._model.windows(text, "The text", 1)[0]
 
     def verify(self) -> None:
-        """Compare the model's file with the SHA-256 beside it (about 20 ms). Raises `ConfigError` when they differ."""
+        """Compare the model's file with the SHA-256 next to it (about 20 ms). Raises `ConfigError` when they differ."""
         verify(self._path)
 
     def _embed(self, texts: Sequence[str], names: Sequence[str], most_windows: int) -> "list[Vector]":
-        """Return the vector of each text: of several windows their mean, of unit length."""
+        """Return the vector of each text: the mean of its windows, scaled to unit length."""
         model = self._model
         windows = [model.windows(text, name, most_windows) for text, name in zip(texts, names, strict=True)]
         rows = [row for each in windows for row in each]
@@ -96,7 +96,7 @@ class MiniLMEmbedder:
         batch: list[int] = []
         for at in sorted(range(len(rows)), key=lambda at: len(rows[at])):
             size = len(rows[at])
-            # Larger batches are no faster, and what fills up shorter texts costs as much as their own tokens.
+            # Larger batches are no faster, and the padding of shorter texts costs as much as their own tokens.
             if batch and (size * (len(batch) + 1) > MAX_TOKENS or size > _FILLED * len(rows[batch[0]])):
                 vectors.update(zip(batch, model.run([rows[each] for each in batch]), strict=True))
                 batch = []
@@ -113,27 +113,27 @@ class MiniLMEmbedder:
 
 
 _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
-"""From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
+"""From 1.29 on, onnxruntime reports every process that loads it to its makers, unless one of these is set before."""
 
 
 class _Model:
-    """The model as it is loaded, with its tokenizer."""
+    """The loaded model, with its tokenizer."""
 
     def __init__(self, path: Path) -> None:
         verify(path)
         try:
             os.environ.update(dict.fromkeys(_SILENT, "1"))
             runtime: Any = importlib.import_module("onnxruntime")
-            runtime.disable_telemetry_events()  # on Windows the system would gather them
+            runtime.disable_telemetry_events()  # on Windows the system would collect them
         except ImportError as error:
             raise ModelUnavailable(
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."
             ) from error
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4  # none: they go to stderr
+        options.log_severity_level = 4  # log nothing: it would go to stderr
         state = vars(importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")).values()
-        # They have no base of their own.
+        # These exceptions have no base class of their own.
         self._failures = tuple(each for each in state if isinstance(each, type) and issubclass(each, Exception))
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -145,11 +145,11 @@ class _Model:
         self._tokenizer = WordPiece(rows, range(self._unknown, self._unknown + 1))
         import ctypes
 
-        with suppress(AttributeError, TypeError):  # only glibc has it, and else keeps what loading took, some 14 MB
+        with suppress(AttributeError, TypeError):  # only glibc has it; else it keeps what loading took, some 14 MB
             ctypes.CDLL(None).malloc_trim(0)
 
     def windows(self, text: str, what: str, most: int) -> list[list[int]]:
-        """Return the tokens of a text, in so many windows at most."""
+        """Return the tokens of a text, in at most `most` windows."""
         size = MAX_TOKENS - 2
         rows = self._tokenizer.rows(text, most * size)
         if not rows:

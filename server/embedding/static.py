@@ -1,8 +1,8 @@
-"""The embedder that ships: a word's row of a memory-mapped table of 8-bit rows, weighted and summed.
+"""The light embedder: it sums the weighted rows of a text's words in a memory-mapped table of 8-bit rows.
 
 Layout of the table's file, little-endian: the 8-byte magic, then three uint32 (dimensions, rows, bytes of vocabulary),
-one uint16 weight for each row, the rows (a value v is kept as the byte v + 128), the vocabulary's words in UTF-8
-divided by line feeds. Rows past the vocabulary are buckets for unknown words. A vector is its weight times its values.
+one uint16 weight for each row, the rows (a value v is stored as the byte v + 128), the vocabulary's words in UTF-8
+separated by line feeds. Rows past the vocabulary hold unknown words. A vector is its weight times its values.
 
 `WordPiece` splits text into the row numbers of an uncased BERT vocabulary.
 """
@@ -39,13 +39,13 @@ _CJK = re.compile(
 
 
 class _CharacterMap(dict[int, str | None]):
-    """What BERT's cleaning makes of a code point: nothing, a blank, its small letter, or itself between blanks."""
+    """What BERT's cleaning makes of a code point: nothing, a space, its lower case, or itself between spaces."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
         category = unicodedata.category(character)
         is_symbol = category.startswith("P") or (code < 0x80 and not character.isalnum())
-        cleaned: str | None = character.lower()  # alone, so that a capital sigma is the same wherever it stands
+        cleaned: str | None = character.lower()  # alone, so that a capital sigma is the same everywhere
         if character in "\t\n\r" or category.startswith("Z"):
             cleaned = " "
         elif category.startswith("C") or category == "Mn" or code == 0xFFFD:
@@ -59,8 +59,8 @@ class _CharacterMap(dict[int, str | None]):
 class WordPiece:
     """BERT's uncased tokenizer: lower case, no accents, punctuation and CJK split off, longest match first.
 
-    A word the vocabulary cannot spell (an emoji, most Han characters, a word over 100 characters) falls by its CRC-32
-    into one of the ``unknown`` rows: where there are many, equal unknown words still match each other.
+    A word the vocabulary cannot spell (an emoji, most Han characters, a word over 100 characters) gets one of the
+    ``unknown`` rows by its CRC-32: if there are many rows, equal unknown words still match each other.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], unknown: range) -> None:
@@ -105,7 +105,7 @@ SHIPPED_TABLE = Path(__file__).parent / "data" / "static-minilm-256-v1.bin"
 MAGIC = b"SWMTAB01"
 BIAS = 128
 MAX_WEIGHT = 16_383
-"""1,024 tokens of this weight and of the largest byte still fit a sum of 32 bits."""
+"""The sum of 1,024 tokens with this weight and the largest byte still fits in 32 bits."""
 
 HEADER = struct.Struct("<8sIII")
 _THREAD_FROM_TEXTS = 8
@@ -113,18 +113,18 @@ _TEXTS_AT_ONCE = 256
 
 
 class StaticEmbedder:
-    """Embeds in about 0.1 ms a prompt, offline. Sums are exact: a text's vector is the same alone and among others.
+    """Embeds a prompt in about 0.1 ms, offline. Sums are exact: a text's vector is the same alone and among others.
 
-    The first 1,024 tokens within the first 32,768 characters count. A text without one letter, digit, mark or symbol
-    raises `InputError`; any other, in whatever script, gets a finite vector of unit length.
+    The first 1,024 tokens within the first 32,768 characters count. A text without a single letter, digit, mark or
+    symbol raises `InputError`; any other, in whatever script, gets a finite vector of unit length.
     """
 
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.45
     duplicate_cosine = 0.80
-    """With the words that both must share: docs/CONSOLIDATION.md has precision and recall."""
+    """Besides the words that both must share: docs/CONSOLIDATION.md has precision and recall."""
     min_cosine = 0.365
-    """Of queries that fit 88 of 100 get something, of those about another subject 10: docs/BENCHMARKS.md."""
+    """88 of 100 queries that fit get a result, and 10 of 100 about another subject: docs/BENCHMARKS.md."""
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""
@@ -153,14 +153,14 @@ class StaticEmbedder:
     def embed_many(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts``, without an event loop.
 
-        Raises `InputError` that names a blank text, `ConfigError` for a damaged table.
+        Raises an `InputError` that names a blank text, `ConfigError` for a damaged table.
         """
         counts = [self._counts(text, name) for text, name in zip(texts, names_of(texts), strict=True)]
         starts = range(0, len(counts), _TEXTS_AT_ONCE)
         return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
     def verify(self) -> None:
-        """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
+        """Compare the whole file with the SHA-256 next to it (about 10 ms). Raises `ConfigError` when they differ."""
         verify(self._path)
 
     @cached_property
@@ -168,7 +168,7 @@ class StaticEmbedder:
         return _shipped(self._path) if self._path == SHIPPED_TABLE else Table(self._path)
 
     def _counts(self, text: str, what: str) -> Counter[int]:
-        """Return the rows of a text's tokens, and how often each stands there."""
+        """Return the rows of a text's tokens, and how often each occurs."""
         rows = self._table.tokenizer.rows(text)
         if not rows:
             raise InputError(f"{what} holds nothing to embed: give it at least one word.")
@@ -189,7 +189,7 @@ class StaticEmbedder:
 
 
 class Table:
-    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number.
+    """An open table, its file mapped: for each row `values` has its bytes and `weights` its weight.
 
     `tokenizer` finds the rows of a text.
     """
@@ -226,7 +226,7 @@ _shipped = cache(Table)
 
 
 def verify(path: Path) -> None:
-    """Compare a shipped file with the SHA-256 beside it. Raises `ConfigError` when they differ, or one is missing."""
+    """Compare a shipped file with the SHA-256 next to it. Raises `ConfigError` when they differ, or one is missing."""
     import hashlib
 
     checksum = path.with_suffix(".sha256")
@@ -240,7 +240,7 @@ def verify(path: Path) -> None:
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Return what errors call the texts."""
+    """Return the names of the texts in errors."""
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"] * len(texts)
 
 

@@ -1,4 +1,4 @@
-"""`python -m swarm_memory.server.hooks VERB`; imported by `python -c`, as agents run it, it starts sooner."""
+"""`python -m swarm_memory.server.hooks VERB`; agents import it with `python -c`, which starts sooner."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a hook command does by itself: the same work where no server answers, and the worker at the end of a session."""
+"""What a hook command does itself: the work when no server answers, and starting a worker at the end of a session."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
 def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
-    """Return hook JSON for an event; a prompt makes the bank where there is none. None where nothing is switched on.
+    """Return hook JSON for an event; a prompt creates a missing bank. None if swarm-memory is switched off.
 
     Raises `ConfigError`, `InputError`, `ValueError`.
     """
@@ -40,7 +40,7 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
     from swarm_memory.server.wiring import open_toolbox, place_of, without_server
     from swarm_memory.tools.toolbox import Toolbox
 
-    settings = without_server(resolve_settings(Path(root)).settings)  # a person waits: the network is not asked
+    settings = without_server(resolve_settings(Path(root)).settings)  # a person waits: nothing goes over the network
     if not settings.enabled:
         return None
     place = place_of(None, settings)
@@ -62,9 +62,9 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
 
 
 def end_session(of: str, text: bytes) -> None:
-    """Start a worker that learns from a session that ended, in a process session of its own. Raises `InputError`.
+    """Start a worker that learns from an ended session, in a process session of its own. Raises `InputError`.
 
-    The host gives the hook hardly the time to open a bank: the worker queues the session itself, and outlives the host.
+    The host hardly gives the hook time to open a bank, so the worker queues the session itself and outlives the host.
     """
     agent, root = host(of), project_root()
     event = agent.heard("SessionEnd", event_of(text))
@@ -85,18 +85,18 @@ def end_session(of: str, text: bytes) -> None:
 
 
 def stand_back() -> bool:
-    """Whether hooks are installed beside the plugin's, which called; `doctor` says how to take one out."""
+    """Whether hooks are installed besides the plugin's, which called; `doctor` says how to remove one of the two."""
     from swarm_memory.server.hosts.claude_code.host import HOST
 
     return bool(HOST.installed_scopes(Path(project_root())))
 
 
 def go_to_project(of: str, text: bytes) -> None:
-    """Work in the folder of the session, where only the event names it."""
+    """Change to the session's folder, if only the event names it."""
     agent = host(of)
     if agent.names_project:
         return
-    os.environ.pop("CLAUDE_PROJECT_DIR", None)  # of an agent in which this one was started
+    os.environ.pop("CLAUDE_PROJECT_DIR", None)  # set by an agent in which this one was started
     named = Path(str(event_of(text).get("cwd") or ""))
     if named.is_absolute() and named.is_dir():
         os.chdir(named)
@@ -111,7 +111,7 @@ def event_of(text: bytes) -> Said:
 
 
 def note_fault(name: str, error: Exception) -> None:
-    """Note that an event was missed, for `status` and `doctor`, and in the log beside the bank where it is ours."""
+    """Note that an event was missed, for `status` and `doctor`, and in the log next to the bank if that is ours."""
     reason = str(error) if isinstance(error, StoreUntrusted) else f"{type(error).__name__}: {error}"
     try:
         place = locate()
@@ -123,7 +123,7 @@ def note_fault(name: str, error: Exception) -> None:
 
 
 class _BesideBank(logging.Handler):
-    """Keeps warnings in the log beside the bank, where that is this user's."""
+    """Writes warnings to the log next to the bank, if that is this user's."""
 
     def __init__(self, place: Location) -> None:
         super().__init__(logging.WARNING)

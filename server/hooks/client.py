@@ -1,11 +1,11 @@
-"""What a hook command asks of a server that already runs: over a private Unix socket, and never for long.
+"""Passes a hook command's event to a running server, over a private Unix socket and never for long.
 
-One exchange: the command says what it wants and for which project; a server with the same settings says that it is
-ready; only then the command hands the work over. So a command that gave up waiting and did the work itself is sure that
-nobody else does it too.
+In an exchange the command says what it wants and for which project; a server with the same settings says that it is
+ready; only then does the command hand over the work. So a command that gave up waiting and did the work itself can be
+sure that no server does it too.
 
-A request is a line with the lengths of its two parts, then these: the fields of `head`, and the event in JSON. A person
-waits while this is imported: json, pathlib, typing and socket would take longer than the server's answer.
+A request is a line with the lengths of its two parts, then the parts: the fields of `head`, and the event in JSON. A
+person waits while this is imported: json, pathlib, typing and socket would take longer than the server's answer.
 """
 
 # ruff: noqa: PTH108, PTH116, PTH118, PTH119, PTH120, PTH208 - see above
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 CLAUDE = "claude"
-"""The host whose hooks name none."""
+"""The host whose hooks do not name their host."""
 
 READY_S = 0.05
-"""How long a command waits for a server that is ready, where it does the work itself otherwise."""
+"""How long a command waits for a server to be ready, if it otherwise does the work itself."""
 
 PATIENT_S = 0.25
-"""How long it waits where nobody else does the work, so that a busy machine costs no note."""
+"""How long it waits if the work is not done otherwise, so that no note is lost on a busy machine."""
 
 READY, GO = b"ready\n", b"go\n"
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES = 2_000_000
 MAX_ADDRESS_BYTES = 100
-"""What every system takes as the name of a Unix socket."""
+"""A length that every system accepts for the name of a Unix socket."""
 
 
 def run_folder() -> str:
@@ -43,12 +43,12 @@ def run_folder() -> str:
 
 
 def socket_prefix(root: str | os.PathLike[str]) -> str:
-    """Return how the names of the sockets of a project begin; other projects may share it, so servers look again."""
+    """Return the prefix of a project's socket names; other projects may share it, so servers check again."""
     return f"{crc32(os.fsencode(os.path.realpath(root))):08x}-"
 
 
 def given_settings() -> list[bytes]:
-    """Return the settings of this process's environment: a server answers only for a command that has the same."""
+    """Return the settings in this process's environment: a server answers only a command that has the same ones."""
     own = (name for name in sorted(os.environ) if name.startswith(ENV_PREFIX) and name != CHILD_VARIABLE)
     return [os.fsencode(f"{name}={os.environ[name]}") for name in own]
 
@@ -56,12 +56,12 @@ def given_settings() -> list[bytes]:
 def ask(
     root: str | os.PathLike[str], event: bytes, answer_s: float, *, called: str = "", patiently: bool = False
 ) -> bytes | None:
-    """Return a server's answer, hook JSON in a line, to an event in JSON; None when none was ready in time.
+    """Return a server's answer, hook JSON in a line, to an event in JSON; None when no server was ready in time.
 
-    `called`: the host, the event's name, and 1 where a person reads along; `patiently`: nobody else does the work.
+    `called`: the host, the event's name, and 1 if a person reads along, else 0; `patiently`: nobody else does the work.
 
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
-    ended before: it may have done the work.
+    ended before it answered: it may have done the work.
     """
     for channel in _reached(root, called=called, event=event, patiently=patiently):
         try:
@@ -84,14 +84,14 @@ def ask(
 
 
 def wake(root: str | os.PathLike[str], session_id: str) -> bool:
-    """Wake the servers of a project: there may be work, of this session; return whether one is there."""
+    """Wake the servers of a project, as there may be work from this session; return whether there is a server."""
     return len(list(_reached(root, session_id))) > 0
 
 
 def _reached(
     root: str | os.PathLike[str], session_id: str = "", called: str = "", event: bytes = b"", patiently: bool = False
 ) -> "Generator[_socket.socket]":
-    """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
+    """Send a request to each server of a project, within the time limit; yield a channel to each one that took it."""
     fields = b"\0".join(head(root, session_id, called))
     request = b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
     by = time.monotonic() + (PATIENT_S if patiently else READY_S)
@@ -107,7 +107,7 @@ def _reached(
 
 
 def head(root: str | os.PathLike[str], session_id: str = "", called: str = "") -> list[bytes]:
-    """Return the fields of a request: the project, who started the command, its session, its call, the settings."""
+    """Return the fields of a request: the project, the parent process, the session, the call, the settings."""
     named, parent = os.fsencode(os.path.realpath(root)), str(os.getppid()).encode()
     return [named, parent, session_id.encode("utf-8", "replace"), called.encode("utf-8", "replace"), *given_settings()]
 
@@ -128,7 +128,7 @@ def send(channel: _socket.socket, path: str, request: bytes, by: float) -> None:
 
 
 def _sockets(root: str | os.PathLike[str]) -> list[str]:
-    """Return the sockets of a project's servers: first that of the host that started this command, then the newest."""
+    """Return the sockets of a project's servers: first those of the host that started this command, then the newest."""
     if sys.platform == "win32":
         return []
     folder, prefix = run_folder(), socket_prefix(root)
@@ -150,7 +150,7 @@ def is_private(folder: str) -> bool:
 
 
 class short_name:  # noqa: N801 - used as a function; contextlib would take as long as all else
-    """Holds a name of a socket that fits into an address: Linux reaches a long one through its opened folder."""
+    """Holds a socket's name that fits into an address: on Linux a long one is reached through its open folder."""
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._path = os.fspath(path)
@@ -168,7 +168,7 @@ class short_name:  # noqa: N801 - used as a function; contextlib would take as l
 
 
 def _line(channel: _socket.socket) -> bytes:
-    """Return what comes until a line ends, or the other side does. Raises `OSError`."""
+    """Return what is received until the end of a line or of the connection. Raises `OSError`."""
     got = b""
     while not got.endswith(b"\n") and len(got) < MAX_ANSWER_BYTES:
         piece = channel.recv(65536)

@@ -1,4 +1,4 @@
-"""What an event does with the bank: the briefing, notes at a prompt, a call and a failure, the end of a turn."""
+"""What each hook event does with the bank: a briefing, notes at a prompt, a call or a failure, the end of a turn."""
 
 import asyncio
 import logging
@@ -45,14 +45,14 @@ from swarm_memory.tools.trajectory.tasks import (
 )
 
 MAX_TURN_BYTES = 4_000_000
-"""How much of a transcript's end is read: a turn that is longer has calls enough."""
+"""How much of a transcript's end is read: a longer turn has enough calls in that part."""
 
 
 class Turn(NamedTuple):
     """What happened between a prompt and the end of a transcript."""
 
     failed: list[bool]
-    """Of each call of a tool but our own whether it failed, the newest first."""
+    """Whether each tool call failed, newest first; calls of our own tools are left out."""
     said: list[str]
     """The prompt."""
     seconds: float = 0.0
@@ -81,7 +81,7 @@ def last_turn(transcript: str) -> Turn:
             others = [block for block in calls if block.text("name") not in own]
             for block in others:
                 parts = parse_command(block.object("input").text("command")).parts
-                # `grep` that finds nothing ends with 1, and nothing failed.
+                # A `grep` that finds nothing exits with 1, although nothing failed.
                 only_looks = bool(parts) and parts[-1].purpose in ("search", "read", "print")
                 failed.append(block.get("id") in errors and not only_looks)
         elif line.get("type") == "user":
@@ -96,16 +96,16 @@ def last_turn(transcript: str) -> Turn:
 _MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
-"""How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
+"""How long a server's answer to a prompt may wait for a write. The store finishes a write that it has begun."""
 
 _CONTINUED_HOLD = timedelta(hours=1)
-"""A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
+"""How long learning from a continued task is put off: it waits for the next Stop, and this is in case none comes."""
 
 _CONTINUED_BEFORE_A_MODEL_S = 600.0
-"""How long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
+"""How long a task may still be continued before a model is asked about it: tokens are spent on it only once."""
 
 _ANSWER_S = 120.0
-"""How long an agent that was asked has to answer before rules learn from its task."""
+"""How long an agent that was asked what its task taught may take to answer before rules learn from the task."""
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -113,13 +113,13 @@ OpenToolbox: TypeAlias = Callable[[], Awaitable[Toolbox]]
 Write: TypeAlias = Callable[[], Awaitable[object]]
 HookAnswer: TypeAlias = dict[str, JsonValue]
 Way: TypeAlias = Literal["server", "hook"]
-"""Who does the work: a running server that was asked, or the hook command itself."""
+"""Who does the work: a running server, or the hook command itself."""
 
 log = logging.getLogger("swarm_memory.hooks")
 
 
 class HookEvent(BaseModel):
-    """What a hook of a coding agent says. Unknown keys are ignored; what the event does not have is None."""
+    """An event from a coding agent's hook. Unknown keys are ignored; a field that the event lacks is None."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -132,27 +132,27 @@ class HookEvent(BaseModel):
     tool_name: str | None = None
     tool_input: JsonValue = None
     error: str | None = None
-    """Of a failed call: what it gave back."""
+    """What a failed call returned."""
     is_interrupt: bool | None = None
     may_have_worked: bool | None = None
-    """Whether the host does not distinguish a failed call from another."""
+    """Whether the host does not distinguish failed calls from others."""
     source: str | None = None
-    """Of a session that starts: what it comes from."""
+    """What a starting session comes from, such as `compact`."""
     stop_hook_active: bool | None = None
-    """Of a turn that ends: whether it went on because of a hook."""
+    """Whether the turn that ends was continued because of a hook."""
     attended: bool = False
-    """Whether a person reads what the agent says last."""
+    """Whether a person reads the agent's last message."""
 
     @property
     def given(self) -> Mapping[str, object]:
-        """What a tool is called with."""
+        """The arguments of a tool call."""
         return self.tool_input if isinstance(self.tool_input, dict) else {}
 
 
 async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str) -> HookAnswer:
-    """Return what a host's hook may answer to an event; `{}`, "go on", when it is none or anything went wrong.
+    """Return the answer of a host's hook to an event; `{}`, "go on", when it is not one or anything went wrong.
 
-    `called` as `client.ask` has it. What went wrong is noted as missed; the user sees once that a bank is not trusted.
+    `called` is that of `client.ask`. A fault is noted as a missed event; the user is told once of an untrusted bank.
     """
     of, named, attended = called.split(" ")
     try:
@@ -189,11 +189,11 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
 
 
 async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, place: Location) -> HookAnswer:
-    """Do what the event asks for and return hook JSON: `additionalContext` where something is known of a session, a
-    prompt, a call or a failure, or where the agent is asked what its task taught; else `{}`.
+    """Handle the event and return hook JSON: `additionalContext` with what is known about a session, prompt, call or
+    failure, or with the question to the agent what its task taught; `continue` false once it answered; else `{}`.
 
-    The bank is opened only where there is something to do, and made by a prompt alone.
-    Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
+    The bank is opened only if there is something to do, and created only by a prompt.
+    Raises `StorageError`; a fault in retrieval, or in noting a prompt's task, costs only that and is logged.
     """
     if not _SESSION_ID.fullmatch(event.session_id or ""):
         log.info("ignored: event %.40r of session %.40r", event.hook_event_name, event.session_id)
@@ -222,12 +222,12 @@ async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, pla
 
 
 async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
-    """Return the user's lasting words: what holds for every task; then when the surest of the other notes matter.
+    """Return the user's own notes, which hold for every task; then when the surest of the other notes matter.
 
-    Nothing when held out.
+    Empty for a held-out session, and where briefings or injection are off.
 
-    What the agent reads in a skill or a file of rules anyway is left out, and what comes with a command or a tool that
-    calls for it, where the agent sees what is said beside calls.
+    Notes that the agent reads anyway, in a skill or a rules file, are left out. If the agent sees what is injected at
+    tool calls, the user's notes on a command or a tool come with the others.
     """
     store, hooks, credit = toolbox.store, toolbox.settings.hooks, toolbox.settings.credit
     session_id = event.session_id or ""
@@ -266,7 +266,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     """Begin or continue a task; return the notes that fit it, once for each task.
 
-    A new task sets the former one's job free; a continued one holds its own back.
+    A new task releases the learning job of the one before; a continued task postpones its own.
     """
     prompt, now, store = task_text(event.prompt or ""), toolbox.clock.now(), toolbox.store
     session_id, path, writes = event.session_id or "", event.transcript_path, list[Write]()
@@ -275,7 +275,7 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     if former is not None and former.task_id is not None and continues(prompt, former.task):
         session = former.model_copy(update={"updated_at": now, "transcript_path": path or former.transcript_path})
         wanted = wanted and len(session.task.split()) < _MIN_PROMPT_WORDS
-        if feedback(prompt) == "correction":  # it speaks against the session's last call
+        if feedback(prompt) == "correction":  # it objects to the session's last call
             writes.append(partial(store.add_event, toolbox.scope, Event(CORRECTED, now, subject_id=session_id)))
         writes.append(partial(_queue_learning, toolbox, session, _CONTINUED_HOLD))
     else:
@@ -302,7 +302,7 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
 
 
 async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
-    """Return the notes while the writes are begun; they are not waited for much longer than the notes."""
+    """Return the notes and begin the writes at the same time, which delay the notes by `_PROMPT_PATIENCE_S` at most."""
 
     async def begin() -> None:
         with suppress(TimeoutError):
@@ -315,7 +315,7 @@ async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
 
 
 async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, agent: str) -> str:
-    """Return what fits a prompt and the agent has not anyway; empty where the retrieval fails, which is logged."""
+    """Return the notes that fit a prompt and are new to the agent; empty if the retrieval fails, which is logged."""
     if not prompt:
         return ""
     try:
@@ -333,14 +333,14 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
 
 
 async def _shown_before(toolbox: Toolbox, session_id: str, task_number: int) -> frozenset[str]:
-    """Return the memories that a session was shown: its briefing is its first task's."""
+    """Return the memories that a session was shown; its briefing counts for its first task."""
     numbers = {1, *range(max(1, task_number - _TASKS_LOOKED_AT), task_number + 1)}
     tasks = [session_task_id(session_id, number) for number in numbers]
     return await toolbox.store.shown_in(toolbox.scope, session_id, tasks)
 
 
 async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
-    """Return the session of an event: a call that no prompt was seen before is of its first task."""
+    """Return the session of an event; a call without a prompt before it belongs to the first task."""
     session_id = event.session_id or ""
     session = await toolbox.store.get_session(toolbox.scope, session_id)
     task_id = (session and session.task_id) or session_task_id(session_id, 1)
@@ -351,7 +351,7 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
 
 
 async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:
-    """Return what is tied to the command, file or tool of a call."""
+    """Return the notes that are tied to the command, file or tool of a call."""
     hooks, given = toolbox.settings.hooks, event.given
     if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
         async with toolbox.showing:
@@ -361,9 +361,9 @@ async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | 
 
 
 async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
-    """Return what is known of the error of a failed call.
+    """Return what is known about the error of a failed call.
 
-    Nothing for a command that prints what it was asked for, where the host does not distinguish failures.
+    Return None for a command whose output is requested text, if the host does not distinguish failures.
     """
     tool, given = event.tool_name or "", event.given
     is_text = event.may_have_worked is True and parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
@@ -375,13 +375,13 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
 
 
 ANSWERED_WELL = "Kept for later tasks; the answer stands above."
-"""What the user sees where an agent's turn ends with what it was asked to remember."""
+"""What the user sees when an agent's turn ends with its answer to what its task taught."""
 
 
 async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | None:
-    """Queue the learning from the task whose turn ended; it may still be continued before it is due.
+    """Queue the learning from the task whose turn ended; the task may still be continued before that is due.
 
-    Where that is on, a person is there, the turn was worth it and taught nothing yet, return what the agent is asked.
+    Return the question to the agent if asking is on, a person is there, and the turn is worth it and taught nothing.
     """
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     if session is None or session.task_id is None or event.transcript_path is None:
@@ -398,7 +398,7 @@ async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | No
 
 
 async def _may_ask(toolbox: Toolbox, event: HookEvent, task_id: str) -> bool:
-    """Whether the agent that is at a task may be asked what it taught; it calls a tool of the server's to answer."""
+    """Whether the agent may be asked what its task taught; it answers by calling one of the server's tools."""
     settings = toolbox.settings
     is_on = settings.chat.learn_with == "agent" and host(event.host).asks and event.attended
     if not is_on or event.stop_hook_active is not False:
@@ -412,7 +412,7 @@ async def _may_ask(toolbox: Toolbox, event: HookEvent, task_id: str) -> bool:
 
 
 async def _question(toolbox: Toolbox, session: HostSession) -> str:
-    """Return what the agent is asked at the end of a task, with what is known of its subject."""
+    """Return the question to the agent at the end of a task, with what is already known about its subject."""
     shown = await _shown_before(toolbox, session.session_id, session.task_number)
     items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
     task = session.task.strip()
@@ -422,7 +422,7 @@ async def _question(toolbox: Toolbox, session: HostSession) -> str:
 
 
 async def _answers_question(open_toolbox: OpenToolbox, event: HookEvent) -> bool:
-    """Whether a call is the agent's first answer to what it was asked: then its turn ends, with its words above."""
+    """Whether a call is the agent's first answer to our question. If so, record it: the agent's turn then ends."""
     if not is_own_tool(event.tool_name or "") or not (event.tool_name or "").endswith("remember"):
         return False
     toolbox = await open_toolbox()
@@ -444,7 +444,7 @@ async def _begun(write: Write) -> None:
 
 
 async def _queue_learning(toolbox: Toolbox, session: HostSession, after: timedelta) -> None:
-    """Have a session's task learned from, where its transcript is known; a job that is there already is put off."""
+    """Queue learning from a session's task, if its transcript is known; an existing job is postponed."""
     if session.transcript_path is not None and session.task_id is not None:
         payload = session.model_dump(include={"transcript_path", "session_id", "task_id"})
         await toolbox.queue(LEARN, session.task_id, payload, after=after)

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Return what is another one when a project's settings files are changed; None for one that is not there."""
+    """Return a stamp that changes whenever a project's settings files do; None in it stands for a missing file."""
     stamps: list[tuple[int, int] | None] = []
     for file in (project_file(root), user_file(os.environ)):
         status = None
@@ -57,8 +57,8 @@ def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
 async def listen(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     """Answer hook commands until cancelled.
 
-    Where `may_answer` says no, commands do their work themselves; so they do where no socket can be made, which is
-    logged. It may raise a `SwarmMemoryError`.
+    While `may_answer` returns False, commands do their work themselves, as they do where no socket can be made, which
+    is logged. `may_answer` may raise a `SwarmMemoryError`.
     """
     if sys.platform == "win32":
         return
@@ -86,14 +86,14 @@ async def listen(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
 
 
 def _sweep() -> None:
-    """Remove the sockets of servers that were killed, in whatever project: nobody listens and the process is gone."""
+    """Remove the sockets of killed servers, of any project: nobody listens on them and the process is gone."""
     for path in Path(run_folder()).glob("*.sock"):
-        with socket.socket(socket.AF_UNIX) as channel, suppress(OSError, ValueError):  # the name is of no server
+        with socket.socket(socket.AF_UNIX) as channel, suppress(OSError, ValueError):  # the name is not a server's
             send(channel, str(path), b"", time.monotonic() + READY_S)
 
 
 async def _exchange(stream: ByteStream, bank: "ServedBank", root: str, may_answer: Callable[[], bool]) -> None:
-    """Serve one command; whatever it sends, the server goes on."""
+    """Serve one command; the server keeps running whatever it sends."""
     async with stream:
         try:
             with anyio.move_on_after(EXCHANGE_S):
@@ -130,16 +130,16 @@ async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: 
             answer = await answer_hook(bank.toolbox, said, "server", bank.place, called.decode())
         await stream.send(json.dumps(answer).encode() + b"\n")
         session_id = said.get("session_id")
-    # Over stdio the host that started the command is the client of this server, if it started that too.
+    # Over stdio the host that started the command is this server's client, if it also started the server.
     if session_id and isinstance(session_id, str) and parent == str(os.getppid()).encode():
         bank.note_session(session_id)
     bank.wake_worker()
 
 
 async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
-    """Do what the first retrieval is slow for, such as loading the embedder: a session has begun where a server starts.
+    """Do what makes a first retrieval slow, such as loading the embedder: a server starts when a session begins.
 
-    The client's first questions go before.
+    The client's first requests are served before that.
     """
     await anyio.sleep(FIRST_LOOK_S)
     from swarm_memory.tools.ports.models import Accompanied
@@ -149,7 +149,7 @@ async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
         if not (bank.is_made and may_answer()):
             return
         toolbox = await bank.toolbox()
-        if isinstance(toolbox.embedder, Accompanied):  # another may be an endpoint, which costs
+        if isinstance(toolbox.embedder, Accompanied):  # any other may be an endpoint, which costs
             await stages_of(toolbox, "begin")
     except (SwarmMemoryError, OSError, MemoryError) as error:
         log.info("nothing was made ready: %s", error)  # the first use says why

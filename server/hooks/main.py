@@ -1,7 +1,7 @@
 """What agents run at their events: `python -I -m swarm_memory.server.hooks HOST VERB`, with the event on stdin.
 
 A person waits for them: they print nothing but hook JSON, and end in time and with code 0 whatever happens. The event
-is handed to a running server as it is; where none is ready the same is done here, by what is loaded only then.
+is passed to a running server as it is; if none is ready, the same work is done here, by code that is loaded only then.
 """
 
 import _thread
@@ -12,13 +12,13 @@ import time
 from swarm_memory.server.folders import CHILD_VARIABLE, project_root
 from swarm_memory.server.hooks.client import CLAUDE, ask
 
-TYPE_CHECKING = False  # typing takes a third of the time that a server needs to answer
+TYPE_CHECKING = False  # importing typing takes a third of the time that a server needs to answer
 if TYPE_CHECKING:
     from typing import NoReturn
 
 MAX_EVENT_BYTES = 8_000_000
 PLUGIN = "--plugin"
-"""Said by the hooks of the plugin, which stand back where `install` wrote hooks too."""
+"""Passed by the hooks of the plugin, which do nothing where `install` wrote hooks too."""
 
 VERBS = {
     "session-start": ("SessionStart", 3.0, True),
@@ -28,11 +28,11 @@ VERBS = {
     "tool-failure": ("PostToolUseFailure", 2.0, True),
     "stop": ("Stop", 3.0, True),
     "session-end": ("SessionEnd", 1.3, True),  # Claude Code gives all of these hooks together 1.5 s
-    "pre-task": ("UserPromptSubmit", 10.0, True),  # these two as ReasoningBank's document calls them
+    "pre-task": ("UserPromptSubmit", 10.0, True),  # these two names are from ReasoningBank's document
     "post-task": ("Stop", 3.0, True),
 }
-"""By verb: the event, after how many seconds the host is let go, and whether the work is done here where no server is
-ready: a call of a tool does not wait for a bank to open."""
+"""By verb: the event, the seconds after which the process ends, and whether the work is done here if no server is
+ready: a tool call does not wait for a bank to open."""
 
 ATTENDED = frozenset({"cli", "claude-vscode", "claude-desktop"})
 """Entry points of Claude Code (`CLAUDE_CODE_ENTRYPOINT`) at which a person reads the answer: not `claude -p` or an SDK,
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> "NoReturn":
         from swarm_memory.server.hooks.alone import note_fault
 
         note_fault(next((VERBS[each][0] for each in arguments if each in VERBS), "".join(arguments[:1])), error)
-    os._exit(0)  # without taking the interpreter apart, which takes as long as an answer
+    os._exit(0)  # without shutting down the interpreter, which takes as long as an answer
 
 
 def run(arguments: list[str]) -> None:

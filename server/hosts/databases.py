@@ -1,4 +1,4 @@
-"""A host's SQLite file, read as data: nothing in it is run or changed, and no statement takes longer than it may."""
+"""Reads a host's SQLite file as data: nothing in it is run or changed, and each statement has a time limit."""
 
 import sqlite3
 import time
@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.server.hosts.records import MAX_LINE_CHARS, Record
 
 TIMEOUT_S = 20.0
-"""Of one statement: a file may be made so that one never ends."""
+"""Seconds for one statement: a file may be crafted so that one never ends."""
 
 MAX_ROWS = 200_000
 _STEPS_BETWEEN_LOOKS = 10_000
@@ -20,7 +20,7 @@ _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
 
 
 def is_database(path: Path) -> bool:
-    """Tell by name and first bytes whether a file is a host's database. A bank is not opened: that drops its locks."""
+    """Whether a file is a host's database, by name and first bytes. A bank is not opened: that would drop its locks."""
     if path.suffix != ".db" or path.name == "memory.db" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -45,16 +45,16 @@ class Database:
             for name, made in self._rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'", ())
             if not str(made).upper().startswith("CREATE VIRTUAL")
         )
-        """The names of its tables: not of views and virtual ones, which run code."""
+        """The names of its tables, without views and virtual tables, which run code."""
         connection.set_authorizer(_may)
 
     def rows(self, statement: str, values: Sequence[str | int] = ()) -> list[Record]:
-        """Return at most `MAX_ROWS` rows, each by the names of its columns: these grow from version to version."""
+        """Return at most `MAX_ROWS` rows, keyed by column name: new versions add columns."""
         self._connection.row_factory = sqlite3.Row
         return [Record(zip(row.keys(), tuple(row), strict=True)) for row in self._rows(statement, values)]
 
     def value(self, statement: str, key: str | int) -> object:
-        """Return the first column of the first row; None where there is none, or one that is too large."""
+        """Return the first column of the first row; None if there is no row or the value is too large."""
         try:
             row = next(iter(self._rows(statement, (key,))), None)
         except sqlite3.DataError:
@@ -68,9 +68,9 @@ class Database:
 
 @contextmanager
 def open_database(path: Path, tables: frozenset[str]) -> Generator[Database]:
-    """Open a file that holds `tables`, read-only. Raises `InputError` for one that cannot be read, or not in time.
+    """Open a file that has `tables`, read-only. Raises `InputError` if it cannot be read, or not in time.
 
-    One without a log beside it is in nobody's use and read as it is; otherwise the log is read with it.
+    A file without a write-ahead log next to it is not in use and is read as it is; otherwise the log is read too.
     """
     mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     try:

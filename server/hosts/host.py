@@ -1,4 +1,4 @@
-"""What each coding agent has of its own, and which there are: `host("codex")`. One is loaded when it is named."""
+"""The supported coding agents and what is specific to each. `host("codex")` returns one, loaded on demand."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,61 +17,61 @@ ROOMS: Mapping[str, str] = {
     "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli", "cursor": "cursor",
     "opencode": "opencode",
 }  # fmt: skip
-"""By the name of a host: its folder here, with the modules `host` and `transcripts`."""
+"""Each host's folder here, by the host's name; it has the modules `host` and `transcripts`."""
 
 Said: TypeAlias = dict[str, Any]
-"""What a hook says, or is answered, as JSON."""
+"""A hook's event, or our answer to it, as a JSON object."""
 
 InstallScope = Literal["local", "project", "user"]
 SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
 
 
 class Host:
-    """What a coding agent says, is told and keeps; `settings.InstalledHost` adds how we are put into its files.
+    """A coding agent: its hooks' events and answers, and its files. `settings.InstalledHost` adds our installation.
 
-    Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
-    PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
+    Our own vocabulary is that of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
+    PostToolUseFailure, Stop and SessionEnd; their fields `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
     `tool_input`, `error`, `stop_hook_active`; and the answer `hookSpecificOutput` with `additionalContext`.
-    `answered` translates that context alone.
+    `answered` translates only that context.
     """
 
     name: ClassVar[str]
-    """As `swarm-memory hook NAME EVENT` and `install --agent NAME` call it."""
+    """The NAME in `swarm-memory hook NAME EVENT` and `install --agent NAME`."""
     title: ClassVar[str]
     own_folder: ClassVar[tuple[str, str, str]]
-    """Of the user's own files: a variable that may say where it is, else where below their home folder; its name."""
+    """Where the user's own files are: a variable for the base folder, its default below the home folder, a name."""
     sessions: ClassVar[tuple[str, ...]] = ()
-    """Below `home`: the folders of its transcripts."""
+    """The folders of its transcripts, relative to `home`."""
     context_at: ClassVar[Mapping[str, str]] = {}
-    """By our event at which its hook takes context: under which key; an empty one is where Claude Code takes it."""
+    """Our events whose hooks accept context, with the answer's key for it; an empty key means Claude Code's format."""
     events: ClassVar[Mapping[str, str]] = {}
-    """By our event: its own."""
+    """Our events, with the agent's own name for each."""
     names_project: ClassVar[bool] = False
-    """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
+    """Whether its hooks get the project in CLAUDE_PROJECT_DIR; otherwise it is the `cwd` of their events."""
     reads_skills: ClassVar[bool] = False
-    """Whether it reads the skills that memories are promoted to by itself; else they are shown to it."""
+    """Whether it reads by itself the skills that memories are promoted to; otherwise those memories are injected."""
     sees_calls: ClassVar[bool] = False
-    """Whether its agent sees what a hook says before a call of a tool."""
+    """Whether its agent sees what a hook answers before a tool call."""
     asks: ClassVar[bool] = False
-    """Whether its Stop can have the agent say what a task taught: `server/hooks/events.py` reads its transcript."""
+    """Whether its Stop hook can ask the agent what a task taught: `server/hooks/events.py` reads its transcript."""
 
     defers_tools: ClassVar[bool] = False
-    """Whether a tool costs its agent nothing before it is looked for; else `install` has our server offer the core."""
+    """Whether a tool costs the agent nothing until searched for; otherwise `install` offers only the core tools."""
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return folder_named(*self.own_folder)
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders below which it keeps transcripts; they may not exist."""
+        """Return the folders that hold its transcripts; they may not exist."""
         return tuple(str(self.home() / each) for each in self.sessions)
 
     def heard(self, event: str, said: Said) -> Said:
-        """Take our event and what its hook said; return that in our words, nothing where there is nothing to do."""
+        """Translate what its hook sent for our `event` into our vocabulary; `{}` means that there is nothing to do."""
         return said
 
     def answered(self, event: str, answer: Said) -> Said:
-        """Take our event and our answer; return what its hook may answer, nothing where it takes no such answer."""
+        """Translate our answer to our `event` into its hook's format; `{}` where the hook accepts no such answer."""
         said: Said = answer.get("hookSpecificOutput") or {}
         context = said.get("additionalContext")
         if not context or event not in self.context_at:
@@ -90,33 +90,33 @@ class Origin(NamedTuple):
     """Where records come from."""
 
     records: "Records"
-    """Counts in `skipped` what could not be read; a reader adds what it does not know."""
+    """Its `skipped` counts what could not be read; a reader adds the records that it does not recognize."""
     path: Path | None = None
-    """None: a stream."""
+    """None for a stream."""
     session_id: str | None = None
-    """Taken before the one in the file."""
+    """Overrides the one in the file."""
 
     @property
     def stem(self) -> str | None:
-        """The file's name without its endings."""
+        """The file's name without its suffixes."""
         return None if self.path is None else self.path.name.partition(".")[0]
 
 
 class Transcripts(NamedTuple):
-    """`TRANSCRIPTS` of the module `transcripts` in a host's folder."""
+    """How a transcript format is recognized, read and found: `TRANSCRIPTS` in the module `transcripts` of each host."""
 
     is_one: Callable[["Record"], bool]
-    """Tells whether a record is a line of such a transcript; the first record known to any host decides for a file."""
+    """Tells whether a record is in this format; the first record that any format recognizes decides for the file."""
     read: Callable[[Iterator["Record"], Origin], Iterator["Trajectory"]]
     """Yields one trajectory for each task, in order."""
     find: Callable[[Path | None], Iterable[Path]] = lambda root: ()
-    """Returns the files of the sessions held in a project; None: of all."""
+    """Returns the session files of a project; None means of all projects."""
     subagents: Callable[[Path], list[Path]] = lambda transcript: []
-    """Returns the files of a session's subagents that lie beside its transcript and are read after it."""
+    """Returns the files of a session's subagents, which are next to its transcript and read after it."""
     stores: str = ""
-    """The names of its databases of sessions, as a pattern."""
+    """A glob pattern for the names of its session databases."""
     read_store: Callable[[Path, str | None], Iterator["Trajectory"]] | None = None
-    """Yields as `read`, of one session with its subagents where an id is given."""
+    """Yields like `read`; given a session id, only that session and its subagents."""
 
 
 def host(name: str) -> "InstalledHost":
@@ -132,13 +132,13 @@ def hosts() -> "Iterator[InstalledHost]":
 
 
 def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.PathLike[str]]:
-    """Return where a caller may name a transcript: the folders of every host, and a project's."""
+    """Return the folders in which a caller may name a transcript: those of every host, and a project's `root`."""
     found: list[str | os.PathLike[str]] = [folder for each in hosts() for folder in each.folders()]
     return found if root is None else [*found, root]
 
 
 def folder_named(variable: str, below_home: str, name: str) -> Path:
-    """Return the folder of a name in one that a variable names, or else in one below the home folder."""
+    """Return the folder `name` in the folder that `variable` names, or else in `below_home` under the home folder."""
     return Path(os.environ.get(variable) or Path.home() / below_home, name)
 
 

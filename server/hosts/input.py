@@ -1,4 +1,4 @@
-"""Turns what a caller hands in as a trajectory (a transcript's path, or a task with steps) into trajectories."""
+"""Turns what a caller passes as a trajectory (a transcript's path, or a task with steps) into trajectories."""
 
 import io
 import json
@@ -37,12 +37,12 @@ class Given(NamedTuple):
     steps: list[dict[str, JsonValue]] | None = None
     task_id: str | None = None
     agent_id: str | None = None
-    """Who acted; what a transcript says of it when not given."""
+    """Who acted; by default whoever the transcript names."""
     folders: tuple[Path, ...] | None = None
-    """Below one of these a transcript must lie; None: anywhere, for a person names it, who may give - for stdin."""
+    """The transcript must be in one of these; None allows any path, or `-` for stdin, because a person names it."""
 
     def source(self) -> Source:
-        """Return what is to be read. Raises `InputError` that names the argument to change."""
+        """Return the source to read. Raises an `InputError` that names the argument to change."""
         from swarm_memory.server.hosts.messages import is_step
 
         if (self.transcript_path is None) == (self.steps is None):
@@ -55,7 +55,7 @@ class Given(NamedTuple):
             raise InputError("task is missing: what was asked, in the words of who asked it")
         if not self.steps:
             raise InputError("steps is empty: give what was done, as {role, content} in order")
-        for number, step in enumerate(self.steps, 1):  # a verdict on what cannot be read would be one on nothing
+        for number, step in enumerate(self.steps, 1):  # a verdict on unreadable steps would be about nothing
             if not is_step(step):
                 keys = ", ".join(repr(key[:40]) for key in list(step)[:8]) or "no keys"
                 raise InputError(f"step {number} of steps says nothing that can be read (it has {keys}): {A_STEP}")
@@ -74,16 +74,16 @@ class GivenAttempt(BaseModel):
 
 
 def folder_of(text: str) -> str | None:
-    """Return the absolute path of a folder, where `text` names one."""
+    """Return the absolute path of the folder that `text` names; None if it names none."""
     try:
         path = Path(text).expanduser()
         return str(path.absolute()) if text.strip() and path.is_dir() else None
     except (OSError, ValueError, RuntimeError):
-        return None  # no name that a file system takes
+        return None  # not a name that a file system accepts
 
 
 async def read_one(given: Given) -> "Trajectory":
-    """Return the one trajectory that is meant: of a transcript without `task_id`, its last task.
+    """Return the one requested trajectory; for a transcript without `task_id`, its last task.
 
     Raises `InputError`, `NotFoundError`.
     """
@@ -96,7 +96,7 @@ async def read_one(given: Given) -> "Trajectory":
 
 
 async def read_all(given: Given, *, subagents: bool = True) -> "AsyncGenerator[Trajectory]":
-    """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`.
+    """Yield the requested trajectories, one at a time in memory: all of a transcript, or only that of `task_id`.
 
     Raises `InputError`, `NotFoundError`.
     """

@@ -1,4 +1,4 @@
-"""Lists of chat messages with tool calls, and objects of {id, task, steps}, as trajectories."""
+"""Reads lists of chat messages with tool calls, and objects of {id, task, steps}, as trajectories."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,26 +21,26 @@ _ROLES: dict[str, Role] = {
 _KINDS: dict[str, StepKind] = {kind: kind for kind in get_args(StepKind)}
 
 _MIN_QUOTED = 60
-"""A shorter task may be part of another sentence by chance."""
+"""A task with fewer characters may be part of another sentence by chance."""
 
 _SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "refusal")
-"""Where a message says something; an output may be empty text."""
+"""The fields that hold a message's content; empty text counts, since a tool's output may be empty."""
 
 
 def is_message(record: Record) -> bool:
-    """Whether a record is one message: a role with a content or with tool calls."""
+    """Whether a record is one message: a role with content or tool calls."""
     return bool(record.text("role")) and ("content" in record or "tool_calls" in record)
 
 
 def is_step(record: Mapping[str, object]) -> bool:
-    """Whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
+    """Whether a record is a message, or a step in this project's own format: who acted, and what was said or done."""
     if as_text(record.get("kind")) in _KINDS:
         return any(record.get(key) is not None for key in ("text", "tool_name", "tool_input"))
     return bool(as_text(record.get("role"))) and any(record.get(key) is not None for key in _SAID)
 
 
 def has_steps(record: Record) -> bool:
-    """Whether a record holds a whole trajectory: one without any step, or with some that say something."""
+    """Whether a record holds a whole trajectory: a list of steps that is empty or has at least one valid step."""
     given = _steps_of(record)
     return given is not None and (not given or any(is_step(as_object(each)) for each in given))
 
@@ -62,7 +62,7 @@ def read_list(
 
 
 def _read_messages(messages: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
-    """Yield the one trajectory of a list that stands one message a line."""
+    """Yield the one trajectory of a list with one message per line."""
     named = origin.session_id or origin.stem
     draft = read_list(filter(is_message, messages), task_id=named or "messages", session_id=origin.session_id)
     if named is None:
@@ -71,7 +71,7 @@ def _read_messages(messages: Iterator[Record], origin: Origin) -> Iterator[Traje
 
 
 def _read_objects(objects: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
-    """Yield the trajectory of each object; one without an id is named by the file and its place, or what it holds."""
+    """Yield the trajectory of each object; without an id it is named by file and position, or by its hash."""
     counted, stem = 0, origin.session_id or origin.stem
     for number, record in enumerate(objects, start=1):
         if not has_steps(record):
@@ -100,12 +100,12 @@ def _steps_of(record: Record) -> list[object] | None:
 @dataclass(slots=True)
 class _Reader(Session):
     ids: dict[str, str] = field(default_factory=dict[str, str])
-    """By the id that a call has in the list: the one it has in its session. Some lists use an id several times."""
+    """Ids of calls in the list, with their ids in the session: some lists use an id several times."""
     begun: bool = False
-    """Whether the agent has said anything."""
+    """Whether the agent has said anything yet."""
 
     def take(self, message: Record, draft: Draft) -> None:
-        """Take a message, or a step as this project writes it."""
+        """Take a message, or a step in this project's own format."""
         if message.text("kind") in _KINDS:
             draft.add(
                 _KINDS[message.text("kind")],
@@ -167,7 +167,7 @@ class _Reader(Session):
         self.ids[named] = self.call(name, given, "" if named in self.tools else named)
 
     def _result(self, message: Record, text: str) -> None:
-        """Take a result, of the oldest open call where it names none; what the message says comes before its text."""
+        """Take a result, by default of the oldest open call; the message's own fields take precedence over its text."""
         named = message.text("tool_call_id", "tool_use_id")
         call_id = self.ids.get(named, named) if named else self.open_call()
         failed, code, answer = message.flag("is_error", "isError"), None, read_answer(text)
@@ -181,7 +181,7 @@ class _Reader(Session):
 
 
 def _repeats(text: str, task: str) -> bool:
-    """Whether a message is the task once more, perhaps within a template."""
+    """Whether a message repeats the task, perhaps within a template."""
     asked, said = " ".join(task.split()), " ".join(text.split())
     return said == asked or (len(asked) >= _MIN_QUOTED and asked in said)
 

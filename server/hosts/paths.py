@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from swarm_memory.schema.errors import InputError
 
 DATABASES = (f"{os.sep}opencode.db", f"{os.sep}store.db")
-"""Those of OpenCode and Cursor."""
+"""The databases of OpenCode and Cursor."""
 
 SUFFIXES = (".jsonl", ".json", *DATABASES)
 
 _NAMED = 2
-"""At most this many folders, the last ones, are named where a path lies in none."""
+"""At most this many allowed folders, the last ones, are named in the error for a path outside them."""
 
 
 def named_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:
@@ -23,9 +23,9 @@ def named_transcript(session_id: str, transcript: str, folders: Iterable[str | o
 
 
 def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:
-    """Return the real path of the transcript that an event names, below one of `folders`: `.jsonl`, or a database.
+    """Return the real path of the transcript that an event names: a `.jsonl` or database below one of `folders`.
 
-    Raises `InputError` that names the reason.
+    Raises an `InputError` that names the reason.
     """
     if "\0" in text or not os.path.isabs(text):
         raise InputError(f"transcript_path must be an absolute path: {text[:200]!r}")
@@ -35,9 +35,9 @@ def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> 
 def checked_file(
     text: str, folders: Iterable[str | os.PathLike[str]] | None = None, suffixes: tuple[str, ...] = SUFFIXES
 ) -> str:
-    """Return the real path of a file with such a suffix, below one of `folders` where they are given.
+    """Return the real path of a file with one of `suffixes`, below one of `folders` if those are given.
 
-    A caller's path is untrusted, and so is where a link leads. Raises `InputError` for anything that is no such file.
+    A caller's path is untrusted, and so is where a link leads. Raises `InputError` for anything else.
     """
     try:
         path = os.path.realpath(os.path.expanduser(text))
@@ -53,7 +53,7 @@ def checked_file(
 
 
 def check_place(path: str, folders: Iterable[str | os.PathLike[str]]) -> None:
-    """Raise `InputError` where a file or a folder does not lie below one of `folders`, nor is one, links followed."""
+    """Raise `InputError` unless a file or a folder, links resolved, is one of `folders` or below one."""
     allowed = [os.path.realpath(folder) for folder in folders]
     if not any(os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, "")) for folder in allowed):
         where = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")

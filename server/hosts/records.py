@@ -1,4 +1,4 @@
-"""A file or stream as JSON records, read within a bound of memory, and typed narrowing of what they hold."""
+"""Reads a file or stream as JSON records within bounded memory; their values are accessed by type."""
 
 import io
 import itertools
@@ -23,10 +23,10 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2200  # some programs write the year 1 for no ti
 
 
 class Record(dict[str, object]):
-    """A JSON object whose values are read by the type that they should have: one of another is as none."""
+    """A JSON object whose values are read by their expected type: a value of another type counts as missing."""
 
     def text(self, *keys: str) -> str:
-        """Return the first of these values that is a string and not empty, else an empty one."""
+        """Return the first of these values that is a non-empty string, else an empty string."""
         return next(filter(None, (as_text(self.get(key)) for key in keys)), "")
 
     def object(self, key: str) -> "Record":
@@ -38,7 +38,7 @@ class Record(dict[str, object]):
         return as_list(self.get(key))
 
     def objects(self, key: str) -> "list[Record]":
-        """Return an array, each of it as an object."""
+        """Return the elements of an array, each as an object."""
         return list(map(as_object, as_list(self.get(key))))
 
     def flag(self, *keys: str) -> bool | None:
@@ -46,16 +46,16 @@ class Record(dict[str, object]):
         return next((value for key in keys if isinstance(value := self.get(key), bool)), None)
 
     def count(self, *keys: str) -> int:
-        """Return the first of these values that is a whole number from 0 on and fits in 63 bits, else 0."""
+        """Return the first of these values that is a non-negative integer and fits in 63 bits, else 0."""
         return next((number for key in keys if (number := self._number(key)) is not None and 0 <= number < 2**63), 0)
 
     def code(self, key: str) -> int | None:
-        """Return what can be an exit code, else None."""
+        """Return the value if it can be an exit code, else None."""
         number = self._number(key)
         return number if number is not None and abs(number) < 10**10 else None
 
     def time(self, key: str) -> datetime | None:
-        """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
+        """Return an ISO 8601 time as an aware one in UTC (a naive one is taken as UTC), else None."""
         try:
             time = datetime.fromisoformat(self.text(key))
             time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
@@ -110,7 +110,7 @@ def text_of(content: object) -> str:
 
 
 def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> JsonValue:
-    """Return `value` as JSON that can be stored: texts through `text`, finite numbers, capped in depth and width."""
+    """Return `value` as storable JSON: strings passed through `text`, only finite numbers, capped depth and width."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, float):
@@ -126,7 +126,7 @@ def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> J
 
 
 def json_size(value: JsonValue) -> int:
-    """Return about how many characters `value` has as text."""
+    """Return the approximate length of `value` as text, in characters."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
@@ -140,10 +140,10 @@ Source: TypeAlias = str | Path | IO[str] | IO[bytes]
 """A path, or an open stream of text or bytes."""
 
 MAX_LINE_CHARS = 8_000_000
-"""A longer line is skipped, and counted; it is never held in memory as a whole."""
+"""A longer line is skipped and counted; it is never held in memory as a whole."""
 
 MAX_DOCUMENT_CHARS = 32_000_000
-"""What is not one record a line must fit in memory, in lines that are not too long."""
+"""The longest JSON document of several lines: it must fit in memory, and none of its lines may be too long."""
 
 _SNIFFED_LINES = 50
 _CHUNK = 1 << 20
@@ -155,7 +155,7 @@ class Records:
     def __init__(self, stream: IO[str] | IO[bytes]) -> None:
         self.skipped = 0
         self.chars = 0
-        """Of what was read so far."""
+        """Characters read so far."""
         if isinstance(stream, io.StringIO):
             stream = io.BytesIO(stream.getvalue().encode("utf-8", "replace"))
         self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
@@ -210,7 +210,7 @@ class Records:
 
 @contextmanager
 def open_source(source: Source) -> Generator[Records]:
-    """Open a source and give its records. Raises `InputError`."""
+    """Open a source and yield its records. Raises `InputError`."""
     if isinstance(source, str | Path):
         with _opened(Path(source)) as stream:
             yield Records(stream)
@@ -228,13 +228,13 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def first_record(path: Path) -> Record:
-    """Return what the first line of a file says; nothing where it is too long, or no object. Raises `OSError`."""
+    """Return the object in a file's first line; an empty one if it is too long or not an object. Raises `OSError`."""
     with path.open("rb") as file:
         return as_object(parsed(file.readline(1 << 20).decode("utf-8-sig", "replace")))
 
 
 def files_in(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of a folder. No symbolic link is followed, there or at its end: it may lead anywhere."""
+    """Return the files of a folder. Neither the folder nor a file may be a symbolic link, which could lead anywhere."""
     if folder.is_symlink():
         return []
     return sorted(path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink())
@@ -253,7 +253,7 @@ def _records_of(value: object) -> Iterator[Record]:
 
 
 def parsed(text: object) -> object | None:
-    """Return the JSON value, or None for what is no text, no strict JSON, or nested too deeply."""
+    """Return the JSON value of a text; None for what is not a text, not strict JSON, or nested too deeply."""
     try:
         return cast("object", json.loads(as_text(text), strict=False, parse_constant=_refuse))
     except (ValueError, RecursionError):

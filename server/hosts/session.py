@@ -1,5 +1,5 @@
-"""What the readers of all hosts' transcripts do alike: prompts become tasks; calls and their results become steps,
-within the limits of what is kept.
+"""What the transcript readers of all hosts share: prompts become tasks; calls and their results become steps,
+within size limits.
 """
 
 import re
@@ -28,10 +28,10 @@ from swarm_memory.tools.trajectory.tasks import (
 )
 
 _SAYING = ("remember", "distill_memories", "learn_from_trajectory")
-"""Our tools by which an agent says how the task ended that it works on."""
+"""Those of our tools with which an agent reports how its current task ended."""
 
 MAX_KEPT_CHARS = 12_000_000
-"""Of all steps of one trajectory together, beside the limit of steps."""
+"""The most characters of all steps of one trajectory together, in addition to the limit on their number."""
 
 MAX_TASK_CHARS = 20_000
 
@@ -39,7 +39,7 @@ _EXIT_CODE = re.compile(r"\s*(?:Error: )?Exit code (-?\d{1,10})\b")
 
 
 def exit_code_of(text: str) -> int | None:
-    """Return the code of a tool's answer that begins with `Exit code N`."""
+    """Return the code of a tool's answer that begins with `Exit code N`; None for any other."""
     match = _EXIT_CODE.match(text)
     return int(match[1]) if match else None
 
@@ -52,7 +52,7 @@ _EXIT_LINE = re.compile(
     r"(?P<code>-?\d{1,10})[.)\]>]{0,3}",
     re.IGNORECASE,
 )
-"""A whole line that gives the exit code."""
+"""Matches a whole line that reports the exit code."""
 
 _LEAD = re.compile(r"\A\s{0,40}(?:command |tool |code )?output:[ \t]{0,40}\n?", re.IGNORECASE)
 _CODE_KEYS = ("exit_code", "exitCode", "returncode")
@@ -60,16 +60,16 @@ _RESULT_KEYS = frozenset({*_CODE_KEYS, "stdout", "stderr", "output", "command", 
 
 
 class Answer(NamedTuple):
-    """What a call gave."""
+    """What a call returned."""
 
     text: str
-    """Without the words around an output."""
+    """The output without the wording around it."""
     exit_code: int | None = None
     is_error: bool | None = None
 
 
 def read_answer(text: str) -> Answer:
-    """Read JSON that gives an exit code or MCP's `isError`; else the exit code in the last or the first line."""
+    """Read JSON that has an exit code or MCP's `isError`; otherwise look for an exit code in the last or first line."""
     if text.lstrip().startswith("{") and len(text) <= _MAX_JSON_CHARS:
         result = as_object(json_in(text))
         code = next((code for key in _CODE_KEYS if (code := result.code(key)) is not None), None)
@@ -100,7 +100,7 @@ class Ended(TypedDict, total=False):
 
 
 class StepDetails(Ended, total=False):
-    """What a step has beside its text, as it is in the transcript."""
+    """What a step has besides its text, as in the transcript."""
 
     tool_name: str
     call_id: str
@@ -109,9 +109,9 @@ class StepDetails(Ended, total=False):
 
 @dataclass(slots=True)
 class Draft:
-    """A trajectory in the making. Texts are cleaned, shortened and freed of our own notes as they come in.
+    """A trajectory in the making. Texts are cleaned, shortened and stripped of our own notes as they come in.
 
-    Of its steps the beginning and the end are kept: what does not fit falls out of the middle, and is counted.
+    The first and last steps are kept: those that do not fit are dropped from the middle and counted.
     """
 
     task_id: str
@@ -120,7 +120,7 @@ class Draft:
     session_id: str | None = None
     agent_id: str | None = None
     usage: dict[str, Usage] = field(default_factory=dict[str, Usage])
-    """By message id: the counts of its last line."""
+    """Token counts by message id, each from the message's last line."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     injected: dict[str, None] = field(default_factory=dict[str, None])
@@ -135,7 +135,7 @@ class Draft:
     def add(
         self, kind: StepKind, role: Role, text: str = "", *, at: datetime | None = None, **details: Unpack[StepDetails]
     ) -> None:
-        """Append a step; one that would say nothing is left out."""
+        """Append a step; an empty message or thought is left out."""
         text = self._own_words_out(text)
         if not text.strip() and kind in ("message", "thought"):
             return
@@ -210,14 +210,14 @@ def _size(step: Step) -> int:
 _ARGUMENTS: Mapping[str, str] = {
     "filePath": "file_path", "absolute_path": "file_path", "oldString": "old_string", "newString": "new_string",
 }  # fmt: skip
-"""What some hosts call an argument, and what it is called in our trajectories."""
+"""Some hosts' names of arguments, with their names in our trajectories."""
 
 
 @dataclass(slots=True)
 class Session:
-    """Where the reading of a session stands. A host's reader hands it what was said and done, in order.
+    """The state of reading a session. A host's reader passes it what was said and done, in order.
 
-    What stands before the first prompt belongs to no task and is left out. With `agent_id` it is a subagent's part:
+    Anything before the first prompt belongs to no task and is left out. With `agent_id` the session is a subagent's:
     one task, whatever is said in it.
     """
 
@@ -228,35 +228,35 @@ class Session:
     """The session's id where its records name none."""
     draft: Draft | None = None
     ended: Draft | None = None
-    """The task that the last prompt ended, until it is taken."""
+    """The task that the last prompt ended, until `read` yields it."""
     number: int = 0
     detour: bool = False
-    """A command of the host's own is running: what the agent does for it belongs to no task."""
+    """Whether one of the host's own commands is running: what the agent does for it belongs to no task."""
     noted: dict[str, None] = field(default_factory=dict[str, None])
-    """Ids of memories that were put into the context before a task began."""
+    """Ids of memories that were injected before a task began."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
-    """Tool names by call id, of the running task."""
+    """Tool names of the running task, by call id."""
     counted: int = 0
-    """Records skipped so far that a task counts."""
+    """How many of the skipped records earlier tasks have already reported."""
     codes_decide: bool = True
-    """Whether a command is said to have failed, or not, by its exit code; Claude Code says so by itself."""
+    """Whether its exit code decides if a command failed; Claude Code reports that itself."""
     answered: set[str] = field(default_factory=set[str])
-    """Ids of its calls that have an observation: a session that was resumed has some twice."""
+    """Ids of the task's calls that have an observation: a resumed session has some twice."""
     at: datetime | None = None
-    """The time of what is read just now."""
+    """The time of the record being read."""
 
     @property
     def running(self) -> Draft | None:
-        """The task that what is done now belongs to."""
+        """The task that the current actions belong to; None during a detour."""
         return None if self.detour else self.draft
 
     def note(self, text: str) -> None:
-        """Take what the host put into the context: the ids of the memories in our notes and skills."""
+        """Take what the host put into the context, and record the ids of the memories in our notes and skills in it."""
         ids = [*(strip_notes(text)[1] if NOTES_OPEN in text else ()), *ids_in(text)]
         (self.noted if self.draft is None else self.draft.injected).update(dict.fromkeys(ids))
 
     def prompt(self, raw: str) -> bool:
-        """Take what the user typed; return whether it asks for something. It continues the task or begins one."""
+        """Take what the user typed, which continues the task or begins one; return whether it asks for something."""
         if not is_task_prompt(raw):
             return False
         text, self.detour = task_text(raw), False
@@ -291,16 +291,16 @@ class Session:
         self.add("thought" if thought else "message", "assistant", text)
 
     def stop(self, text: str, *, failed: bool = False) -> None:
-        """Take that the user broke the work off, or with `failed` that the host's connection to the model did."""
+        """Record that the user interrupted the work, or with `failed` that the host's connection to the model did."""
         if failed:
             self.add("message", "system", text, is_error=True)
         else:
             self.add("message", "user", text, interrupted=True)
 
     def call(self, name: str, given: object, call_id: str) -> str:
-        """Take a call and return its id; one without an id gets one, and one that comes again is left out.
+        """Take a call and return its id; a call without an id gets one, and a repeated call is left out.
 
-        A call of one of our tools is no step of the task, but may say how that ended.
+        A call of one of our own tools is not a step of the task, but may report how the task ended.
         """
         call_id = call_id or f"call-{len(self.tools) + 1}"
         if self.running is None or call_id in self.tools:
@@ -317,11 +317,11 @@ class Session:
         return call_id
 
     def open_call(self) -> str:
-        """Return the id of the oldest call without a result, which one that names no call answers; empty for none."""
+        """Return the id of the oldest call without a result, or an empty one, for a result that names no call."""
         return next((each for each in self.tools if each not in self.answered), "")
 
     def result(self, call_id: str, text: str, **ended: Unpack[Ended]) -> None:
-        """Take what came of a call, once. A command that ended with another code than 0 failed, whatever is said."""
+        """Take the result of a call, once. With `codes_decide` a nonzero exit code means failure, whatever is said."""
         code = ended.get("exit_code")
         if code is not None and not ended.get("is_error") and self.codes_decide:
             ended["is_error"] = code != 0
@@ -336,9 +336,9 @@ class Session:
             self.running.injected.update(dict.fromkeys(noted_ids(text)))
 
     def read(self, records: Iterable[Record], source: Records, take: Callable[[Record], bool]) -> Iterator[Trajectory]:
-        """Yield each task as soon as the next one begins. `take` returns whether it knows a record.
+        """Yield each task as soon as the next one begins. `take` returns whether it recognizes a record.
 
-        One that it does not know is counted as skipped, with the lines of `source` that could not be read.
+        Unrecognized records are counted as skipped, together with the lines of `source` that could not be read.
         """
         for record in records:
             is_known = take(record)  # it may count parts of the record by itself

@@ -1,5 +1,5 @@
-"""Agents into whose files we are written, and taken out of them again: our hooks and our MCP server, nothing else;
-and which entries of such a file are ours.
+"""Writes our hooks and our MCP server, and nothing else, into the settings files of agents and removes them again;
+tells which entries of such a file are ours.
 """
 
 import os
@@ -22,7 +22,7 @@ SERVER_NAME = "swarm-memory"
 CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks"
 
 PORTABLE_SERVER, PORTABLE_HOOKS = (SERVER_NAME,), (SERVER_NAME, "hook")
-"""What files that are shared run: our command, found by PATH on each machine."""
+"""What shared files run: our command, found through PATH on each machine."""
 
 VERBS: Mapping[str, str] = {
     "SessionStart": "session-start",
@@ -33,12 +33,12 @@ VERBS: Mapping[str, str] = {
     "Stop": "stop",
     "SessionEnd": "session-end",
 }
-"""By our event: the verb of our hook command."""
+"""Our events, with the verb of our hook command for each."""
 
 EVENTS: Mapping[str, str] = {each: each for each in VERBS if each != "PostToolUse"} | {
     "PostToolUseFailure": "PostToolUse"
 }
-"""By our event: that of an agent which has Claude Code's, but none of its own for a failed call."""
+"""Our events, with those of an agent that has Claude Code's events except the one for failed calls."""
 
 
 def server_command() -> list[str]:
@@ -49,7 +49,7 @@ def server_command() -> list[str]:
 def hook_command() -> list[str]:
     """Return the words that run our hooks with this Python interpreter; the verb follows.
 
-    `-m` would do the same, and load more than the hook of a prompt does.
+    `-m` would do the same, but load more than a prompt's hook needs.
     """
     return [sys.executable, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
 
@@ -66,19 +66,19 @@ def command_line(words: Sequence[str]) -> str:
 def _isolation() -> list[str]:
     """Return the flags that keep a project's files from shadowing modules.
 
-    `-I` also hides the user's site-packages; where we are installed there, the same without that.
+    `-I` also hides the user's site-packages; if we are installed there, the flags do the same without that.
     """
     user_site = site.getusersitepackages()
     return ["-E", "-P"] if Path(__file__).resolve().is_relative_to(Path(user_site).resolve()) else ["-I"]
 
 
 def real_path(path: Path) -> Path:
-    """Return where a path leads; a link to itself, unlike with `resolve`, is no error here but where it is read."""
+    """Return where a path leads; a link to itself, unlike with `resolve`, is an error only when it is read."""
     return Path(os.path.realpath(path))
 
 
 def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Json:
-    """Return an object with what stands at `keys` in it edited; where that leaves an object empty, it goes."""
+    """Edit the object at `keys` in `data` and return `data`; an object that this leaves empty is removed."""
     if not keys:
         return edit(data)
     before = object_at(data, keys[0])
@@ -90,7 +90,7 @@ def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Jso
 
 
 def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
-    """Put `entries` in place of our hooks; those that are right stay, and so does what is no list: no agent runs it."""
+    """Replace our hooks with `entries`; correct ones stay, and so does what is not a list: no agent runs it."""
     for event in dict.fromkeys([*entries, *(name for name, each in hooks.items() if isinstance(each, list))]):
         groups, ours = list_at(hooks, event), entries.get(event, [])
         if count_ours(groups) != len(ours) or any(each not in groups for each in ours):
@@ -100,7 +100,7 @@ def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
 
 
 def _others(group: Any) -> list[Any]:
-    """Return a group of hooks without ours; nothing where nothing else was in it."""
+    """Return a group of hooks without ours, in a list; an empty list if all were ours."""
     entries = _entries(group)
     others = [entry for entry in entries if not _is_ours(entry, HOOKS_MODULE, "hook")]
     if len(others) == len(entries):
@@ -109,26 +109,26 @@ def _others(group: Any) -> list[Any]:
 
 
 def drop_empty(data: Json, key: str) -> None:
-    """Take out what holds nothing any more."""
+    """Remove a key whose value has become empty."""
     if not data[key]:
         del data[key]
 
 
 def count_ours(groups: Sequence[Any]) -> int:
-    """Return how many hooks of ours an event has."""
+    """Return how many of an event's hooks are ours."""
     return sum(_is_ours(entry, HOOKS_MODULE, "hook") for group in groups for entry in _entries(group))
 
 
 def _entries(group: Any) -> list[Any]:
-    """Return the hooks of a group; Copilot CLI and Cursor have them without one."""
+    """Return the hooks of a group; Copilot CLI and Cursor have hooks without groups."""
     entries = cast(Json, group).get("hooks", [group]) if isinstance(group, dict) else None
     return cast(list[Any], entries) if isinstance(entries, list) else []
 
 
 def _is_ours(entry: Any, module: str, verb: str) -> bool:
-    """Whether a hook or a server runs our module, or our command, wherever it lies, with this verb after it.
+    """Whether a hook or a server runs our module, or our command (wherever installed) followed by this verb.
 
-    A server that runs our command is ours whatever follows.
+    A server that runs our command is ours whatever follows the command.
     """
     if not isinstance(entry, dict):
         return False
@@ -158,78 +158,78 @@ def list_at(data: Json, key: str) -> list[Any]:
 
 
 class Places(NamedTuple):
-    """Where a scope's hooks and servers stand."""
+    """Where a scope's hooks and servers are."""
 
     hooks: Path
     servers: Path
     keys: tuple[str, ...]
-    """Where in the file of the servers they are."""
+    """The keys that lead to the servers in their file."""
     folder: Path | None = None
-    """That of the project, whose files may have come with a clone; None for the user's own."""
+    """The project's folder, whose files may have come with a clone; None for the user's own files."""
     is_shared: bool = False
-    """Whether the files are everybody's who works on the project."""
+    """Whether the files are shared by everybody who works on the project."""
 
 
 class InstalledHost(Host):
-    """An agent that has an object of hooks and one of servers in JSON; others override what differs."""
+    """An agent that keeps an object of hooks and one of servers in JSON; subclasses override what differs."""
 
     programs: ClassVar[tuple[str, ...]]
-    """The commands of which one is on a machine that has it."""
+    """Its commands: at least one of them is on a machine that has the agent."""
     sign: ClassVar[str] = ""
-    """Below `home`: what is there where it was used; by default the folder."""
+    """A path below `home` that exists if the agent was used; by default `home` itself."""
     after_install: ClassVar[str]
-    """What the user has to do then, in a sentence."""
+    """What the user has to do after an installation, in a sentence."""
     matchers: ClassVar[Mapping[str, str]] = {}
-    """By our event: which tools, or which kinds of it, the hook is for."""
+    """Our events, with the tools or the kinds of the event that the hook is for."""
     keys: ClassVar[tuple[str, ...]] = ("mcpServers",)
-    """Where its servers are in their file."""
+    """The keys that lead to its servers in their file."""
     server: ClassVar[Mapping[str, object]] = {}
-    """What the entry of a server has beside its command."""
+    """What a server's entry has besides its command."""
     version: ClassVar[int | None] = None
-    """What the file of the hooks says first."""
+    """The version number at the top of the hooks file; None where it has none."""
     scopes: ClassVar[tuple[InstallScope, ...]] = ("project", "user")
-    """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
+    """Where we can be installed: `local` for one user in one project, `project` in its shared files, or `user`."""
     project_files: ClassVar[tuple[str, str]]
-    """In a project: the file of the hooks and that of the servers."""
+    """The hooks file and the servers file of a project."""
     user_files: ClassVar[tuple[str, str]]
-    """Below `home`: likewise."""
+    """The hooks file and the servers file of the user, below `home`."""
 
     @abstractmethod
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
-        """Return the entry of the hook that runs these words at our event, and is ended after this time."""
+        """Return the entry of the hook that runs these words at our event and is ended after `timeout_s`."""
 
     def is_there(self) -> bool:
         """Whether the agent is on this machine: its command or its files."""
         return any(map(shutil.which, self.programs)) or (self.home() / self.sign).exists()
 
     def plugin(self, root: Path) -> str | None:
-        """Return the plugin of ours that is enabled, which brings server and hooks along."""
+        """Return the name of our plugin, which brings server and hooks along, if it is enabled."""
         return None
 
     def plan_install(self, scope: InstallScope, root: Path) -> list[FileChange]:
-        """Return what installing changes: nothing when all is there already. `root` is the project's folder.
+        """Return the changes that install us; none when all is in place already. `root` is the project's folder.
 
         Raises `ConfigError` when a file cannot be read as the object that the agent expects, when another server has
-        our name, for a project's file that a symbolic link leads out of the project, or for `project` in the folder
-        whose settings are those of all projects.
+        our name, when a symbolic link leads a project's file out of the project, or for scope `project` in the folder
+        whose settings apply to all projects.
         """
         portable = scope == "project"
-        named = () if self.name == "claude" else (self.name,)  # whose hooks name no agent
+        named = () if self.name == "claude" else (self.name,)  # Claude Code's hooks name no agent
         hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named])
         server = PORTABLE_SERVER if portable else server_command()
         changes = self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
         return [change for change in changes if change is not None]
 
     def plan_uninstall(self, scope: InstallScope, root: Path) -> list[FileChange]:
-        """Return what uninstalling changes. A file that holds nothing afterwards goes. Raises as `plan_install`."""
+        """Return the changes that uninstall us. A file that they empty is deleted. Raises as `plan_install`."""
         changes = self.planned(self._checked(scope, root), {}, None, 0o600)
         # The folder was made with the first file, and goes with it.
         return [change for change in reversed(changes) if change is not None]
 
     def installed_scopes(self, root: Path) -> list[InstallScope]:
-        """Return the scopes whose files hold hooks of ours for this project. Raises `ConfigError`.
+        """Return the scopes whose files hold our hooks for this project. Raises `ConfigError`.
 
-        In the home folder two scopes share a file: it is the user's.
+        In the home folder two scopes share a file: it counts as the user's.
         """
         found: dict[Path, InstallScope] = {}
         for scope in sorted(self.scopes, key=lambda each: each != "user"):
@@ -239,12 +239,12 @@ class InstalledHost(Host):
         return [scope for scope in SCOPES if scope in found.values()]
 
     def holds_ours(self, hooks: Path) -> bool:
-        """Whether a file of hooks holds some of ours. Raises `ConfigError`."""
+        """Whether a hooks file holds some of ours. Raises `ConfigError`."""
         by_event = object_at(object_of(hooks), "hooks").values()
         return any(count_ours(cast(list[Any], each)) for each in by_event if isinstance(each, list))
 
     def places(self, scope: InstallScope, root: Path) -> Places:
-        """Return where a scope's entries stand."""
+        """Return where a scope's entries are."""
         if scope == "project":
             hooks, servers = (root / name for name in self.project_files)
             return Places(hooks, servers, self.keys, root, is_shared=True)
@@ -256,7 +256,7 @@ class InstalledHost(Host):
         entries: dict[str, list[Json]] = {}
         for event, theirs in self.events.items():
             matcher = {"matcher": self.matchers[event]} if event in self.matchers else {}
-            timeout_s = 15 if event == "UserPromptSubmit" else 5  # it ends itself before
+            timeout_s = 15 if event == "UserPromptSubmit" else 5  # our hook ends itself before that
             entries[theirs] = [{**matcher, **self.hook(event, (*command, VERBS[event]), timeout_s)}]
         return entries
 
@@ -266,15 +266,15 @@ class InstalledHost(Host):
 
     @property
     def serve_words(self) -> tuple[str, ...]:
-        """The words of our command line by which its server is started."""
+        """The arguments of our command line that start its server."""
         return ("serve",) if self.defers_tools else ("serve", "--tools", "core")
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
     ) -> list[FileChange | None]:
-        """Return what puts these hooks, and the server that these words run, in place of ours; None: no server.
+        """Return the changes that replace our entries with `hooks` and with a server run by `server` (None: no server).
 
-        None in place of a change: a file stays as it is.
+        A change that is None leaves its file as it is.
         """
 
         def in_hooks(data: Json) -> Json:
@@ -288,14 +288,14 @@ class InstalledHost(Host):
         return [planned_change(places.servers, in_servers, mode), planned_change(places.hooks, in_hooks, mode)]
 
     def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
-        """Put these hooks in place of all of ours in the object of a file; none: take them out."""
+        """Replace all our hooks in a file's object with `hooks`; if those are empty, ours are removed."""
         if self.version is not None and hooks:
             data = {"version": self.version, **data}
         data = edited(data, ("hooks",), partial(with_hooks, entries=hooks))
         return {} if self.version is not None and list(data) == ["version"] else data
 
     def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
-        """Put our server among the servers, or take it out. Raises `ConfigError` where another one has its name."""
+        """Add our server, or remove it if `command` is None. Raises `ConfigError` if another server has its name."""
         is_anothers = SERVER_NAME in servers and not _is_ours(servers[SERVER_NAME], CLI_MODULE, "serve")
         if command is None:
             return servers if is_anothers else {name: each for name, each in servers.items() if name != SERVER_NAME}
@@ -304,7 +304,7 @@ class InstalledHost(Host):
         return {**servers, SERVER_NAME: self.server_entry(command)}
 
     def _checked(self, scope: InstallScope, root: Path) -> Places:
-        """Return the places where nobody's files but those of the scope are written."""
+        """Return a scope's places. Raises `ConfigError` where writing to them would change files outside the scope."""
         places = self.places(scope, root)
         if places.folder is None:
             return places

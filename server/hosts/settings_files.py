@@ -1,4 +1,4 @@
-"""Files of other programs that we edit: planned, shown as a diff, replaced at once, kept, and given back."""
+"""Edits other programs' files: plans a change, shows it as a diff, writes it atomically, restores originals."""
 
 import json
 import os
@@ -14,20 +14,20 @@ from swarm_memory.server.location import state_folder
 Json: TypeAlias = dict[str, Any]
 
 KEPT = "edited-files"
-"""In the state folder: what each file was before we wrote into it, a hash of what we wrote, the folders we made."""
+"""In the state folder: each file as it was before we wrote to it, a hash of what we wrote, the folders we made."""
 
 
 class FileChange(NamedTuple):
-    """One file as it is and as it will be. None: there is no such file."""
+    """One file as it is and as it will be. None means that there is no such file."""
 
     path: Path
     before: str | None
     after: str | None
     mode: int = 0o600
-    """Of a file that is not there yet."""
+    """Permissions of a file that does not exist yet."""
 
     def diff(self) -> str:
-        """Return the change as a unified diff, in lines that all end alike."""
+        """Return the change as a unified diff with uniform line ends."""
         old, new = ((text or "").replace("\r\n", "\n").splitlines(keepends=True) for text in (self.before, self.after))
         before, after = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
         import difflib
@@ -37,9 +37,9 @@ class FileChange(NamedTuple):
 
 
 def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) -> FileChange | None:
-    """Return what `edit` makes of the file's object, as `planned_text` does. An empty object: no file.
+    """Return the change that `edit` makes to the file's JSON object, as `planned_text` does. An empty object: no file.
 
-    Raises `ConfigError` when the file is there and is not one JSON object, or when `edit` refuses it.
+    Raises `ConfigError` when the file exists and is not one JSON object, or when `edit` refuses it.
     """
 
     def edit_text(text: str) -> str:
@@ -64,10 +64,10 @@ def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) 
 def planned_text(
     path: Path, edit: Callable[[str], str], mode: int = 0o600, *, meaning: Callable[[str], object] = str.strip
 ) -> FileChange | None:
-    """Return what `edit` makes of a file's text, an empty one where there is none; None when it changes nothing.
+    """Return the change that `edit` makes to a file's text (empty without a file); None when it changes nothing.
 
-    Where that takes back all that we wrote, so that the text means what it did before, and nobody wrote since, the file
-    becomes what it was, byte by byte. Text without anything in it: no file. Raises `ConfigError` as `edit` does.
+    If the edit undoes all that we wrote, so that the text has its former `meaning`, and no one else has written since,
+    the file is restored byte for byte. Blank text: no file. Raises `ConfigError` as `edit` does.
     """
     before = _read(path)
     after = edit(before or "")
@@ -81,11 +81,11 @@ def planned_text(
 
 
 def apply(changes: Sequence[FileChange]) -> list[Path]:
-    """Write the changes, each file at once, and return the copies made of files that were there.
+    """Write the changes, each file atomically, and return the copies made of existing files.
 
-    A copy is what the file was before we first wrote into it, or since somebody else did; it lies in our state folder
-    and goes when the file is given back. Raises `ConfigError` when a file was changed since the plan was made or cannot
-    be written; that file is untouched.
+    A copy is the file as it was before our first write, or as somebody else last left it; it is kept in our state
+    folder and deleted when the file is restored. Raises `ConfigError` when a file was changed since the plan was made
+    or cannot be written; that file is untouched.
     """
     copies: list[Path] = []
     for change in changes:
@@ -97,7 +97,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
             copies += kept.note(change)
             if change.after is None:
                 path.unlink()
-                for folder in map(Path, _record(kept.record).get("folders", [])):  # that were made for the file
+                for folder in map(Path, _record(kept.record).get("folders", [])):  # those made for the file
                     if folder.is_dir() and not any(folder.iterdir()):
                         folder.rmdir()
             else:
@@ -111,7 +111,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
 
 
 class _Kept:
-    """What is kept of one file that we edit: a copy of what it was, where it was there, and a record beside it."""
+    """What is kept for one file that we edit: a copy of the original, if there was one, and a record next to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
@@ -122,17 +122,17 @@ class _Kept:
         self.copy = self.record.with_name(f"{name}-{self._path.name.lstrip('.')}")
 
     def is_ours(self, text: str | None) -> bool:
-        """Whether the file still is what we wrote last."""
+        """Whether the file's `text` is still what we last wrote."""
         return _record(self.record).get("written", "") == _digest(text)
 
     def original(self) -> str | None:
-        """Return what the file was before; None: there was none, or its copy is gone."""
+        """Return the file's original text; None if there was no file or its copy is gone."""
         return _read(self.copy) if _record(self.record).get("existed") else None
 
     def note(self, change: FileChange) -> list[Path]:
-        """Keep what stands there, unless we wrote it ourselves, and note what will; return the copy where one is made.
+        """Copy the current text, unless we wrote it ourselves, and record the new one; return the copy if one is made.
 
-        The copy comes first: a record always speaks of the copy beside it.
+        The copy is written first, so that a record always describes the copy next to it.
         """
         former, copied = _record(self.record), list[Path]()
         existed = bool(former.get("existed"))
@@ -150,7 +150,7 @@ class _Kept:
 
 
 def _record(path: Path) -> Json:
-    """Return a record of ours; an empty one where there is none, or one that was cut off."""
+    """Return one of our records; an empty one if it is missing or was cut off."""
     try:
         return read_object(path, _read(path))
     except ConfigError:
@@ -164,7 +164,7 @@ def _digest(text: str | None) -> str:
 
 
 def _pruned(value: Any) -> Any:
-    """Return JSON without what is empty, at any depth: what we take out leaves no empty object behind."""
+    """Return JSON without empty values, at any depth: removing our entries leaves no empty object behind."""
     if isinstance(value, dict):
         pruned = {key: _pruned(each) for key, each in cast(Json, value).items()}
         return {key: each for key, each in pruned.items() if each not in ({}, [])}
@@ -181,12 +181,12 @@ def _read(path: Path) -> str | None:
 
 
 def object_of(path: Path) -> Json:
-    """Return the object that a JSON file holds; without a file an empty one. Raises `ConfigError`."""
+    """Return the object that a JSON file holds; an empty one without a file. Raises `ConfigError`."""
     return read_object(path, _read(path))
 
 
 def read_object(path: Path, text: str | None) -> Json:
-    """Return the object that the text of a JSON file holds; an empty one of no text. Raises `ConfigError`."""
+    """Return the object that the text of a JSON file holds; an empty one for no text. Raises `ConfigError`."""
     if text is None or not text.strip():
         return {}
     try:
@@ -199,7 +199,7 @@ def read_object(path: Path, text: str | None) -> Json:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Json:
-    """Refuse an object that has a key twice: writing it back would lose one of the values in silence."""
+    """Refuse an object that has a key twice: writing it back would silently lose one of the values."""
     for key, times in Counter(key for key, _ in pairs).items():
         if times > 1:
             raise ValueError(f"the key {key!r} stands twice in one object")
@@ -207,7 +207,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Replace the file at once: a reader sees the old text or the new one. `mode`: of a file that was not there."""
+    """Replace the file atomically: a reader sees the old text or the new one. `mode` is for a file that is new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else mode
     import tempfile

@@ -1,4 +1,4 @@
-"""How a transcript becomes trajectories: the format is found from the content."""
+"""Reads a transcript as trajectories; its format is detected from the content."""
 
 import itertools
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ ACCEPTED = (
 def read_trajectories(
     source: Source, task_id: str | None = None, *, session_id: str | None = None, subagents: bool = True
 ) -> Iterator[Trajectory]:
-    """Yield the trajectories of a file or stream in order, one at a time in memory; with a `task_id` that one alone.
+    """Yield the trajectories of a file or stream in order, one at a time in memory; with a `task_id` only that one.
 
-    An agent's session gives one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with `subagents`
-    and a path, one for each file of its subagents (`<session>:agent-<id>`). A message list gives one; of objects with
-    steps each gives one. `session_id` is taken before the one in the file, `task_id` may be the part behind it alone.
-    Lines that cannot be read are counted in `skipped_lines` of the trajectory that was read when they came.
+    An agent's session has one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with `subagents`
+    and a path, one for each file of its subagents (`<session>:agent-<id>`). A message list has one, and so has each
+    object with steps. `session_id` overrides the one in the file; `task_id` may be just the part after the session id.
+    Lines that cannot be read are counted in `skipped_lines` of the trajectory that was being read at that point.
 
     Raises `InputError` (no such file, an unknown format, a document too large for memory), `NotFoundError` (no task).
     """

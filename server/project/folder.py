@@ -1,6 +1,6 @@
-"""The folder of a project as operations ask it: files, targets, packages; by Git what lasts.
+"""Answers what a project's folder has: files, targets, packages, and which files Git keeps.
 
-All of it may have come with a clone: it is read as data, and from regular files only.
+All of it may have come with a clone: it is read as data, and only from regular files.
 """
 
 import os
@@ -16,14 +16,14 @@ import anyio
 from swarm_memory.server.child_process import Finished, run
 
 MAX_BYTES = 2_000_000
-"""A longer file is taken as not there."""
+"""A longer file is treated as missing."""
 
 _KEPT_TEXTS = 16
 GIT_S = 5.0
 MAX_GIT_BYTES = 2_000_000
 _GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _APART = {"LC_ALL": "C", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""A repository's own configuration could name programs, which Git would run, and remotes, which it would ask."""
+"""A repository's own configuration could name programs, which Git would run, and remotes, which it would contact."""
 
 _RUNNERS = {
     "make": (("Makefile", "makefile", "GNUmakefile"), r"(?m)^{name}\s*:(?!=)"),
@@ -32,7 +32,7 @@ _RUNNERS = {
     "poe": (("pyproject.toml",), r"(?m)^{name}\s*=|^\[tool\.poe\.tasks\.{name}\]"),
     "run": (("package.json",), r'"{name}"\s*:'),
 }
-"""By the last word of the runner: where its targets stand, and how."""
+"""By the last word of the runner: the files that define its targets, and the pattern of a definition."""
 
 _MANIFESTS = (
     "package.json", "pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg", "setup.py", "Pipfile",
@@ -42,13 +42,13 @@ _DECLARED = r"(?im)(?:^|[\"'>:])\s*{name}(?=[\"'<>=~!@;:,\[\s]|$)"
 
 
 class ProjectFolder:
-    """What is there of a project now, and what of it lasts."""
+    """What exists in a project now, and which of its files Git keeps."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def has(self, anchor: str) -> bool:
-        """Whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
+        """Whether an anchor exists now; always true for a kind that is not checked, such as earlier versions noted."""
         kind, _, name = anchor.partition(":")
         if kind == "file":
             is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
@@ -69,9 +69,9 @@ class ProjectFolder:
         return False
 
     async def lasting(self, files: Collection[str]) -> frozenset[str]:
-        """Return those of the files that Git keeps: none where it does not answer.
+        """Return those of the files that Git keeps; none if it does not answer.
 
-        All of them where the folder is no working tree of Git's.
+        Return all of them if the folder is not a Git working tree.
         """
         if not files or not (self.root / ".git").exists():
             return frozenset(files)
@@ -81,7 +81,7 @@ class ProjectFolder:
 
 
 async def git(folder: Path, *words: str) -> Finished | None:
-    """Run Git in a folder and return how it ended; None where it does not answer in time, or in all."""
+    """Run Git in a folder and return how it ended; None if it cannot run, takes too long or prints too much."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ} | _APART
     with anyio.move_on_after(GIT_S):
         try:
@@ -96,12 +96,12 @@ async def git(folder: Path, *words: str) -> Finished | None:
 
 @lru_cache(_KEPT_TEXTS)
 def _text(path: Path, stamp: tuple[int, int, int]) -> str:
-    """Return the text of a regular file, nothing for any other; `stamp` is what changes when the file does."""
+    """Return the text of a regular file, empty for any other; `stamp` changes when the file does."""
     return (held(path, MAX_BYTES) or b"").decode("utf-8", "replace")
 
 
 def held(path: Path, most: int) -> bytes | None:
-    """Return what is in a regular file; None where there is none, or it is a link, too large or not to be read."""
+    """Return the bytes of a regular file; None if it is missing, a link, larger than `most` or unreadable."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:

@@ -1,6 +1,6 @@
 """A cross-encoder behind an HTTP `/rerank` endpoint; it knows no store, no settings file and no environment.
 
-Two forms are spoken: that of Cohere, Jina, vLLM and llama.cpp ({query, documents} → {results: [{index,
+Two formats are supported: that of Cohere, Jina, vLLM and llama.cpp ({query, documents} → {results: [{index,
 relevance_score}]}), and that of Text Embeddings Inference ({query, texts} → [{index, score}]).
 """
 
@@ -35,7 +35,7 @@ _ANSWER = TypeAdapter[_Results | list[_Row]](_Results | list[_Row])
 
 
 class EndpointReranker:
-    """Asks a cross-encoder. The key stands in no error, and neither do the endpoint's words: they can echo it."""
+    """Calls a cross-encoder. No error contains the key, nor the endpoint's words, which can echo it."""
 
     def __init__(self, url: str, model: str | None, api_key: str | None, timeout_s: float) -> None:
         """Connect to nothing yet. `url` may end in `/rerank` or not."""
@@ -62,7 +62,7 @@ class EndpointReranker:
                 httpx.AsyncClient(headers=headers, timeout=self._timeout_s, trust_env=False) as client,
             ):
                 status, answer = await self._request(client, form)
-                if status in (400, 422):  # it may speak the other form
+                if status in (400, 422):  # it may use the other format
                     form = {"query": query, "texts": texts}
                     status, answer = await self._request(client, form)
                 if status in _PASSING_STATUSES:

@@ -1,4 +1,4 @@
-"""Makes the runner that a request names; what it may not name is refused here, before anything is queued."""
+"""Makes the runner that a request names; a runner that it may not name is refused here, before anything is queued."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +14,10 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 class RunnerSpec(BaseModel):
-    """Which runner, with all that it needs: what stands in a job's row."""
+    """Which runner, with all that it needs, as stored in a job's row."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-    """Jobs of earlier versions also name tools."""
+    """Extra keys are ignored: jobs of earlier versions also name tools."""
 
     kind: Literal["command", "given"]
     command: str | None = None
@@ -26,11 +26,11 @@ class RunnerSpec(BaseModel):
     """Relative to the project's root; the root itself when not given."""
     trajectories: tuple[Trajectory, ...] = ()
     verdicts: dict[int, Verdict] = {}
-    """The agent's own, by the number of the trajectory."""
+    """The agent's own verdicts, by the number of the trajectory."""
 
 
 class MattsJob(MattsRequest):
-    """What a scaling job is asked, and who does it: its payload."""
+    """The payload of a scaling job: what is requested, and who does it."""
 
     runner: RunnerSpec
 
@@ -51,13 +51,13 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         folder = (root / (spec.folder or ".")).resolve()
         if not (folder.is_relative_to(root.resolve()) and folder.is_dir()):
             raise outside
-    except (OSError, ValueError, RuntimeError):  # no name that a file system takes
+    except (OSError, ValueError, RuntimeError):  # not a name that a file system accepts
         raise outside from None
     return CommandRunner(spec.command, Workplace(folder, scratch, toolbox.settings.matts), spec.check)
 
 
 class GivenRunner:
-    """Gives `trajectories`, the first for rollout 1; `verdicts` are the agent's own words, by number."""
+    """Returns the given `trajectories`, the first for rollout 1; `verdicts` are the agent's own, by number."""
 
     name = "given"
     takes_notes = False
@@ -67,7 +67,7 @@ class GivenRunner:
         self._verdicts = dict(verdicts or {})
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
-        """Return the trajectory with the request's number; an empty one, and one that is not there, has failed."""
+        """Return the trajectory with the request's number; an empty or missing one counts as failed."""
         if request.number > len(self._trajectories):
             return RunnerAnswer(status="failed", error=f"only {len(self._trajectories)} trajectories were given")
         trajectory = self._trajectories[request.number - 1]

@@ -1,7 +1,7 @@
-"""A runner whose agent is a command of the user's, such as `claude -p`, and what its output says as a trajectory.
+"""A runner whose agent is one of the user's commands, such as `claude -p`, and whose output is read as a trajectory.
 
 Each rollout has a fresh copy of the working folder and a process group of its own, which ends with it. The agent is not
-caged: it is a program of the user's that may do what the user may.
+sandboxed: it is a program of the user's that may do what the user may.
 """
 
 import io
@@ -25,7 +25,7 @@ from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import one_line
 
 PROMPT_WORD = "{prompt}"
-"""Stands in a command for the prompt; without it the prompt goes to the standard input, which takes any length."""
+"""The prompt's placeholder in a command; without it the prompt goes to standard input, which takes any length."""
 
 _CHECK_S = 120.0
 _SHELL = "Bash"
@@ -36,7 +36,7 @@ class CommandRunner:
     """Runs `command` for each rollout in a copy of the workplace, and then `check`, whose result is evidence.
 
     Both must be allowed by its settings. No shell is involved. The command finds `MATTS_ROLLOUT`, `MATTS_SEED`,
-    `MATTS_TEMPERATURE` and `MATTS_TASK_ID` in its environment. The copy of the best rollout stays.
+    `MATTS_TEMPERATURE` and `MATTS_TASK_ID` in its environment. The copy of the best rollout is kept.
     """
 
     takes_notes = True
@@ -66,11 +66,11 @@ class CommandRunner:
         return RunnerAnswer(status=status, trajectory=trajectory, error=fault)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Delete the copies of all rollouts but the best one's, and return where that is."""
+        """Delete the copies of all rollouts but the best one's, and return the path of that copy."""
         return await anyio.to_thread.run_sync(self._workplace.settle, run_id, best)
 
     async def _checked(self, request: RolloutRequest) -> list[JsonObject]:
-        """Run the check in the rollout's folder; return it as two steps of the user's."""
+        """Run the check in the rollout's folder; return it as two of the user's steps."""
         if self._check is None:
             return []
         limit_s = min(_CHECK_S, request.timeout_s)
@@ -85,10 +85,10 @@ class CommandRunner:
     def _read(self, request: RolloutRequest, finished: Finished, check: list[JsonObject]) -> Trajectory:
         """Return the trajectory of one rollout.
 
-        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text,
-        which are the agent's words and prove nothing. A bad end, with what was printed last, and the check's result
-        stand at the end as calls of a shell; but not behind the word of the host that its own connection broke off,
-        which says of the agent neither.
+        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text, which
+        is the agent's words and proves nothing. A nonzero exit code, with what was printed last, and the check's result
+        are appended as shell calls, unless the host itself reports last that its connection failed: that says nothing
+        about the agent.
         """
         messages = list(_messages(finished.output, request))
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
@@ -114,7 +114,7 @@ def _fault(finished: Finished, request: RolloutRequest) -> str | None:
 
 
 def _messages(printed: bytes, request: RolloutRequest) -> Iterator[JsonObject]:
-    """Yield the output as messages or steps of ours."""
+    """Yield the output as messages, or as steps in our own format."""
     text = printed.decode("utf-8", "replace")
     found: list[JsonObject] = []
     if text.lstrip()[:1] in ("{", "["):
@@ -133,7 +133,7 @@ def _messages(printed: bytes, request: RolloutRequest) -> Iterator[JsonObject]:
 def _stream_json(text: str) -> Iterator[JsonObject]:
     """Yield the messages of Claude Code's `--output-format stream-json`; its last line, the result, repeats one.
 
-    `--output-format json` gives that line alone.
+    `--output-format json` prints only that line.
     """
     objects = [each for line in text.splitlines() if (each := as_object(json_in(line) if line[:1] == "{" else None))]
     if not any(each.get("type") in ("result", "system") and "session_id" in each for each in objects):

@@ -22,7 +22,7 @@ MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 MAX_OUTPUT_BYTES = 50_000_000
 
 TIMED_OUT = 124
-"""The exit code of a command that its time limit ended, as of `timeout`."""
+"""The exit code of a command that was ended by its time limit, as from `timeout`."""
 
 
 def _words(line: str, where: str) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def permitted(line: str, settings: MattsSettings) -> tuple[str, ...]:
 
 
 def child_environment(environ: Mapping[str, str], request: RolloutRequest) -> dict[str, str]:
-    """Return the user's environment; what belongs to an outer session, and our own settings, are not for a rollout."""
+    """Return the user's environment for a rollout, without what belongs to an outer session and our own settings."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -62,14 +62,14 @@ def child_environment(environ: Mapping[str, str], request: RolloutRequest) -> di
 
 
 def scratch_folder(environ: Mapping[str, str]) -> Path:
-    """Return where copies are made: outside of every project, so that no tool takes the project around for its own."""
+    """Return the folder for copies: outside every project, so that no tool takes a surrounding project for its own."""
     base = environ.get("XDG_CACHE_HOME") or ""
     cache = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
     return cache / "swarm-memory" / "matts"
 
 
 class Workplace:
-    """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; that of the best rollout stays."""
+    """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; the best rollout's copy is kept."""
 
     def __init__(self, folder: Path, scratch: Path, settings: MattsSettings) -> None:
         self._folder, self._scratch = folder, scratch
@@ -80,7 +80,7 @@ class Workplace:
     ) -> Finished:
         """Run a command line in the rollout's copy, without a shell, and return how it ended.
 
-        Past its time limit its code is `TIMED_OUT`, its output what it printed. Raises `OSError` when it cannot start.
+        If it was timed out, its code is `TIMED_OUT`, its output what it printed. Raises `OSError` if it cannot start.
         """
         printed = bytearray()
         with anyio.move_on_after(limit_s):
@@ -95,7 +95,7 @@ class Workplace:
         return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False)
 
     def make(self, request: RolloutRequest) -> Path:
-        """Make the rollout's folder again, in a refinement from what the former rollout left, and return it.
+        """Recreate the rollout's folder, in a refinement from what the previous rollout left, and return it.
 
         Raises `InputError` when the folder cannot be copied. Blocks, as `settle` does.
         """
@@ -113,7 +113,7 @@ class Workplace:
         return place
 
     def settle(self, run_id: str, best: int | None) -> str | None:
-        """Delete the copies of all rollouts but the best one's, and return where that is."""
+        """Delete the copies of all rollouts but the best one's, and return the path of that copy."""
         root = self._place(run_id, 0).parent
         kept = self._place(run_id, best) if best is not None else None
         for folder in sorted(root.iterdir()) if root.is_dir() else ():
@@ -131,7 +131,7 @@ class Workplace:
 
 
 def _left_out(source: Path) -> Callable[[str, list[str]], Sequence[str]]:
-    """Tell what is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever).
+    """Tell what is not copied: our own bank, and all but files, folders and links (a pipe would block for ever).
 
     Raises `InputError` as soon as a folder turns out to be too large to be copied for each rollout.
     """

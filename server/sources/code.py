@@ -38,7 +38,7 @@ _WRAPPERS = frozenset({"export_statement", "template_declaration"})
 """Nodes around a definition that belong to it."""
 _COMMENT = re.compile(r"//|--|#(?:#*[ \t]|#*$)")
 _ATTRIBUTE = re.compile(r"[ \t]*(?:#?\[|@)")
-"""What may stand between a comment and its definition."""
+"""What may come between a comment and its definition."""
 _COMMENT_MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|///?!?|//+|\*(?!/)|#+!?|--+)[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^[ \t]*(?://|#(?![a-z\[]))[^\n]*", re.MULTILINE)
 _LICENCE = re.compile(r"copyright|\blicen[cs]ed? |SPDX-License|-\*-|\bcoding[:=]", re.IGNORECASE)
@@ -76,7 +76,7 @@ def language_of(path: str) -> Language | None:
 
 
 def missing(language: Language) -> str:
-    """Return what to install before a language can be read; nothing where it can."""
+    """Return what to install before a language can be read; empty if it can be read already."""
     packages = ("tree_sitter", language.package) if language.package else ()
     if all(importlib.util.find_spec(package) for package in packages):
         return ""
@@ -86,9 +86,9 @@ def missing(language: Language) -> str:
 
 @dataclass(slots=True)
 class Definition:
-    """Something with a name: its range in bytes (decorators included), what it says of itself, and its signature.
+    """A named definition: its range in bytes (decorators included), its documentation, and its signature.
 
-    A parser gives it by positions in bytes; `outline` adds the rest.
+    A parser returns it with positions in bytes; `outline` adds the rest.
     """
 
     start: int
@@ -96,7 +96,7 @@ class Definition:
     kind: Kind
     name: str
     body: int
-    """Where its body begins, before which the signature ends."""
+    """Where its body begins; the signature ends before that."""
     doc: str = ""
     line: int = 0
     end_line: int = 0
@@ -106,7 +106,7 @@ class Definition:
 
 
 class Outline(NamedTuple):
-    """The definitions of a source in order of their beginning, an outer one first, and what the file says of itself."""
+    """The definitions of a source in order of their start, an outer one first, and the file's own documentation."""
 
     definitions: tuple[Definition, ...] = ()
     doc: str = ""
@@ -115,7 +115,7 @@ class Outline(NamedTuple):
 def outline(language: Language, source: bytes) -> Outline:
     """Parse UTF-8 `source` and return its outline.
 
-    Of text with syntax errors it has what could be parsed, of Python nothing. Raises `InputError` after `TIMEOUT_S`.
+    A text with syntax errors yields what could be parsed, in Python nothing. Raises `InputError` after `TIMEOUT_S`.
     """
     lines = source.decode("utf-8", "replace").split("\n")
     starts = [0, *(match.end() for match in re.finditer(b"\n", source))]
@@ -138,7 +138,7 @@ def outline(language: Language, source: bytes) -> Outline:
         above = each.parent = around[-1] if around else None
         each.qualified = (f"{above.qualified}.{each.name}" if above and above.qualified else each.name)[-500:]
         around.append(each)
-        # A function of one line in another function is left out: that says it all.
+        # A one-line function within another function is left out: the outer one shows all of it.
         if each.line != each.end_line or above is None or above.kind != "function":
             kept.append(each)
     doc = doc or _comment_at_top(lines, comments)
@@ -146,9 +146,9 @@ def outline(language: Language, source: bytes) -> Outline:
 
 
 def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], str]:
-    """Return the definitions and the docstring of a module; nothing of text that is not valid Python."""
+    """Return the definitions and the docstring of a module; nothing for text that is not valid Python."""
     try:
-        # Warnings are about the text that is read, and their filters are those of the whole process.
+        # Warnings are about the text that is read, and warning filters belong to the whole process.
         with _PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source.decode("utf-8", "replace"))
@@ -166,7 +166,7 @@ def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], 
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
-            last = node.end_lineno or node.lineno  # all of that line: a comment may stand behind it
+            last = node.end_lineno or node.lineno  # the whole line: a comment may follow
             end = starts[last] - 1 if last < len(starts) else len(source)
             doc = (ast.get_docstring(node) or "").strip()
             found.append(Definition(start_of(node), end, kind, node.name, start_of(node.body[0]), doc))
@@ -175,7 +175,7 @@ def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], 
 
 @cache
 def _grammar(language: Language) -> "tuple[Grammar, Query]":
-    """Return a grammar with its query. Raises `InputError` for one that does not load or fit: it concerns no other."""
+    """Return a grammar with its query. Raises `InputError` if it does not load or fit; others are not affected."""
     try:
         from tree_sitter import Language as Grammar
         from tree_sitter import Query
@@ -189,7 +189,7 @@ def _grammar(language: Language) -> "tuple[Grammar, Query]":
 
 
 def _by_grammar(language: Language, source: bytes) -> list[Definition]:
-    """Return what the language's query captures, each once."""
+    """Return the definitions that the language's query captures, each once."""
     from tree_sitter import Parser, QueryCursor
 
     grammar, query = _grammar(language)
@@ -208,7 +208,7 @@ def _by_grammar(language: Language, source: bytes) -> list[Definition]:
 
 
 def _captured(captured: "dict[str, list[Node]]", source: bytes) -> Definition:
-    """Return the definition that a query's match captured; without a name where the text has a syntax error there."""
+    """Return the definition that a query's match captured; its name is empty if the text has a syntax error there."""
     kind = next(kind for kind in get_args(Kind) if kind in captured)
     (node,) = captured[kind]
 
@@ -226,13 +226,13 @@ def _captured(captured: "dict[str, list[Node]]", source: bytes) -> Definition:
 
 
 def _plain_name(name: bytes) -> str:
-    """Return a name without type parameters, marks and quotes, its parts joined by dots."""
+    """Return a name without type parameters, sigils and quotes, its parts joined by dots."""
     plain = re.sub(r"<[^<>]*>|\[.*", "", name[:300].decode("utf-8", "replace")).replace("::", ".").strip("\"'`$*& ")
     return re.sub(r"\s+", " ", plain).removeprefix("module.").removeprefix("exports.").removeprefix("this.")[:200]
 
 
 def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield each run of lines that are comments alone: the row behind it, and its first."""
+    """Yield each run of comment-only lines, as the row after it and its first row."""
     begun, is_open = 0, False
     for row, line in enumerate([*lines, "."]):
         text = line.strip()
@@ -245,7 +245,7 @@ def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
-    """Return the first comment before all code that is no licence."""
+    """Return the first comment before any code that is not a licence."""
     row = 0
     for end, first in comments.items():
         if any(line.strip() and not line.startswith(("#!", "<?php")) for line in lines[row:first]):
@@ -261,7 +261,7 @@ def _uncommented(lines: Sequence[str]) -> str:
 
 
 READER = "code-2"
-"""Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
+"""Part of every content hash: raise it when the same bytes yield other passages, and all files are read again."""
 
 MAX_BYTES = 2_000_000
 MAX_PART_CHARS = 6_000
@@ -277,7 +277,7 @@ GENERATED_NAME = re.compile(
     r"|\.designer\.cs$|(?:^|/)(?:jquery|bootstrap)[^/]*\.js$",
     re.IGNORECASE,
 )
-"""Of a file that is generated or minified."""
+"""Matches the name of a generated or minified file."""
 
 _GENERATED_MARK = re.compile(
     rb"^[^\w\n]{0,8}(?:.{0,80}@generated\b|.{0,80}\bcode generated by\b.{0,200}\bdo not edit\b|\s*<auto-generated)"
@@ -289,13 +289,13 @@ _GENERATED_MARK = re.compile(
 def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield a group for each source file in `root`, a folder or one file, named by its path there.
 
-    Left out is what .gitignore names, what is generated or minified, and what `allows`, given the path, refuses. The
-    first passage is of the file itself (its docstring, imports, constants: what is in no definition). Then comes each
-    class with its members by signature, and each function, method and nested function whole, under qualified names, in
-    the order of the file. A definition is described by its docstring or the comment before it, and by the first
-    sentence of what the file says of itself. A body over `MAX_PART_CHARS` is several passages of one name. Of a file
-    with syntax errors there is what can be parsed, in Python its text. Parsing raises `InputError` for what is too
-    large, takes longer than `TIMEOUT_S`, or needs a grammar that is missing; so does a `root` that does not exist.
+    Files that .gitignore names, that are generated or minified, or that `allows`, given the path, refuses are left out.
+    The first passage is for the file itself (its docstring, imports, constants: what is in no definition). Then come
+    each class with its members' signatures, and each function, method and nested function in full, under qualified
+    names, in the order of the file. A definition is described by its docstring or the comment before it, and by the
+    first sentence of the file's own documentation. A body over `MAX_PART_CHARS` becomes several passages of one name. A
+    file with syntax errors yields what can be parsed, in Python its text. Parsing raises `InputError` if a file is too
+    large, takes longer than `TIMEOUT_S`, or needs a missing grammar; so does a `root` that does not exist.
     """
     return read_files(root, _group, allows)
 
@@ -332,12 +332,12 @@ class _Writer:
             self.inner.setdefault(id(each.parent), []).append(each)
         self.passages: list[Passage] = []
         self.purpose = ""
-        """What the file says of itself, in a sentence, which stands behind the words of each definition."""
+        """The first sentence of the file's own documentation, which is appended to each definition's description."""
         outside = self._without(0, len(self.source), self.inner.get(id(None), []), signatures=False)
         if self.outline.doc or len(re.findall(r"\w+", outside)) >= _MIN_FILE_WORDS:
             last = self.source.count(b"\n", 0, len(self.source.rstrip())) + 1
             path = PurePosixPath(self.name)
-            parts = [*path.parts[:-1], path.stem]  # of the dotted name that a module has
+            parts = [*path.parts[:-1], path.stem]  # of the module's dotted name
             if len(parts) > 1 and parts[-1] in ("__init__", "mod", "index"):
                 parts.pop()
             self._add(".".join(parts), self.outline.doc, outside, (1, last), symbol="file")
@@ -348,7 +348,7 @@ class _Writer:
                 self._definition(each)
 
     def _definition(self, each: Definition) -> None:
-        """Add a class with its members by signature, or a function whole; of a long one those in it by signature."""
+        """Add a class with its members' signatures, or a function in full (if long, with signatures of those in it)."""
         inner = self.inner.get(id(each), [])
         is_method = each.parent is not None and each.parent.kind != "function"
         symbol = "class" if each.kind == "class" else "method" if is_method else "function"
@@ -376,9 +376,9 @@ class _Writer:
     def _add(
         self, title: str, doc: str, text: str, lines: tuple[int, int], *, has_all_lines: bool = False, **data: JsonValue
     ) -> None:
-        """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs.
+        """Add a passage, or several of one name if the text is long; each has its own lines only if `has_all_lines`.
 
-        `doc` is what it says of itself, which the first one gets.
+        `doc` is the definition's or file's own documentation, which only the first one gets.
         """
         line = lines[0]
         for number, part in enumerate(_parts(text)):
@@ -401,7 +401,7 @@ class _Writer:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield a text cut at line ends into parts of at most `MAX_PART_CHARS`, a longer line being cut itself."""
+    """Yield a text in parts of at most `MAX_PART_CHARS`, cut at line ends, or within a longer line."""
     for _ in range(_MAX_PARTS - 1):
         if len(text) <= MAX_PART_CHARS:
             break

@@ -42,7 +42,7 @@ _OPENED = {
     "li": "\n- ",
     "br": "\n",
 }
-"""The Markdown of a tag that opens."""
+"""The Markdown for an opening tag."""
 _CLOSED = {
     **dict.fromkeys((*_BLOCK_TAGS.split(), "table", "h1", "h2", "h3", "h4", "h5", "h6"), "\n\n"),
     **dict.fromkeys(("pre", "textarea", "listing"), "\n```\n\n"),
@@ -52,7 +52,7 @@ _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 
 class Page(NamedTuple):
-    """What a page says: its title (empty when it has none) and its text as Markdown."""
+    """A page's title (empty when it has none) and its text as Markdown."""
 
     title: str
     text: str
@@ -80,7 +80,7 @@ def page(source: str) -> Page:
 
 
 class _Reader:
-    """Where the reading of a page stands."""
+    """The state of reading a page."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -118,7 +118,7 @@ class _Reader:
             self.out.append(" " if text and within_line else text)
 
     def _table(self, name: str, is_end: bool) -> None:
-        """End the row that is open, with the rule under the first one, or begin a cell."""
+        """Begin a cell, or end the open row, the first one with a rule below it."""
         if name in ("td", "th"):
             if not is_end and self.cells < 1000:
                 self.cells += 1
@@ -133,7 +133,7 @@ class _Reader:
 
 
 READER, DIALOGUE_READER = "documents-1", "dialogue-2"
-"""Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
+"""Part of every content hash: raise it when the same bytes yield other passages, and all files are read again."""
 
 MAX_TEXT_BYTES = 20_000_000
 MAX_PDF_BYTES = 200_000_000
@@ -156,15 +156,15 @@ _FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n){0,100}?title:[ \t]*(?P<quote>[
 def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield a group for each document in `root`, a folder or one file, named by its path there.
 
-    In a folder, texts with a known suffix, and README and the like, are documents; not what .gitignore leaves out, nor
-    what `allows`, given the path, refuses. A file that is named itself is read as text whatever it is called. JSON is a
-    document where it holds conversations (`turns_in`): each turn is a passage (`turns`). Other passages have about 500
-    words, 50 of them repeated where a section goes on; the title is the document's and the headings above; `line` and
-    `end_line` are there where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8.
+    In a folder, files with a known suffix, and README and the like, are documents, except those that .gitignore or
+    `allows`, given the path, leaves out. A file that is `root` itself is read as text whatever its name. JSON is a
+    document if it holds conversations (`turns_in`): each turn is a passage (`turns`). Other passages have about 500
+    words, 50 of them repeated where a section continues; the title is the document's and the headings above; `line` and
+    `end_line` are set if the file has lines, `data.page` for a PDF, `data.encoding` if the file is not UTF-8.
 
-    Parsing raises `InputError`, which says why, for what is binary, too large, encrypted, broken, or a PDF in a folder
-    without the extra `pdf`; so does that of a group beside JSON of which not all is read as a conversation. Raises
-    `ConfigError` where `root` itself is a PDF and the extra is missing, `InputError` where there is no file or folder.
+    Parsing raises `InputError`, which says why, for a file that is binary, too large, encrypted, broken, or a PDF in a
+    folder without the extra `pdf`; JSON that is not all read as conversations adds a group whose parsing does. Raises
+    `ConfigError` if `root` itself is a PDF and the extra is missing, `InputError` if there is no such file or folder.
     """
     beside: list[Group] = []
     yield from read_files(root, partial(_group, beside), allows)
@@ -178,7 +178,7 @@ def is_document(path: str, suffix: str) -> bool:
 
 
 def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | None:
-    """Return the group of a file, None for what is no document; add to `beside` what names a part that is not read."""
+    """Return a file's group, None if it is no document; add a group to `beside` that reports a part not read."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in JSON_SUFFIXES:
         data = read_bytes(file, MAX_TEXT_BYTES)
@@ -231,7 +231,7 @@ def _pdf_passages(name: str, file: Path) -> list[Passage]:
 def document_passages(
     name: str, title: str, text: str, encoding: str, page_starts: Sequence[int] = (), *, has_lines: bool = True
 ) -> list[Passage]:
-    """Return the passages of a document's text; `name` is its path within the source. None of blank text.
+    """Return the passages of a document's text, none for blank text; `name` is its path within the source.
 
     `page_starts` is where a PDF's pages begin, `has_lines` whether a line of the text is a line of the file.
     """

@@ -1,4 +1,4 @@
-"""Which files of a folder are read (.gitignore as Git reads it, no symbolic link), and their bytes as text."""
+"""Finds the files of a folder to read (.gitignore as Git reads it, no symbolic links), and decodes their bytes."""
 
 import codecs
 import hashlib
@@ -21,9 +21,9 @@ MAX_IGNORE_BYTES = 1_000_000
 
 
 class Group(NamedTuple):
-    """A file: its path within the source, a hash of its bytes, and the parsing of it, which may never be asked for.
+    """A file: its path within the source, a hash of its bytes, and a function to parse it, which may never be called.
 
-    `parse` raises `InputError`, saying why, when the file gives no passages, and nothing else for what is in it.
+    `parse` raises `InputError`, saying why, when the file has no passages; no content makes it raise anything else.
     """
 
     group: str
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
 
 def faulty(name: str, reason: str) -> Group:
-    """Return a group whose passages cannot be had: its hash is that of nothing, and parsing it raises `InputError`."""
+    """Return a group whose passages are not available: its hash is empty, and parsing it raises `InputError`."""
     return Group(name, "", partial(_refuse, f"{name} {reason}"))
 
 
@@ -41,11 +41,11 @@ def _refuse(reason: str) -> list[Passage]:
 
 
 def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
-    """Yield (path relative to `root` with `/`, file) of every regular file that is not ignored, in the order of names.
+    """Yield (path relative to `root` with `/`, file) for every regular file that is not ignored, in order of names.
 
-    A .gitignore counts from its own folder downwards, deeper ones outweigh, and those above `root` count up to the
-    repository that it lies in, unless they ignore `root` itself: what was named is read. A symbolic link is never
-    followed. A folder that cannot be listed is added to `unlisted`. Raises `InputError` where there is no `root`.
+    A .gitignore applies from its own folder downwards; deeper ones take precedence. Those above `root` apply up to the
+    top of its repository, unless they ignore `root` itself: what was named is read. Symbolic links are never followed.
+    A folder that cannot be listed is added to `unlisted`. Raises `InputError` if `root` does not exist.
     """
     if root.is_file():
         yield root.name, root
@@ -77,7 +77,7 @@ def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
-    """Return what is in the file. Raises `InputError`, saying why, for one that cannot be read or has more bytes."""
+    """Return the file's bytes. Raises `InputError`, saying why, if it cannot be read or has more than `max_bytes`."""
     try:
         with path.open("rb") as stream:
             data = stream.read(max_bytes + 1)
@@ -93,8 +93,8 @@ def read_files(
 ) -> Iterator[Group]:
     """Yield the groups of the files of `root`, a folder or one file, and of folders that cannot be listed.
 
-    `read` gets a file's path within the source, where it lies and whether it was named itself; it returns None for
-    what is not of its kind, and raises `InputError` for what cannot be read. `allows` may leave out more of a folder.
+    `read` gets a file's path within the source, its location, and whether it was named itself; it returns None for a
+    file not of its kind, and raises `InputError` for one that cannot be read. `allows` may exclude more of a folder.
     """
     named = root.is_file()
     unlisted: list[Group] = []
@@ -118,9 +118,9 @@ def read_format(
     is_meant: Callable[[bytes], bool],
     parse: Callable[[str, bytes], list[Passage]],
 ) -> Callable[[str, Path, bool], Group | None]:
-    """Return how `read_files` reads a format known by suffix and bytes; a file that was named is read in any case.
+    """Return a `read` for `read_files` of a format known by suffix and bytes; a file that was named is always read.
 
-    `reader`: name and version of what reads it; `parse` makes the passages of a group and raises `InputError`.
+    `reader` is the reader's name and version; `parse` makes the passages of a group and raises `InputError`.
     """
 
     def read(name: str, file: Path, named: bool) -> Group | None:
@@ -135,19 +135,19 @@ def read_format(
 
 
 def content_hash(reader: str, name: str, data: bytes) -> str:
-    """Return the hash of a file as `reader` (its name and version) sees it: a new version reads all files again."""
+    """Return the hash of a file for `reader` (its name and version): with a new version all files are read again."""
     digest = hashlib.blake2b(f"{reader}\0{name}\0".encode(errors="surrogatepass"), digest_size=20)
     digest.update(data)
     return digest.hexdigest()
 
 
 def storable(name: str) -> str:
-    """Return a file's name as valid UTF-8: what a file system holds beside that becomes U+FFFD."""
+    """Return a file's name as valid UTF-8: bytes that are not UTF-8 become U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _rules_above(root: Path) -> "tuple[str, GitIgnoreSpec]":
-    """Return what paths in `root` begin with, seen from the top of its repository, and the rules from there to it."""
+    """Return the prefix of paths in `root`, seen from the top of its repository, and the rules from there to it."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     prefix = _prefix(root, top)
     rules = _with_file(_defaults(prefix), top / ".git" / "info" / "exclude", "", prefix)
@@ -162,7 +162,7 @@ def _prefix(folder: Path, top: Path) -> str:
 
 
 def _with_file(rules: "GitIgnoreSpec", path: Path, at: str, named: str = "") -> "GitIgnoreSpec":
-    """Return rules and, outweighing them, those of an ignore file, unless they ignore the folder `named`."""
+    """Return `rules` and, overriding them, those of an ignore file, unless the latter ignore the folder `named`."""
     try:
         if path.is_symlink() or not path.is_file():
             return rules
@@ -185,7 +185,7 @@ def _rules_of(lines: Iterable[str], at: str) -> "GitIgnoreSpec":
         if not pattern.strip() or line.startswith("#"):
             continue
         anywhere = "" if "/" in pattern.rstrip().rstrip("/") else "**/"
-        with suppress(ValueError):  # Git, too, leaves out what is no pattern
+        with suppress(ValueError):  # Git, too, skips what is not a pattern
             whole = f"{negation}/{base}{anywhere}{pattern.removeprefix('/')}"
             GitIgnoreSpec.from_lines([whole])
             patterns.append(whole)
@@ -194,19 +194,19 @@ def _rules_of(lines: Iterable[str], at: str) -> "GitIgnoreSpec":
 
 @cache
 def _defaults(at: str) -> "GitIgnoreSpec":
-    """Return the patterns that are weaker than every .gitignore, in the folder `at`."""
+    """Return the default patterns, which every .gitignore overrides, for the folder `at`."""
     return _rules_of(Path(__file__).with_name("ignored.txt").read_text(encoding="utf-8").splitlines(), at)
 
 
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""Of byte order."""
+"""Byte order marks, with their encodings."""
 
 _SAMPLE_BYTES = 8192
 _MAX_CONTROL_SHARE = 0.1
 _CONTROL = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
 _SPACES = str.maketrans({**dict.fromkeys("\x0b\x1c\x1d\x1e\x85\u2028\u2029", " "), "\x0c": None})
-"""What Python takes for a line end and an editor does not: a space, so that lines are counted alike; a form feed, which
-stands before code that is not indented, is left out."""
+"""What Python takes as a line end but an editor does not becomes a space, so that both count the same lines; a form
+feed, which comes before code that is not indented, is removed."""
 
 
 class Decoded(NamedTuple):
@@ -217,7 +217,7 @@ class Decoded(NamedTuple):
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the bytes are no text: a NUL without a byte order mark, or a tenth of control characters."""
+    """Whether the bytes are not text: they have no byte order mark, but a NUL or over a tenth of control characters."""
     if data.startswith(tuple(_MARKS)):
         return False
     sample = data[:_SAMPLE_BYTES]
@@ -226,9 +226,9 @@ def is_binary(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> Decoded:
-    """Return the text by byte order mark, as UTF-8, or else as Latin-1 (Windows' characters where it has them).
+    """Return the text, decoded by byte order mark, as UTF-8, or else as Windows-1252 or Latin-1.
 
-    Never fails. Control characters, NUL among them, are taken out. Linear in the length.
+    Never fails. Control characters, NUL among them, are removed. Linear in the length.
     """
     for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):

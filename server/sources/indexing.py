@@ -1,4 +1,4 @@
-"""A request to index something, checked: what it is, that it may be read or started, and which reader reads it."""
+"""Checks a request to index something (what it is, whether it may be read or started) and picks the reader for it."""
 
 import os
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
@@ -34,10 +34,10 @@ from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES, REFRESH = "index_sources", "refresh_sources"
-"""Kinds of jobs; a project has one of the latter, and its key is the same."""
+"""Kinds of jobs; a project has one refresh job, whose key is its kind."""
 
 REFRESH_S = 120.0
-"""How long the sources of a project are looked at again as a server starts."""
+"""How long the sources of a project may be refreshed when a server starts."""
 
 _KINDS: Mapping[ReadKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
@@ -45,28 +45,28 @@ _KINDS: Mapping[ReadKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "code": (read_code, "the source files of known languages"),
     "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints as RapidAPI's in .json"),
 }
-"""How a kind of source is read, and what is read, for whoever named something else."""
+"""The reader for each kind of source, and what it reads, as told to a caller who named something else."""
 
 
 class IndexRequest(BaseModel):
-    """What an indexing job is asked: its payload."""
+    """The payload of an indexing job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: ReadKind
     path: str | None = None
-    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else."""
+    """A file or folder, relative to the project's root; by default `.mcp.json` for tools, else the whole project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """What whoever asks may do: an agent what the user's settings say, the user more."""
+    """What the caller may do: an agent only what the user's settings allow, the user more."""
 
     any_folder: bool = False
     start_servers: bool = False
     written_before: datetime | None = None
-    """Of what is looked at again by itself: a path that leads elsewhere by now is not read, and a .mcp.json that was
-    written to after it starts no server. What a pull brought is neither shown nor run."""
+    """For an automatic refresh, when the source was indexed: a path that now leads elsewhere is not read, and a
+    .mcp.json written to since then starts no server. What a pull brought is neither shown nor run."""
 
 
 NO_LEAVE = Leave()
@@ -75,15 +75,15 @@ NO_LEAVE = Leave()
 async def index(
     toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: Report | None = None
 ) -> IndexedSource:
-    """Index what is asked, in the project in `root`.
+    """Index what is requested, in the project in `root`.
 
-    Raises `InputError` for a path that is not there or may not be read, `ConfigError` for servers not to be started.
+    Raises `InputError` for a path that does not exist or may not be read, `ConfigError` for servers not to be started.
     """
     path = await check(toolbox, asked, root, leave)
     database = await _database(toolbox)
 
     def allows(name: str) -> bool:
-        # Whoever closes the database's file drops the locks that this process has on it.
+        # Closing the database's file would drop the locks that this process has on it.
         return ".swarm" not in Path(name).parts and not (path / name).name.startswith(database.name)
 
     read, what = _KINDS[asked.kind]
@@ -104,11 +104,11 @@ async def index(
 
 
 async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
-    """Index the sources of the project in `root` again, those that were looked at longest ago first.
+    """Index the sources of the project in `root` again, those indexed longest ago first.
 
-    So long as `REFRESH_S`, each at most a quarter of what is left of it, so that slow ones keep no other from its turn;
-    the next time goes on. Nothing but what was indexed before is read, by the leave that the settings give an agent;
-    what may not be read, is gone or fails stays as it was indexed, with the reason.
+    This takes at most `REFRESH_S`, and each source at most a quarter of the time left, so that slow ones do not block
+    the others; the next refresh continues. Only what was indexed before is read, with the permissions that the settings
+    give an agent. A source that may not be read, is gone or fails stays as it was indexed, and the reason is reported.
     """
     listed = await toolbox.store.sources.list_sources(toolbox.scope)
     sources = [
@@ -134,7 +134,7 @@ async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> 
 
 
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
-    """Return the real path of what is asked, before anything is read of it. Raises as `index`."""
+    """Return the real path of what is requested, before any of it is read. Raises as `index`."""
     settings = toolbox.settings.sources
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
@@ -161,9 +161,9 @@ async def _database(toolbox: Toolbox) -> Path:
 
 
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
-    """Return the real path of what is asked: links are followed first, so that none leads out.
+    """Return the real path of what is requested; links are followed first, so that none leads out.
 
-    Whether something outside exists is not said.
+    Whether something outside exists is not disclosed.
     """
     given = Path(asked.path or (".mcp.json" if asked.kind == "tool" else "."))
     missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")
@@ -188,7 +188,7 @@ def _folders(entries: Sequence[str]) -> list[Path]:
 
 
 def kinds_of(root: Path) -> list[ReadKind]:
-    """Return the kinds that a folder may hold, or that of a file: a text where it is nothing else.
+    """Return the kinds that a folder may hold, or the kind of a file: a document if it is nothing else.
 
     Raises `InputError` when there is no such file or folder.
     """

@@ -1,4 +1,4 @@
-"""Operations of APIs from their descriptions: OpenAPI 3 in JSON or YAML, and endpoints as RapidAPI's are collected."""
+"""Reads an API's operations from its description: OpenAPI 3 in JSON or YAML, or endpoints collected from RapidAPI."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,7 +22,7 @@ from swarm_memory.server.sources.tool_lists import (
 READER = "openapi-3"
 MAX_BYTES = 20_000_000
 MAX_RESOLVED = 2_000
-"""Schemas that are put together for one operation."""
+"""At most this many parts of schemas are put together for one operation."""
 MAX_REF_DEPTH = 6
 MAX_NESTING = 40
 
@@ -32,23 +32,23 @@ _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
 _SIGNS = ("paths", "endpoints", "parameters")
 _FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
-"""Of OpenAPI 3.0 they are booleans, which no JSON schema has there, and are left out."""
+"""In OpenAPI 3.0 they are booleans, which a JSON schema does not have there, and are left out."""
 _JSON = ("application/json", "*/*", "application/*")
 WANTED = "OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON, is wanted"
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
-"""By the names of Python's types those of JSON's."""
+"""Names of Python's types, with those of JSON's."""
 
 
 def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield one group for each description, `root` itself or those below it; its operations are the passages.
 
-    In a folder a file that is no description of an API, or that `allows` (given its path) refuses, is left alone.
+    In a folder, files that do not describe an API, or that `allows` (given the path) refuses, are skipped.
     """
     return read_files(root, read_format(READER, API_SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
 
 
 def looks_like_api(data: bytes) -> bool:
-    """Whether a file's bytes are, at a glance, a description of an API: all of it is read later."""
+    """Whether a file's bytes look like a description of an API at a glance; all of it is read later."""
     head = data[:4_000]
     if any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"')):
         return True
@@ -58,7 +58,7 @@ def looks_like_api(data: bytes) -> bool:
 
 
 def hints_at_api(path: Path) -> bool:
-    """Whether a file, no description of an API that is read, has something of one: paths, or endpoints' parameters."""
+    """Whether a file that was not read as a description of an API has parts of one: paths, or endpoints' parameters."""
     if not (path.is_file() and path.suffix.lower() in API_SUFFIXES):
         return False
     with suppress(InputError):
@@ -69,7 +69,7 @@ def hints_at_api(path: Path) -> bool:
 
 
 def parse_api(group: str, data: bytes) -> list[Passage]:
-    """Return the operations of a description in their order. Raises `InputError` when it is none that is understood."""
+    """Return the operations of a description in their order. Raises `InputError` when it is not a supported one."""
     document = mapping_of(_parsed(group, data))
     if endpoints := _endpoints(document):
         document = _as_openapi(document, endpoints)
@@ -92,7 +92,7 @@ def _parsed(group: str, data: bytes) -> Any:
         return parse_json(data)
     import yaml
 
-    # An alias stands for what it names wherever it is: a few kilobytes of them can mean gigabytes.
+    # An alias expands to what it names, wherever it is used: a few kilobytes of them can mean gigabytes.
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         events = yaml.parse(data, Loader=loader)
@@ -104,16 +104,16 @@ def _parsed(group: str, data: bytes) -> Any:
 
 
 def _endpoints(document: object) -> dict[str, Any]:
-    """Return the endpoints of a document in RapidAPI's shape, at its top or under `endpoints`; none of another one."""
+    """Return the endpoints of a document in RapidAPI's shape, at its top or under `endpoints`; none for any other."""
     found = mapping_of(mapping_of(document).get("endpoints", document))
     are_all = all(isinstance(mapping_of(each).get("parameters"), list) for each in found.values())
     return {str(name): each for name, each in found.items()} if are_all and "openapi" not in found else {}
 
 
 def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return endpoints as OpenAPI has them: each is asked by GET with its parameters in the query, unless it says more.
+    """Return endpoints as OpenAPI: each is called by GET with its parameters in the query, unless it says otherwise.
 
-    `base_url` beside `endpoints` is where they are; an agent has no address without it.
+    `base_url` next to `endpoints` is their address; without it an agent has none.
     """
     paths: dict[str, Any] = {}
     for name, each in endpoints.items():
@@ -133,7 +133,7 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what the passage of each operation says."""
+    """Yield the content of each operation's passage."""
     for path, item in mapping_of(document.get("paths")).items():
         shared = _References(document).resolved(item)
         for method in _METHODS:
@@ -171,14 +171,14 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
 
 
 class _References:
-    """Puts local references of one operation in place, so deep and so many and no more; others are left as they are."""
+    """Resolves the local references of one operation, within limits of depth and number; others become empty."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._left = MAX_RESOLVED
 
     def resolved(self, value: object) -> dict[str, Any]:
-        """Return an object, or the one that it refers to."""
+        """Return an object, or the one that it refers to; an empty one if that is not found."""
         found = mapping_of(value)
         for _ in range(MAX_REF_DEPTH):
             reference = found.get("$ref")
@@ -190,9 +190,9 @@ class _References:
         return {}
 
     def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
-        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`.
+        """Return one JSON schema for all that an operation takes: its parameters, and the body as `body`.
 
-        `in` is where one goes: `path`, `query and header` of two with one name, `body` as JSON, or a media type.
+        `in` is where each goes: `path`, `query and header` for two of one name, `body` for JSON, or a media type.
         """
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
@@ -220,7 +220,7 @@ class _References:
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
-        """Return a schema with its references in place."""
+        """Return a schema with its references resolved; what exceeds a limit becomes an empty object."""
         self._left -= 1
         if depth == 0 or level > MAX_NESTING or self._left <= 0:
             return {}

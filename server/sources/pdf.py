@@ -1,4 +1,4 @@
-"""A PDF's pages as text, read by a process of its own: a broken or hostile file costs that process and nothing else.
+"""Reads a PDF's pages as text in a process of their own: a broken or hostile file costs that process, nothing else.
 
 python -I -m swarm_memory.server.sources.pdf FILE   prints {"title": …, "pages": [text, …]}
 """
@@ -25,9 +25,9 @@ def is_available() -> bool:
 
 
 def read_pdf(path: Path) -> tuple[str, list[str]]:
-    """Return the title that a PDF gives itself (empty without one) and the text of each page.
+    """Return a PDF's own title (empty without one) and the text of each page.
 
-    Raises `InputError` for one that is encrypted, broken, or takes too long.
+    Raises `InputError` for a PDF that is encrypted, broken, or takes too long.
     """
     command = [sys.executable, "-I", "-m", "swarm_memory.server.sources.pdf", str(path.resolve())]
     try:

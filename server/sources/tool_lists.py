@@ -1,7 +1,7 @@
-"""Tools from lists of functions in JSON (of MCP, of OpenAI, plain schemas) and from live MCP servers.
+"""Reads tools from lists of functions in JSON (MCP's, OpenAI's, plain schemas) and from live MCP servers.
 
-What servers say is data. A server gets the few variables that every program needs and those of its own entry. Who may
-be started is decided before it is called.
+What servers say is data. A server gets the few variables that every program needs and those of its own entry. Callers
+decide which servers may be started.
 """
 
 import json
@@ -31,7 +31,7 @@ MAX_BYTES = 20_000_000
 MAX_TOOLS = 10_000
 MAX_PARAMETERS = 200
 MAX_DEPTH = 4
-"""So deep the parameters of a parameter are named."""
+"""How many levels of nested parameters are named."""
 
 MAX_CONFIG_BYTES, MAX_SERVERS = 1_000_000, 50
 SERVER_TIMEOUT_S = 30.0
@@ -48,20 +48,20 @@ _SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
 def read_json_tools(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield one group for each JSON file, `root` itself or those below it; its tools are the passages.
 
-    In a folder a file that is no list of functions, or that `allows` (given its path) refuses, is left alone.
+    In a folder, files that are no list of functions, or that `allows` (given the path) refuses, are skipped.
     """
     return read_files(root, read_format(READER, {".json"}, MAX_BYTES, looks_like_tools, parse_tools), allows)
 
 
 def looks_like_tools(data: bytes) -> bool:
-    """Whether a file's bytes are functions with parameters: much else has a name and a description."""
+    """Whether a file's bytes are functions with parameters; names and descriptions alone do not suffice."""
     with suppress(InputError):
         return any(_has_schema(entry) for entry in _entries(parse_json(data)))
     return False
 
 
 def names_servers(path: Path) -> bool:
-    """Whether a file is a `.mcp.json`, by its name or by what it says."""
+    """Whether a file is a `.mcp.json`, by its name or its content."""
     if path.name == ".mcp.json":
         return True
     with suppress(InputError):
@@ -80,7 +80,7 @@ def parse_tools(group: str, data: bytes) -> list[Passage]:
 
 
 def passages_of(group: str, entries: Sequence[Mapping[str, Any]], **beside: JsonValue) -> list[Passage]:
-    """Return one passage for each description of a tool, with the data `beside`.
+    """Return one passage for each tool's description, with `beside` added to its data.
 
     Raises `InputError` when there are more than 10,000.
     """
@@ -107,7 +107,7 @@ def passages_of(group: str, entries: Sequence[Mapping[str, Any]], **beside: Json
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON of a file. Raises `InputError` for what is none."""
+    """Return the JSON value of a file. Raises `InputError` if it is not valid JSON."""
     try:
         return json.loads(data, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def described_parameters(schema: object) -> str:
-    """Return the parameters of a JSON schema as lines `name (type, required): description`, those within named a.b."""
+    """Return the parameters of a JSON schema as lines `name (type, required): description`, nested ones named a.b."""
     lines: list[str] = []
 
     def describe(schema: object, prefix: str, depth: int) -> None:
@@ -141,17 +141,17 @@ def described_parameters(schema: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value that should be a text, as one."""
+    """Return a value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def mapping_of(value: object) -> dict[str, Any]:
-    """Return a value that should be an object, as one."""
+    """Return a value if it is an object, else an empty object."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def list_of(value: object) -> list[Any]:
-    """Return a value that should be a list, as one."""
+    """Return a value if it is a list, else an empty list."""
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
@@ -160,7 +160,7 @@ def _no_number(text: str) -> float:
 
 
 def _entries(document: Any) -> list[dict[str, Any]]:
-    """Return the descriptions of functions in a document, unwrapped; nothing when it is something else."""
+    """Return the descriptions of functions in a document, unwrapped; none if it is something else."""
     if isinstance(document, dict):
         found = mapping_of(cast(object, document))
         listed = next((list_of(found[key]) for key in ("tools", "functions") if key in found), None)
@@ -181,7 +181,7 @@ def _has_schema(entry: Mapping[str, Any]) -> bool:
 
 
 class McpServer(BaseModel):
-    """One server of a `.mcp.json`: how it is started, else where it is reached."""
+    """One server of a `.mcp.json`: how to start it, or else where to reach it."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -200,10 +200,10 @@ class McpServer(BaseModel):
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer | str]":
-    """Return the servers of a `.mcp.json` by name, without ourselves; a text says why one cannot be asked.
+    """Return the servers of a `.mcp.json` by name, without our own; a text instead says why one cannot be queried.
 
-    `${VAR}` and `${VAR:-default}` stand for variables of `environ`. Raises `InputError` when the file is no such list,
-    or names more than `MAX_SERVERS`.
+    `${VAR}` and `${VAR:-default}` are replaced by variables of `environ`. Raises `InputError` when the file is no such
+    list, or names more than `MAX_SERVERS`.
     """
     try:
         document = mapping_of(parse_json(read_bytes(path, MAX_CONFIG_BYTES)))
@@ -238,8 +238,8 @@ def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
 async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:
     """Yield the tools of each server of a `.mcp.json` as one group; servers run one after another, in `folder`.
 
-    One that cannot be asked within `SERVER_TIMEOUT_S` is a group whose parsing raises `InputError` and says why. Raises
-    `InputError` when the file is no such list.
+    A server that does not answer within `SERVER_TIMEOUT_S` becomes a group whose parsing raises `InputError` and says
+    why. Raises `InputError` when the file is no such list.
     """
     for name, server in read_config(config, environ).items():
         group = faulty(name, server) if isinstance(server, str) else await _read_server(name, server, folder)
@@ -248,7 +248,7 @@ async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]
 
 
 async def _read_server(name: str, server: McpServer, folder: Path) -> Group | None:
-    """Return the tools of a server; None when it turns out to be ourselves."""
+    """Return the tools of a server; None when it turns out to be our own."""
     import anyio
     from httpx2 import HTTPError
     from mcp.shared.exceptions import MCPError
@@ -268,7 +268,7 @@ async def _read_server(name: str, server: McpServer, folder: Path) -> Group | No
         while isinstance(first, BaseExceptionGroup):
             first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
         text = " ".join(str(first).split()) or type(first).__name__
-        if server.url:  # what the variables of an address stand for is not said
+        if server.url:  # the values of an address's variables are not disclosed
             text = text.replace(server.url, "its address")
         fault = f"cannot be asked for its tools: {shorten(redact(text).text, _MAX_REASON_CHARS)}"
     if fault:
@@ -280,7 +280,7 @@ async def _read_server(name: str, server: McpServer, folder: Path) -> Group | No
 
 
 async def _all_tools(client: "Client") -> list[dict[str, Any]]:
-    """Return the tools of all pages. Raises `InputError` for a list without end."""
+    """Return the tools of all pages. Raises `InputError` for an endless list."""
     tools: list[dict[str, Any]] = []
     cursor: str | None = None
     while len(tools) <= MAX_TOOLS:  # and no longer than `SERVER_TIMEOUT_S`
@@ -293,7 +293,7 @@ async def _all_tools(client: "Client") -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"]:
-    """Start the server, or reach it, and end it with the block."""
+    """Start the server, or connect to it, and close it with the block."""
     from mcp.client import Client
 
     # The SDK logs each line that is no message, with its text: a server could fill our terminal.
@@ -304,7 +304,7 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
         parameters = StdioServerParameters(
             command=server.command, args=[*server.args], env=dict(server.env), cwd=folder
         )
-        # Its messages are for people who watch it, and would be mixed with ours.
+        # Its messages are for people who watch it, and would mix with ours.
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - a device
             async with Client(stdio_client(parameters, errlog=nowhere)) as client:
                 yield client

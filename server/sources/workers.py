@@ -1,8 +1,8 @@
-"""Preparation of a large source in processes: several at once, and a file that ends its parser ends nothing else.
+"""Prepares a large source in processes, several at a time; a file that crashes its parser crashes nothing else.
 
-python -I -m swarm_memory.server.sources.workers   answers the preparation on its input
+python -I -m swarm_memory.server.sources.workers   carries out the preparation on its input
 
-Question and answer are pickles; both ends are ours.
+Input and output are pickles; both ends are ours.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from swarm_memory.tools.sources.sources import Preparation, Prepared
 
 MIN_GROUPS = 32
-"""Fewer are prepared in a thread: a process is worth its start only for more."""
+"""Fewer groups are prepared in a thread: starting a process pays only for more."""
 
 LIMIT_S = 150.0
-"""Of one group. What reads a format has limits of its own, which are shorter."""
+"""Seconds for one group. The readers of formats have limits of their own, which are shorter."""
 
 _MAX_ANSWER_BYTES = 2_000_000_000
 _COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.sources.workers")
 
 
 async def prepare(preparation: "Preparation") -> "list[Prepared]":
-    """Return what became of each group: in a process, or in a thread where none can be started or it would not pay."""
-    loads_model = preparation.pii == "names"  # for seconds, in each process
+    """Return each group prepared: in a process, or in a thread if no process can be started or it would not pay."""
+    loads_model = preparation.pii == "names"  # which takes seconds, in each process
     if not loads_model and len(preparation.groups) >= MIN_GROUPS and (os.cpu_count() or 1) > 1:
         with suppress(OSError):
             return await _in_process(preparation)
@@ -40,7 +40,7 @@ async def prepare(preparation: "Preparation") -> "list[Prepared]":
 
 
 async def _in_process(preparation: "Preparation") -> "list[Prepared]":
-    """Return what a process answers; where it ends or takes too long, what it does with each half of the groups."""
+    """Return what a process prepared; if it dies or takes too long, do the same with each half of the groups."""
     groups, finished = preparation.groups, None
     with suppress(TimeoutError):
         async with asyncio.timeout(LIMIT_S * len(groups)):
@@ -51,7 +51,7 @@ async def _in_process(preparation: "Preparation") -> "list[Prepared]":
                 environment=os.environ,
                 max_output_bytes=_MAX_ANSWER_BYTES,
             )
-    if finished is not None and finished.code == 0:  # else what it wrote before may be half of an answer
+    if finished is not None and finished.code == 0:  # else its output may be half of an answer
         return pickle.loads(finished.output)  # noqa: S301 - from our own process
     if len(groups) == 1:
         return [Fault(group=groups[0][0], reason="the process that parsed it ended, or took too long")]
@@ -61,6 +61,6 @@ async def _in_process(preparation: "Preparation") -> "list[Prepared]":
 
 
 if __name__ == "__main__":
-    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what a parser prints goes elsewhere
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # anything a parser prints goes elsewhere
     asked = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our own process
     answers.write(pickle.dumps(asked()))

@@ -1,4 +1,4 @@
-"""A team's server, as a person's installation asks it: within bounds of time and size, and never anybody else."""
+"""The client of a team's server in a person's installation: it bounds time and size, and contacts no other host."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class TeamClient:
-    """A `Team` over HTTP. It follows no redirect: its token goes to the address in the settings alone."""
+    """A `Team` over HTTP. It follows no redirect: its token goes only to the address in the settings."""
 
     def __init__(self, settings: TeamSettings, transport: "httpx.AsyncBaseTransport | None" = None) -> None:
         """Connect to nothing yet. Raises `ConfigError` without an address or a token.
@@ -71,7 +71,7 @@ class TeamClient:
             await self._ask("POST", "/evidence", body)
 
     async def _ask(self, method: str, path: str, body: Any = None, given: Mapping[str, str] | None = None) -> Any:
-        """Return the JSON that answers one request. No error holds the token; what the server says is shortened."""
+        """Send one request and return the JSON answer. No error holds the token; the server's words are shortened."""
         import httpx
 
         headers = {"authorization": f"Bearer {self._token}", "user-agent": "swarm-memory"}

@@ -1,4 +1,4 @@
-"""Under which name a team has a project: what was agreed at joining, else host and path of its git remote, which are
+"""The name that a team uses for a project: the one agreed at joining, else host and path of its git remote, which are
 the same in everybody's clone.
 """
 
@@ -20,17 +20,17 @@ _SCP = re.compile(r"(?:[^@/:]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>.+)")
 
 
 def team_project(root: Path, settings: TeamSettings, caches: Sequence[Cache]) -> str | None:
-    """Return the team's name of the project in a folder; None where nobody has named it.
+    """Return the team's name for the project in a folder; None if it has no name.
 
-    The setting, else the name that the bank reads that team's under, else `github.com/acme/shop` of the remote `origin`
-    (never a user or password in it).
+    It is the setting, else the name under which the bank already reads that team's memories, else host and path of the
+    remote `origin`, such as `github.com/acme/shop` (never with a user or password).
     """
     agreed = (each.project for each in caches if each.url == settings.url and each.project != GLOBAL_PROJECT)
     return settings.project or next(agreed, None) or remote_name(root)
 
 
 def remote_name(root: Path) -> str | None:
-    """Return host and path of the remote `origin` of the clone, or worktree of one, in a folder; None without one."""
+    """Return host and path of the remote `origin` of the clone or worktree in a folder; None without one."""
     git = root / ".git"
     try:
         if not git.is_dir():
@@ -58,6 +58,6 @@ def _name(url: str) -> str | None:
     elif parts is None and short is not None:
         host, path = short["host"], short["path"]
     else:
-        return None  # a folder of this machine
+        return None  # a folder on this machine
     name = f"{host.lower()}/{path.strip('/').removesuffix('.git')}"
     return name if clean(name) == name and len(name) <= MAX_TEAM_PROJECT_CHARS else None

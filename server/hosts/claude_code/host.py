@@ -1,4 +1,4 @@
-"""Claude Code: where it keeps its sessions, and our entries in its files. Our own words are taken from its hooks'."""
+"""Claude Code: where it keeps its sessions, and our entries in its files. Our own vocabulary is that of its hooks."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from swarm_memory.server.hosts.settings_files import Json, object_of
 
 
 class ClaudeCode(InstalledHost):
-    """Claude Code, which has settings of one project for one user, and approves a project's servers."""
+    """Claude Code, which also has settings for one user in one project, and runs a project's servers once approved."""
 
     name = "claude"
     title = "Claude Code"
@@ -31,17 +31,17 @@ class ClaudeCode(InstalledHost):
         "PreToolUse": "Bash|Edit|MultiEdit|Write|NotebookEdit|mcp__.*",
         "PostToolUse": "mcp__.*swarm[-_]memory.*__remember",
     }
-    """The sources of SessionStart that begin with an empty context, for a resumed session still has its briefing; the
-    tools that run or change something; the tool by which the agent answers what it is asked at the end of a task."""
+    """The sources of SessionStart that begin with an empty context (a resumed session still has its briefing); the
+    tools that run or change something; the tool with which the agent answers the question at the end of a task."""
     server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}}
     scopes = SCOPES
     project_files = (".claude/settings.json", ".mcp.json")
     user_files = ("settings.json", ".claude.json")
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
+        """Return an event of Claude Code's; `{}` for one of the other agents that run the hooks in its files too.
 
-        Copilot CLI gives the time of an event, Cursor its own version; Claude Code gives neither.
+        Copilot CLI sends the time of an event, Cursor its own version; Claude Code sends neither.
         """
         return {} if "timestamp" in said or "cursor_version" in said else said
 
@@ -54,14 +54,14 @@ class ClaudeCode(InstalledHost):
         return {"hooks": [{"type": "command", "command": words[0], "args": [*words[1:]], "timeout": timeout_s}]}
 
     def plugin(self, root: Path) -> str | None:
-        """Return the name by which our plugin is switched on: `swarm-memory@…`. Raises `ConfigError`."""
+        """Return the name under which our plugin is enabled: `swarm-memory@…`. Raises `ConfigError`."""
         enabled: Json = {}
         for scope in ("user", "project", "local"):
             enabled |= object_at(object_of(self.places(scope, root).hooks), "enabledPlugins")
         return next((name for name in enabled if name.startswith(f"{SERVER_NAME}@") and enabled[name] is True), None)
 
     def places(self, scope: InstallScope, root: Path) -> Places:
-        """Return where a scope's entries stand; the server of `local` stands under the project in the user's file."""
+        """Return where a scope's entries are; the server of `local` is under the project in the user's file."""
         places = super().places(scope, root)
         if scope == "project":
             return places
@@ -73,7 +73,7 @@ class ClaudeCode(InstalledHost):
         return Places(working / ".claude" / "settings.local.json", servers, keys, working)
 
     def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
-        """Edit the hooks, and of a project's file the list of its servers that run.
+        """Edit the hooks and, in a project's file, the list of servers that run.
 
         A project's server runs only once it is named in the settings of a folder that the person trusts.
         """
@@ -88,17 +88,17 @@ class ClaudeCode(InstalledHost):
 
 
 def _repository(root: Path) -> tuple[Path, Path]:
-    """Return the folder by which Claude Code knows a project, and that whose local settings it reads there.
+    """Return the folder by which Claude Code knows a project, and the folder whose local settings it reads for it.
 
-    Both are the main folder of a repository, also in its linked worktrees and below it. A bare one has no such folder:
-    it is known by its own, and each worktree has its settings.
+    Both are the main folder of a repository, even in linked worktrees and subfolders. A bare repository has none: it
+    is known by its own folder, and each worktree has its own settings.
     """
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     try:
         link = (top / ".git").read_text(encoding="utf-8").partition("gitdir:")[2].strip()
         common = top / link / (top / link / "commondir").read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        return top, top  # no worktree: `.git` is a folder, is not there, or is a submodule's
+        return top, top  # not a worktree: `.git` is a folder, is missing, or is a submodule's
     common = common.resolve()
     return (common.parent, common.parent) if common.name == ".git" else (common, top)
 

@@ -1,4 +1,4 @@
-"""The transcripts of Claude Code: where they lie, and their lines as trajectories, one for each task of a session."""
+"""The transcripts of Claude Code: where they are, and their lines as trajectories, one for each task of a session."""
 
 import itertools
 import re
@@ -33,8 +33,8 @@ def is_claude_code(record: Record) -> bool:
 def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, `<session>:1`, `<session>:2` …, as soon as the next one begins.
 
-    The number counts the prompts that began a task (`tools.trajectory.tasks`). A file of a subagent, whose lines are
-    marked, is one task, `<session>:agent-<id>`, whatever is said in it.
+    The number counts the prompts that began a task (`tools.trajectory.tasks`). A subagent's file, whose lines are
+    marked as such, is one task, `<session>:agent-<id>`, whatever is said in it.
     """
     head: list[Record] = []
     for line in lines:
@@ -51,7 +51,7 @@ def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the transcripts of all projects, or of one: its folder's name has `-` for `/` and other signs."""
+    """Return all transcripts, or those of a project: its folder's name is its path with `-` for special characters."""
     (projects,) = map(Path, HOST.folders())
     names = {re.sub(r"[^A-Za-z0-9]", "-", str(root)), str(root).replace("/", "-")}
     folders = projects.glob("*") if root is None else [projects / name for name in sorted(names)]
@@ -59,7 +59,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a session's subagents, which are in `<session>/subagents/` beside its transcript."""
+    """Return the files of a session's subagents, which are in `<session>/subagents/` next to its transcript."""
     session = transcript.parent / transcript.stem
     return [] if session.is_symlink() else files_in(session / "subagents", f"{_AGENT_FILE}*.jsonl")
 
@@ -67,12 +67,12 @@ def subagent_files(transcript: Path) -> list[Path]:
 @dataclass(slots=True)
 class _Session(Session):
     asked: bool = False
-    """The agent was asked what the task taught: what it says then is no part of it."""
+    """Whether the agent was asked what the task taught: what it says then is not part of the task."""
     seen: set[int] = field(default_factory=set[int])
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
     def take(self, record: Record) -> bool:
-        """Take one line; those that are nobody's words or actions are known too."""
+        """Take one line and return True: lines that are not words or actions are recognized too."""
         kind, uuid, self.at = record.get("type"), record.text("uuid"), record.time("timestamp")
         if kind == "attachment":
             self._attachment(record.object("attachment"))
@@ -94,7 +94,7 @@ class _Session(Session):
         return True
 
     def _attachment(self, attachment: Record) -> None:
-        """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
+        """Take what the host added by itself: our notes, for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             text = task_text(all_text(attachment.get("prompt")))
             if is_task_prompt(text):
@@ -151,9 +151,9 @@ class _Session(Session):
                     pass
 
     def _tool_result(self, block: Record, result: Record) -> None:
-        """Take what came of a call. `result` is how the host itself has it, where it says.
+        """Take the result of a call. `result` is the host's own structured form of it, where there is one.
 
-        A command that it reports as done, and not as an error, ended with 0.
+        A command reported as done, and not as an error, ended with exit code 0.
         """
         call_id, is_error = block.text("tool_use_id"), block.flag("is_error")
         streams = (result.text(name) for name in ("stdout", "stderr"))
@@ -168,7 +168,7 @@ class _Session(Session):
 
 
 def is_api_error(record: Record) -> bool:
-    """Whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
+    """Whether a line of a transcript, or of `stream-json`, is the host's own report that its API failed."""
     return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
 
 

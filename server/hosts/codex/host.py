@@ -1,4 +1,4 @@
-"""Codex CLI: where it keeps its sessions, what its hooks say and may answer, and our entries in its files."""
+"""Codex CLI: where it keeps its sessions, what its hooks send and accept, and our entries in its files."""
 
 import json
 import re
@@ -14,28 +14,28 @@ from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHos
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 SHELL = "Bash"
-"""How its hooks call every tool that runs a command."""
+"""The name its hooks use for every tool that runs a command."""
 
 PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-"""A file that a patch changes."""
+"""Matches a file that a patch changes."""
 
 _REQUEST = "## My request for Codex:"
-"""What the user typed comes after it, where an editor named its open files first."""
+"""The heading before what the user typed, where an editor listed its open files first."""
 
 _COMPLAINT = re.compile(
     r"error|fail|exception|traceback|fatal|denied|refused|panic|invalid|unknown|no such|not found|cannot|can't|unable"
     r"|could not|does not|must ",
     re.IGNORECASE,
 )
-"""What an output without any of it is no failed command's. Its hooks do not learn how a command ended."""
+"""A command whose output matches none of this did not fail: Codex's hooks are not told how a command ended."""
 
 _TABLE = f"mcp_servers.{SERVER_NAME}"
 _PASSED_ON = ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWARM_MEMORY_DB", "SWARM_MEMORY_DISABLED")
-"""Variables without which the server would not find what the hooks find: Codex gives a server few others."""
+"""Variables that the server needs to find what the hooks find: Codex passes few others to a server."""
 
 
 class CodexCLI(InstalledHost):
-    """Codex CLI, whose servers are in TOML and whose hooks wait for trust."""
+    """Codex CLI, whose servers are in TOML and whose hooks run only once trusted."""
 
     name = "codex"
     title = "Codex CLI"
@@ -50,14 +50,14 @@ class CodexCLI(InstalledHost):
         "PostToolUseFailure": f"^{SHELL}$",
     }
     context_at: ClassVar[Mapping[str, str]] = {event: "" for event in EVENTS if event not in ("Stop", "SessionEnd")}
-    """A field that it does not know makes it refuse the whole answer."""
+    """An unknown field makes it refuse the whole answer."""
     project_files = (".codex/hooks.json", ".codex/config.toml")
     user_files = ("hooks.json", "config.toml")
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return an event in our words.
+        """Return an event in our vocabulary.
 
-        Nothing of what a subagent is asked, nor of a command that seems to have worked.
+        Return `{}` for a subagent's prompt, and for a command that seems to have worked.
         """
         if event == "UserPromptSubmit":
             return {} if said.get("agent_id") else {**said, "prompt": request_in(str(said.get("prompt") or ""))}
@@ -74,31 +74,31 @@ class CodexCLI(InstalledHost):
         return {**said, "error": output, "may_have_worked": True}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
-        """Return the entry of a hook. A trusted one is known by its command, its place and its limit: they stay."""
+        """Return a hook's entry. Trust is tied to its command, its place and its time limit: these must not change."""
         limit_s = 3 if event == "SessionEnd" else timeout_s
         return {"hooks": [{"type": "command", "command": command_line(words), "timeout": limit_s}]}
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
     ) -> list[FileChange | None]:
-        """Return the changes; around our table config.toml is kept as it is. Raises `ConfigError` where it cannot."""
+        """Return the changes; outside our table config.toml stays as it is. Raises `ConfigError` if it cannot."""
         edit = partial(_with_table, path=places.servers, command=server)
         in_hooks = partial(self.edit_hooks, hooks=hooks, is_shared=places.is_shared)
         return [planned_change(places.hooks, in_hooks, mode), planned_text(places.servers, edit, mode)]
 
 
 def server_table(command: Sequence[str]) -> str:
-    """Return our MCP server in the form of config.toml."""
+    """Return our MCP server as a table for config.toml."""
     given = {"command": command[0], "args": [*command[1:], *HOST.serve_words], "env_vars": _PASSED_ON}
-    # Strings and lists of JSON are also those of TOML.
+    # JSON's strings and lists are also valid TOML.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in given.items()]
     return f"[{_TABLE}]\n{''.join(lines)}"
 
 
 def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
-    """Return config.toml with our table as its last, or with None without it; all else stays as it is.
+    """Return config.toml with our table at its end, or without it if `command` is None; all else stays as it is.
 
-    Raises `ConfigError` where our table is written in a form that its lines do not show.
+    Raises `ConfigError` for invalid TOML, and if our table is written in a form that its lines do not show.
     """
     try:
         before = tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""The rollouts of Codex CLI: where they lie, and their lines as trajectories, one for each task of a session."""
+"""The rollouts of Codex CLI: where they are, and their lines as trajectories, one for each task of a session."""
 
 import re
 import shlex
@@ -17,29 +17,29 @@ from swarm_memory.server.hosts.session import Session
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"})
 _SHELLS = frozenset({"exec_command", "shell", "shell_command"})
 _POLL = "write_stdin"
-"""Waits for a command that still runs, or types into it."""
+"""The tool that waits for a running command, or types into it."""
 
 _CODE = "exec"
-"""A program of the agent's own; what it runs by other tools is in events."""
+"""The tool that runs a program written by the agent; what that runs with other tools is in events."""
 
 _SILENT = frozenset({
     "turn_context", "compacted", "world_state", "inter_agent_communication_metadata", "token_usage_record",
     "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "other", "image_generation_call",
     "tool_search_output",
 })  # fmt: skip
-"""Records and items that say nothing which the others do not. The same holds of all events that are not read."""
+"""Records and items that add nothing to the others. The same is true of all events that are not read."""
 
 _EVENTS = {
     "AgentMessage": "agent_message", "UserMessage": "user_message", "CommandExecution": "exec_command_end",
     "FileChange": "patch_apply_end", "McpToolCall": "mcp_tool_call_end",
 }  # fmt: skip
-"""By the type of an item that `item_completed` holds: the event that earlier versions wrote of it."""
+"""The types of items in `item_completed`, with the events that earlier versions wrote instead."""
 
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Process running with session ID|Original token count|Exit code"
     r"|Total output lines|Script (?:completed|failed))[^\n]{0,200}\n){1,8}Output:\n?"
 )
-"""What stands around the output of a command."""
+"""The header before the output of a command."""
 
 _EXITED = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\b", re.MULTILINE)
 _RUNNING = re.compile(r"^Process running with session ID (\d{1,12})\b", re.MULTILINE)
@@ -76,22 +76,22 @@ def rollouts_of(root: Path | None) -> list[Path]:
 @dataclass(slots=True)
 class _Session(Session):
     began: bool = False
-    """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
+    """Whether its own `session_meta` was read; a second one belongs to the session that it was forked from."""
     said: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """How often an item, and an event, had the same words of the agent: one mirrors the other, and one may lack."""
+    """How often the agent said the same words in items and in events: each mirrors the other, but may be missing."""
     processes: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """Commands that went on after their calls were answered, by id: the id of the call, and what was said so far."""
+    """Commands still running after their calls were answered, by process id: the call's id and the output so far."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
-    """Exit codes by call id, that came before the call's own output."""
+    """Exit codes, by call id, that came before the call's own output."""
     failed: set[str] = field(default_factory=set[str])
-    """Ids of calls of servers' tools that failed: their output says so in words only."""
+    """Ids of failed calls of MCP servers' tools: their output says so only in words."""
     polls: dict[str, str] = field(default_factory=dict[str, str])
-    """By call id of a poll: the id of the process."""
+    """Ids of processes, by the call id of the poll."""
 
     def to_the_end(self, lines: Iterator[Record]) -> Iterator[Record]:
-        """Yield the lines; then end what still runs, whose last words have no line.
+        """Yield the lines; then end the commands still running, since no line says how they ended.
 
-        Raises `InputError` where the agent speaks and no line says what was typed.
+        Raises `InputError` if the agent speaks but no line says what was typed.
         """
         yield from lines
         if self.said and not self.number:
@@ -101,7 +101,7 @@ class _Session(Session):
             self._end(process, None)
 
     def take(self, record: Record) -> bool:
-        """Take a line; return whether it is known."""
+        """Take a line; return whether it is recognized."""
         kind, payload, self.at = record.text("type"), record.object("payload"), record.time("timestamp")
         if kind == "session_meta" and not self.began:
             own, source = payload.text("id"), payload.object("source").object("subagent")
@@ -121,11 +121,11 @@ class _Session(Session):
         if kind == "message" and item.get("role") == "assistant":
             self._say("item", text)
         elif kind == "message":
-            self.note(text)  # what the user typed is in an event; all else in their name was not typed
+            self.note(text)  # what the user typed is in an event; nothing else in their name was typed
         elif kind == "agent_message":
             found = None if self.agent_id is None else _NEW_TASK.search(text)
             if found is not None:
-                self.draft = None  # what came before is a copy of the work of the agent that gives the task
+                self.draft = None  # what came before is a copy of the work of the agent that assigns the task
                 self.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "))
         elif kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in item.array("summary"))
@@ -151,7 +151,7 @@ class _Session(Session):
                 self.prompt(request_in(said))
             case "exec_command_end":
                 self._ran(call_id, event)
-            case "patch_apply_end" if call_id not in self.tools:  # a program's: it has no call of its own
+            case "patch_apply_end" if call_id not in self.tools:  # run by a program: it has no call of its own
                 changed = event.get("changes")
                 files = list(as_object(changed)) or [as_object(each).text("path") for each in as_list(changed)]
                 failed = event.get("success") is False or event.text("status") in ("failed", "declined")
@@ -199,7 +199,7 @@ class _Session(Session):
 
     def _output(self, call_id: str, output: object) -> None:
         whole = as_object(output)
-        if as_text(output).startswith('{"output":'):  # so does a patch's, with how it ended
+        if as_text(output).startswith('{"output":'):  # as a patch's does, with how it ended
             whole = as_object(parsed(output))
         code = whole.object("metadata").get("exit_code")
         text = text_of(whole.get("output", whole.get("content"))) if whole else text_of(output)
@@ -226,7 +226,7 @@ class _Session(Session):
         self.result(call_id, text, exit_code=code)
 
     def _ran(self, call_id: str, event: Record) -> None:
-        """Take how a command ended: one that is being waited for, one whose output comes, or one that a program ran."""
+        """Take how a command ended: one being polled, one whose output is yet to come, or one that a program ran."""
         given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
         output = event.text("aggregated_output")
@@ -242,7 +242,7 @@ class _Session(Session):
 
 
 def _shell_input(arguments: Record) -> Record:
-    """Return what a shell is given with its command as one text."""
+    """Return a shell call's arguments, with its command as one text."""
     words = arguments.get("command", arguments.get("cmd"))
     command = as_text(words)
     if listed := [str(word) for word in as_list(words)]:

@@ -1,4 +1,4 @@
-"""Copilot CLI: where it keeps its sessions, what its hooks say and may answer, and our entries in its files."""
+"""Copilot CLI: where it keeps its sessions, what its hooks send and accept, and our entries in its files."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from swarm_memory.server.hosts.settings_files import Json
 EVENTS_FILE = "events.jsonl"
 _HOOKS_FILE = "swarm-memory.json"
 _TOOLS = {"Bash": "bash", "Read": "view", "Edit": "edit", "Write": "create", "Grep": "grep", "Glob": "glob"}
-"""What its hooks call a tool, in the words of Claude Code, and what its sessions do."""
+"""The names of tools in its hooks, which are Claude Code's, with those in its sessions."""
 
 _EXIT_CODE = re.compile(r"with exit code (-?[0-9]{1,10})>\s*\Z")
 
@@ -22,7 +22,7 @@ _EXIT_CODE = re.compile(r"with exit code (-?[0-9]{1,10})>\s*\Z")
 class CopilotCLI(InstalledHost):
     """Copilot CLI, which shares the file of a project's servers with Claude Code.
 
-    Its events in PascalCase have it speak as Claude Code does, nearly; a failed call comes with PostToolUse.
+    Its events with PascalCase names are nearly those of Claude Code; a failed call comes with PostToolUse.
     """
 
     name = "copilot"
@@ -41,7 +41,7 @@ class CopilotCLI(InstalledHost):
     user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
+        """Return an event in our vocabulary; `{}` for a resumed session, and for a call that worked."""
         session = Path(str(said.get("session_id") or "")).name
         transcript = said.get("transcript_path") or str(Path(*self.folders(), session, EVENTS_FILE))
         ours: Said = {**said, "transcript_path": transcript}
@@ -58,13 +58,13 @@ class CopilotCLI(InstalledHost):
         return {**ours, "error": text} if failed else {}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
-        """Return the entry of a hook, for either shell."""
+        """Return a hook's entry, with a command for either shell."""
         quoted = (word.replace("'", "''") for word in words)
         powershell = "& " + " ".join(f"'{word}'" for word in quoted)
         return {"type": "command", "bash": shlex.join(words), "powershell": powershell, "timeoutSec": timeout_s}
 
     def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
-        """Leave the server, or how it is started, to Claude Code where that has it in the same file."""
+        """Leave our server, or the way it is started, to Claude Code if that has it in the same file."""
         is_claudes_too = places.is_shared and "project" in CLAUDE_CODE.installed_scopes(places.servers.parent)
         if command is None and is_claudes_too:
             return servers

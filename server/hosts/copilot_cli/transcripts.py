@@ -1,4 +1,4 @@
-"""The transcripts of Copilot CLI: where they lie, and their events as trajectories, one for each task of a session."""
+"""The transcripts of Copilot CLI: where they are, and their events as trajectories, one for each task of a session."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from swarm_memory.server.hosts.session import Session, read_answer
 
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
 _GUIDANCE = re.compile(r"\n\nTool \"[^\"\n]{1,100}\" (?:succeeded|failed)\. Additional guidance from [\s\S]*\Z")
-"""What the answers of hooks are put behind a result with."""
+"""The wording with which hooks' answers are appended to a result."""
 
 _ENDED = re.compile(r"<shellId: [^>\n]{1,40} completed with exit code (-?\d{1,10})>\s*\Z")
 _KNOWN = (
     "session.", "assistant.", "hook.", "permission.", "skill.", "subagent.", "system.", "tool.", "tool_search.", "mcp.",
     "external_tool.", "human_response.", "abort",
 )  # fmt: skip
-"""Events of these families that are not read say nothing that the others do not."""
+"""Families of events; those of them that are not read add nothing to the others."""
 
 
 def is_copilot_cli(record: Record) -> bool:
@@ -37,7 +37,7 @@ def read_session(events: Iterator[Record], origin: Origin) -> Iterator[Trajector
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the events of all sessions, or of those that began in a project; older ones have no folder."""
+    """Return the event files of all sessions, or of those that began in a project; older sessions have no folder."""
     (folder,) = map(Path, HOST.folders())
     found = [*folder.glob(f"*/{EVENTS_FILE}"), *folder.glob("*.jsonl")]
     if root is None:
@@ -49,7 +49,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 def _take(session: Session, record: Record) -> bool:
     kind, data, session.at = record.text("type"), record.object("data"), record.time("timestamp")
     match kind:
-        case "user.message":  # what a skill or the autopilot says in the user's name is not theirs
+        case "user.message":  # what a skill or the autopilot says in the user's name is not the user's
             if data.text("source") in ("", "user") and data.get("isAutopilotContinuation") is not True:
                 session.prompt(data.text("content"))
             session.note(data.text("transformedContent"))
@@ -78,7 +78,7 @@ def _take(session: Session, record: Record) -> bool:
 
 
 def _result(session: Session, data: Record) -> None:
-    """Take a result: that a command succeeded only says that it ran, its exit code stands beside it or in its text."""
+    """Take a result. Success of a command only means that it ran: its exit code is in another field or in its text."""
     call_id, error, failed = data.text("toolCallId"), data.object("error"), data.get("success") is False
     text = data.object("result").text("content") or error.text("message")
     code, is_error = None, failed

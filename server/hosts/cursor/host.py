@@ -1,4 +1,4 @@
-"""Cursor: where it keeps its chats, what its hooks say and may answer, and our entries in its files."""
+"""Cursor: where it keeps its chats, what its hooks send and accept, and our entries in its files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ _OF_CALL = ("tool_name", "tool_input", "is_interrupt")
 
 
 class Cursor(InstalledHost):
-    """Cursor. Not every client takes what a hook says; none takes it with a prompt."""
+    """Cursor. Not every client accepts context from a hook, and none accepts it with a prompt."""
 
     name = "cursor"
     title = "Cursor"
     own_folder = ("", "", ".cursor")
     sessions = ("chats", "projects")
-    """Of the command line, and of all its agents."""
+    """The first for the command line, the second for all its agents."""
     programs = ("cursor-agent", "cursor")
     after_install = (
         "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
@@ -41,7 +41,7 @@ class Cursor(InstalledHost):
     user_files = ("hooks.json", "mcp.json")
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return an event in our words, without the user's address."""
+        """Return an event in our vocabulary, without the user's email address."""
         session = Path(str(said.get("conversation_id") or said.get("session_id") or "")).name
         roots = said.get("workspace_roots")
         root = str(said.get("cwd") or (roots[0] if isinstance(roots, list) and roots else ""))  # pyright: ignore
@@ -63,7 +63,7 @@ class Cursor(InstalledHost):
 
 
 def project_names(root: str) -> tuple[str, str]:
-    """Return by what the two folders know a project: a hash of its path, and its path with `-` for other signs."""
+    """Return a project's names in the two folders: a hash of its path, and its path with `-` for special characters."""
     hashed = md5(root.encode(), usedforsecurity=False).hexdigest()
     return hashed, re.sub(r"[^A-Za-z0-9]+", "-", root).strip("-")
 

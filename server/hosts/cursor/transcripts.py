@@ -1,4 +1,4 @@
-"""The transcripts of Cursor: where they lie, and the lines or blobs of a chat as trajectories, one for each task."""
+"""The transcripts of Cursor: where they are, and the lines or blobs of a chat as trajectories, one for each task."""
 
 import io
 import re
@@ -31,12 +31,12 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 def is_cursor(record: Record) -> bool:
-    """Whether a record is a line of an agent transcript: a role beside a message, without type, id or time."""
+    """Whether a record is a line of an agent transcript: a role and a message, but no type."""
     return record.get("role") in _ROLES and "content" in record.object("message") and "type" not in record
 
 
 def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
-    """Yield one trajectory for each task; the file of a subagent is one."""
+    """Yield one trajectory for each task; a subagent's file is one task."""
     path = origin.path
     session = Session("cursor", origin.session_id, fallback_id=origin.stem)
     if path is not None and path.parent.name == _SUBAGENTS:
@@ -45,7 +45,7 @@ def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory
 
 
 def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory]:
-    """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
+    """Yield the tasks of a chat's database: its messages are the JSON blobs; the others are Cursor's own graph."""
     source, session = Records(io.StringIO()), Session("cursor", fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
 
@@ -65,7 +65,7 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the chats of all projects, or of one; of a chat that has both, the database: it holds the results too."""
+    """Return the chats of all projects, or of one; for a chat in both forms, the database: it has the results too."""
     chats, projects = map(Path, HOST.folders())
     named = ("*", "*") if root is None else project_names(str(root))
     stores = list(chats.glob(f"{named[0]}/*/{STORE}"))
@@ -75,7 +75,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a chat's subagents, which are in `subagents/` beside it."""
+    """Return the files of a chat's subagents, which are in `subagents/` next to it."""
     is_chat = transcript.stem == transcript.parent.name
     return files_in(transcript.parent / _SUBAGENTS, "*.jsonl") if is_chat else []
 
@@ -101,7 +101,7 @@ def _take(session: Session, record: Record, source: Records) -> bool:
     if role == "user":
         text = all_text(content)
         typed = _TYPED.findall(text)
-        if typed or not _CONTEXT.match(text):  # else it is the editor's own, beside what was typed
+        if typed or not _CONTEXT.match(text):  # else the editor added it to what was typed
             session.prompt("\n".join(typed).strip() or text)
         session.note(text)
     return True
@@ -130,7 +130,7 @@ def _block(session: Session, block: Record, role: str) -> bool:
 
 
 def _result(session: Session, block: Record) -> None:
-    """Take a result, of the oldest open call where it names none; a command's exit code is in its text alone."""
+    """Take a result, by default of the oldest open call; a command's exit code is only in its text."""
     named = block.text("toolCallId", "tool_use_id")
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
     is_error, code = block.flag("isError", "is_error"), None

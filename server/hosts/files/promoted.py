@@ -1,4 +1,4 @@
-"""Which memories are in skills of a project, which Claude Code reads by itself."""
+"""Finds the memories in a project's skills, which Claude Code reads by itself."""
 
 import os
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ SKILL = "SKILL.md"
 
 MAX_FOLDERS = 200
 MAX_BYTES = 500_000
-"""Of a file that may have come with a clone, and that each prompt reads."""
+"""The largest skill that is read: the file may have come with a clone, and is read at each prompt."""
 
 
 def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
-    """Return by id which memories are in skills that an agent, by its name, reads, and the path; None: any agent."""
+    """Return the ids of the memories in skills that the named agent (None: any) reads, each with the skill's path."""
     is_read = agent is None or (agent in ROOMS and host(agent).reads_skills)
     texts = skills_of_ours(Path(root)) if is_read else ()
     return {memory_id: path for path, text in texts for memory_id in ids_in(text)}
 
 
 def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files of a project that can be a skill of ours: the path, and what it holds."""
+    """Yield the path and text of each file of a project that may be one of our skills."""
     try:
         folders = sorted(name for name in os.listdir(root / SKILLS) if name.startswith(PREFIX))  # noqa: PTH208
     except OSError:
@@ -34,8 +34,8 @@ def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def text_of(path: Path) -> str:
-    """Return what a file holds; nothing where it is none, or is too large."""
-    with suppress(OSError):  # nobody may read it, or it went just now
+    """Return the text of a file; empty if it is not a file or is too large."""
+    with suppress(OSError):  # it may not be read, or was deleted just now
         if path.is_file() and path.stat().st_size <= MAX_BYTES:
             return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
     return ""

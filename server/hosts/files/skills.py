@@ -1,4 +1,4 @@
-"""Skills of memories in the files of a project: read, planned as changes, written and noted."""
+"""Skills made from memories, in a project's files: reads them, plans changes, writes and records them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 def path_of(name: str) -> str:
-    """Return the path within a project of a skill."""
+    """Return the path of a skill within a project."""
     return f"{SKILLS}/{name}/{SKILL}"
 
 
 def standing_in(root: Path) -> list[Standing]:
-    """Return what stands of ours in a project. Raises `ConfigError` for links."""
+    """Return our skills in a project. Raises `ConfigError` for links."""
     found: list[Standing] = []
     for path, text in skills_of_ours(root):
         if (mark := find_skill(text)) is not None:
@@ -29,7 +29,7 @@ def standing_in(root: Path) -> list[Standing]:
 async def plan_promoted(
     toolbox: Toolbox, root: Path, ids: Sequence[str], *, overwrite: bool = False
 ) -> tuple[Promotion, list[FileChange]]:
-    """Return what promoting memories in a project changes. Raises as `plan_promotion` and `standing_in`."""
+    """Return the promotion of memories and what it changes in a project. Raises as `plan_promotion`, `standing_in`."""
     folder = root / SKILLS
     taken = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     done = await plan_promotion(toolbox, ids, standing_in(root), taken=taken, overwrite=overwrite)
@@ -39,7 +39,7 @@ async def plan_promoted(
 async def plan_demoted(
     toolbox: Toolbox, root: Path, ids: Sequence[str], *, overwrite: bool = False
 ) -> tuple[Promotion, list[FileChange]]:
-    """Return what taking memories out changes; without ids all. Raises as `plan_demotion` and `standing_in`."""
+    """Return the demotion of memories (without ids: all) and its changes. Raises as `plan_demotion`, `standing_in`."""
     done = await plan_demotion(toolbox, ids or None, standing_in(root), overwrite=overwrite)
     return done, _changes(root, done)
 
@@ -47,10 +47,10 @@ async def plan_demoted(
 async def write_promotion(
     toolbox: Toolbox, root: Path, done: Promotion, changes: Sequence[FileChange]
 ) -> tuple[Path, ...]:
-    """Write the files one by one, each noted in the history of its memories at once; return the copies as `apply` does.
+    """Write the files one by one, recording each immediately in its memories' history; return the copies like `apply`.
 
-    So what was written before a file that cannot be is known. Raises `ConfigError` as `apply` does and where a link was
-    put in the way since the plan was made, and `StorageError`.
+    So if one file cannot be written, those before it are known. Raises `ConfigError` as `apply` does and where a link
+    was put in the way since the plan was made, and `StorageError`.
     """
     copies: list[Path] = []
     planned = {change.path: change for change in changes}

@@ -1,4 +1,4 @@
-"""Gemini CLI: where it keeps its chats, what its hooks say and may answer, and our entries in its settings."""
+"""Gemini CLI: where it keeps its chats, what its hooks send and accept, and our entries in its settings."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?[0-9]{1,10})\s*$", re.M)
 
 
 class GeminiCLI(InstalledHost):
-    """Gemini CLI, which has hooks and servers in one file. Before a tool's call it takes no context."""
+    """Gemini CLI, which has hooks and servers in one file. It accepts no context before a tool call."""
 
     name = "gemini"
     title = "Gemini CLI"
@@ -33,13 +33,13 @@ class GeminiCLI(InstalledHost):
     project_files = (".gemini/settings.json", ".gemini/settings.json")
     user_files = ("settings.json", "settings.json")
     sign = "settings.json"
-    """Antigravity makes the folder too."""
+    """The folder alone is no sign: Antigravity makes it too."""
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""
+        """Return an event in our vocabulary; `{}` for a resumed session, and for a command that worked."""
         ours: Said = {**said}
         if not str(said.get("transcript_path") or "").endswith(".jsonl"):
-            ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
+            ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is rewritten each time
         if event == "SessionStart" and said.get("source") == "resume":
             return {}
         if event != "PostToolUseFailure":
@@ -50,7 +50,7 @@ class GeminiCLI(InstalledHost):
         return {**ours, "error": text} if codes and codes[-1] != "0" else {}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
-        """Return the entry of a hook; Gemini CLI counts in milliseconds."""
+        """Return a hook's entry; Gemini CLI's timeout is in milliseconds."""
         name = f"swarm-memory {words[-1]}"
         entry = {"type": "command", "name": name, "command": command_line(words), "timeout": timeout_s * 1000}
         return {"hooks": [entry]}

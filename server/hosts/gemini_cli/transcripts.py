@@ -1,4 +1,4 @@
-"""The transcripts of Gemini CLI: where they lie, and a chat, JSON or since 0.40 JSONL, by its tasks."""
+"""The transcripts of Gemini CLI: where they are, and a chat (JSON, since 0.40 JSONL) as one trajectory per task."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _STATE = re.compile(
 )
 _FRAME = re.compile(r"\A<untrusted_context>\n|\n</untrusted_context>\s*\Z")
 _HOOKED = re.compile(r"<hook_context>([\s\S]*?)</hook_context>")
-"""What hooks said, with its signs as in HTML."""
+"""Matches what hooks said, which is HTML-escaped."""
 
 _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
@@ -43,9 +43,9 @@ def is_gemini_cli(record: Record) -> bool:
 
 
 def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
-    """Yield one trajectory for each task, of what stands when all changes to the chat are made.
+    """Yield one trajectory for each task, of the chat as it is after all its changes.
 
-    A message that is written again replaces the one before; a rewound one is gone. Raises `InputError` for a large one.
+    A message written again replaces the earlier one; a rewound message is gone. Raises `InputError` for a large chat.
     """
     path, source = origin.path, origin.records
     parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem
@@ -59,7 +59,7 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the chats of all projects, or of one: its folder bears a hash of its path, or names it."""
+    """Return the chats of all projects, or of one: its folder's name is a hash of its path, or a file in it has it."""
     (folder,) = map(Path, HOST.folders())
 
     def is_meant(project: Path) -> bool:
@@ -75,7 +75,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the chats of a session's subagents: in a folder of its id, which its name ends with the beginning of."""
+    """Return the chats of a session's subagents: their folder is the session's id, whose start ends the chat's name."""
     beside, begins = transcript.parent, transcript.name.partition(".")[0].rpartition("-")[2]
     folders_of = beside.glob(f"{begins}*") if beside.name == _CHATS and _ID.fullmatch(begins) else ()
     return sorted(path for folder in folders_of for path in files_in(folder, "*.json*"))
@@ -138,7 +138,7 @@ def _take(session: Session, message: Record) -> bool:
 
 
 def _result(session: Session, call_id: str, call: Record) -> None:
-    """Take a result: the status only says that the tool ran, a command's exit code is in its text."""
+    """Take a result. The status only says that the tool ran; a command's exit code is in its text."""
     session.at, status = call.time("timestamp"), call.get("status")
     text = "\n".join(filter(None, map(_text_in, call.array("result")))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
@@ -149,7 +149,7 @@ def _result(session: Session, call_id: str, call: Record) -> None:
         tail = text[-_TAIL_CHARS:]
         codes = _EXIT_CODE.findall(tail)
         in_background = _BACKGROUND.match(text) is not None
-        code = int(codes[-1]) if codes else (None if in_background else 0)  # newer ones name it only where it is not 0
+        code = int(codes[-1]) if codes else (None if in_background else 0)  # newer versions name it only if not 0
         text, is_error = text[:-_TAIL_CHARS] + _STATE.sub("", tail), None
     session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
 

@@ -1,4 +1,4 @@
-"""OpenCode: where it keeps its sessions, and a plugin of ours beside our MCP server in its folders."""
+"""OpenCode: where it keeps its sessions, and our plugin and our MCP server in its folders."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _MARK, _COMMAND = "// swarm-memory:", 'const COMMAND = ["swarm-memory", "hook", 
 
 
 class OpenCode(InstalledHost):
-    """OpenCode, which has a plugin in place of hooks."""
+    """OpenCode, which has a plugin instead of hooks."""
 
     name = "opencode"
     title = "OpenCode"
@@ -24,7 +24,7 @@ class OpenCode(InstalledHost):
     programs = ("opencode",)
     after_install = "Restart OpenCode to use it."
     context_at: ClassVar[Mapping[str, str]] = dict.fromkeys(VERBS, "additionalContext")
-    """The plugin puts it where it belongs."""
+    """The plugin injects it where it belongs."""
     keys = ("mcp",)
     project_files = (".opencode/plugins/swarm-memory.js", "opencode.json")
     user_files = ("plugins/swarm-memory.js", "opencode.json")
@@ -34,7 +34,7 @@ class OpenCode(InstalledHost):
         return (str(folder_named("XDG_DATA_HOME", ".local/share", "opencode")),)
 
     def heard(self, event: str, said: Said) -> Said:
-        """Return an event in our words; the session's transcript is the database."""
+        """Return an event in our vocabulary; the session's transcript is the database."""
         return {**said, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
@@ -48,7 +48,7 @@ class OpenCode(InstalledHost):
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
     ) -> list[FileChange | None]:
-        """Return the changes. Raises `ConfigError` for a plugin of our name that is another's."""
+        """Return the changes. Raises `ConfigError` for a plugin that has our name but is not ours."""
         command = [*(PORTABLE_HOOKS if places.is_shared else hook_command()), "opencode"]
 
         def write(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The transcripts of OpenCode: sessions of its database, or of `opencode export`, by tasks."""
+"""The transcripts of OpenCode: sessions from its database or from `opencode export`, one trajectory per task."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from swarm_memory.server.hosts.session import Session
 
 _TABLES = frozenset({"session", "message", "part"})
 _STORES = "opencode*.db"
-"""Each of its channels has one."""
+"""Each of its channels has a database of its own."""
 
 _LISTED = "SELECT id FROM {} WHERE {} = ? ORDER BY time_created, id"
 _SHELLS = frozenset({"bash", "shell"})
@@ -32,7 +32,7 @@ def is_opencode(record: Record) -> bool:
 
 
 def read_exported(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
-    """Yield the tasks of each session in order; one with a parent is a subagent's: one task."""
+    """Yield the tasks of each session in order; a session with a parent is a subagent's and is one task."""
     given = Session("opencode", origin.session_id, fallback_id=origin.stem)
     for record in records:
         if is_opencode(record):
@@ -43,7 +43,7 @@ def read_exported(records: Iterator[Record], origin: Origin) -> Iterator[Traject
 
 
 def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory]:
-    """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents."""
+    """Yield the tasks of each session in a database, as `read_exported` does, or of one session and its subagents."""
     source, given = Records(io.StringIO()), Session("opencode")
     with open_database(path, _TABLES) as database:
 
@@ -65,12 +65,12 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the databases, each of which holds the sessions of all projects, so of one project there is none."""
+    """Return the databases; each holds the sessions of all projects, so a single project has none."""
     return list(Path(*HOST.folders()).glob(_STORES)) if root is None else []
 
 
 def _read_session(info: Record, messages: Iterable[Record], source: Records, given: Session) -> Iterator[Trajectory]:
-    """Yield the tasks of one session, without what the user has taken back. `given` holds what all of them share."""
+    """Yield the tasks of one session, without what the user has undone. `given` holds what all sessions share."""
     own, parent = info.text("id"), info.text("parentID")
     named = given.session_id or parent or own or given.fallback_id
     session = Session("opencode", named, own if parent else None, counted=given.counted)
@@ -93,7 +93,7 @@ def _take(session: Session, message: Record, source: Records) -> bool:
         return True
     if info.get("role") != "assistant":
         return False
-    for part in parts if info.get("summary") is not True else ():  # what compaction wrote is no work on the task
+    for part in parts if info.get("summary") is not True else ():  # what compaction wrote is not work on the task
         session.at, kind = at, part.text("type")
         if kind == "tool":
             _tool(session, part, part.object("state"))
@@ -110,7 +110,7 @@ def _take(session: Session, message: Record, source: Records) -> bool:
 
 
 def _tool(session: Session, part: Record, state: Record) -> None:
-    """Take a call and its result: `completed` only says that the tool ran, a command's exit code stands beside it."""
+    """Take a call and its result. `completed` only says that the tool ran; a command's exit code is in the metadata."""
     name, status, time, at = part.text("tool"), state.get("status"), state.object("time"), session.at
     session.at = time.millis("start") or at
     call_id = session.call(name, state.get("input"), part.text("callID"))
