@@ -1,4 +1,4 @@
-"""Long work as a caller sees it: begun as a job, waited for a while with progress, then asked for by its id."""
+"""Long work as a caller sees it: started as a job, waited for a while with progress, then looked up by its id."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ RUN_MATTS = "run_matts"
 """The kind of the scaling jobs; their key is the run's id."""
 
 WAIT_S = 45.0
-"""How long a tool waits for its job; hosts give up on a call after a minute."""
+"""Seconds that a tool waits for its job; hosts give up on a call after a minute."""
 
 LOOK_S = 0.1
 ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})
@@ -33,9 +33,9 @@ async def run_as_job(
     wake: Callable[[], None],
     on_progress: Report,
 ) -> Job:
-    """Queue a job, wake the worker, and wait a while for its end; return it as it then stands.
+    """Queue a job, wake the worker, and wait a while for it to end; return the job as it then is.
 
-    While an equal job (same kind and key) waits in the queue, this one takes its place.
+    If an equal job (same kind and key) still waits in the queue, this one takes its place.
     """
     job_id = await toolbox.queue(kind, key or new_id(kind), payload)
     wake()
@@ -43,7 +43,7 @@ async def run_as_job(
 
 
 async def _follow(toolbox: Toolbox, job_id: str, on_progress: Report) -> Job:
-    """Wait at most `WAIT_S` for the end of a job and report its progress; return it as it then is."""
+    """Wait at most `WAIT_S` for a job to end, reporting its progress; return the job as it then is."""
     reported = -1
     deadline = time.monotonic() + WAIT_S
     while True:
@@ -60,9 +60,9 @@ async def _follow(toolbox: Toolbox, job_id: str, on_progress: Report) -> Job:
 async def manage_jobs(
     toolbox: Toolbox, action: JobAction, job_id: str | None, *, wake: Callable[[], None], on_progress: Report
 ) -> list[Job]:
-    """Show, wait for, cancel or go on with one job, or list those of the project, newest first.
+    """Show, wait for, cancel or resume one job, or list those of the project, newest first.
 
-    A scaling job may be named by its run too. Raises `InputError`, `NotFoundError`.
+    A scaling job may also be named by its run. Raises `InputError`, `NotFoundError`.
     """
     if action == "list":
         return await toolbox.store.list_jobs(toolbox.scope, _ALL, _LISTED)
@@ -82,9 +82,9 @@ async def manage_jobs(
 
 
 async def resume(toolbox: Toolbox, job_id: str) -> Job:
-    """Queue a job that failed or was cancelled once more, with what it was asked; one that has not ended stays.
+    """Queue a failed or cancelled job again, with the same payload; a job that has not ended is left alone.
 
-    A scaling run goes on where it stopped. Raises `InputError` for a job that completed, `NotFoundError`.
+    A scaling run resumes where it stopped. Raises `InputError` for a job that completed, `NotFoundError`.
     """
     job = await _found(toolbox, job_id)
     if job.status not in ENDED:

@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 SUMMARIZE = "summarize_tool_memory"
 
 ELSEWHERE = (EMBED, REEMBED, RETENTION, WITHDRAW, EVALUATE, SUMMARIZE)
-"""Done for any project: these need nothing of its folder, of the files in it that agents read, or of its settings."""
+"""Run for any project: these need neither its folder, nor the files in it that agents read, nor its settings."""
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     """Return the handlers by kind, for the project in `root`."""
-    embedding = anyio.Lock()  # two lanes would send an endpoint the same texts
+    embedding = anyio.Lock()  # else two lanes would send an endpoint the same texts
     return {
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: partial(consolidate_bank, embedding=embedding),
@@ -70,7 +70,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
 
 
 def _asked(form: type[AnyModel], job: Job) -> AnyModel:
-    """Return what a job's payload asks for. Raises `InputError`."""
+    """Return a job's validated payload. Raises `InputError`."""
     try:
         return form.model_validate(job.payload)
     except ValidationError as error:
@@ -78,13 +78,13 @@ def _asked(form: type[AnyModel], job: Job) -> AnyModel:
 
 
 async def index_sources(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> dict[str, JsonValue]:
-    """Index what the payload says, with the leave that the settings give."""
+    """Index what the payload names, with the permissions that the settings give."""
     done = await index(toolbox, _asked(IndexRequest, job), root, on_progress=report)
     return done.model_dump(mode="json", exclude_defaults=True)
 
 
 def check_runner(toolbox: Toolbox, asked: MattsJob, root: Path) -> None:
-    """Raises `InputError`, `ConfigError` for what the job would refuse as it begins."""
+    """Raise `InputError` or `ConfigError` for what the job would refuse when it begins."""
     if not toolbox.settings.matts.enabled:
         raise ConfigError("matts.enabled is false: set it to true to scale tasks")
     make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
@@ -95,7 +95,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     if not asked.task.strip():
         raise InputError("task is empty: say what is to be done")
     read = [await read_one(Given(None, asked.task, each.steps, asked.task_id)) for each in attempts]
-    # As they may be written into a job's row.
+    # In the form in which they may be written into a job's row.
     trajectories = [await anyio.to_thread.run_sync(archivable, each, toolbox.settings) for each in read]
     verdicts = {
         number: Verdict.by_agent(each.verdict, each.confidence)
@@ -110,7 +110,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
 
 
 async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> Mapping[str, JsonValue]:
-    """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
+    """Run MaTTS as the payload says; with the id of a run that has begun, resume that run."""
     from swarm_memory.tools.matts.matts import run_matts
 
     asked = _asked(MattsJob, job)
@@ -119,7 +119,7 @@ async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> 
 
 
 def matts_row(result: "MattsResult") -> dict[str, JsonValue]:
-    """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
+    """Return what a caller sees of a run: how each rollout went, the best one's answer, the items."""
     said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
     shown = {"rollouts", "best", "best_folder", "reinforced", "distiller", "notes", "reason"}
     row: dict[str, Any] = {
@@ -135,14 +135,14 @@ def matts_row(result: "MattsResult") -> dict[str, JsonValue]:
 
 
 def _unasked(toolbox: Toolbox) -> Toolbox:
-    """Return what a job gets that nobody asked for: once the user has said who learns, a model does nothing else."""
+    """Return the toolbox for a job that nobody requested: once the user has said who learns, models do nothing else."""
     return toolbox if toolbox.settings.chat.learn_with is None else replace(toolbox, chat=None)
 
 
 async def consolidate_bank(
     toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
-    """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
+    """Consolidate the project's bank; the payload may hold `dry_run` and `full`, or `undo` with the id of a run."""
     from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 
     undone = job.payload.get("undo")
@@ -159,7 +159,7 @@ async def consolidate_bank(
 
 
 async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Look which of the project's memories harm: those are withdrawn, and suspected ones rest."""
+    """Withdraw those of the project's memories that do harm, and let suspected ones rest."""
     done = await withdraw_harmful(toolbox)
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
 
@@ -167,7 +167,7 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
 async def embed_waiting(
     toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
-    """Embed what was stored without a vector; `left`, up to the position `seen`, is refused or another embedder's."""
+    """Embed what was stored without a vector; what is `left` up to `seen` was refused or is another embedder's."""
     async with embedding:
         done, asked = await embed_stored(toolbox, report.counts())
     return {"embedded": done, "left": await not_embedded(toolbox), **asked}
@@ -176,7 +176,7 @@ async def embed_waiting(
 async def reembed_bank(
     toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
-    """Give what another embedder embedded a vector of this one; those of the other one stay."""
+    """Give items embedded by another embedder a vector of this one; the other's vectors stay."""
     count = report.counts("embedded")
     async with embedding:
         stored, _ = await embed_stored(toolbox, count)
@@ -185,7 +185,7 @@ async def reembed_bank(
 
 
 async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Evaluate the calls that have settled; summarize tools of which enough is new; come again for what failed."""
+    """Evaluate calls that have settled, summarize tools with enough new calls, and queue a retry for what failed."""
     toolbox = _unasked(toolbox)
     done = await evaluate_tool_calls(toolbox, settled=True)
     await report(Progress(done=done.evaluated, message="evaluated"))

@@ -1,4 +1,4 @@
-"""Gives every memory and passage a vector of the current embedder, in batches: stopped, it goes on where it was."""
+"""Gives every memory and passage a vector of the current embedder, in batches: if stopped, it resumes where it was."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class Reembedded:
     embedder: str
     embedded: int = 0
     passages: int = 0
-    """Of sources, embedded too."""
+    """How many passages of sources were embedded."""
     skipped: int = 0
-    """Memories and passages without a text that can be embedded; keywords find them."""
+    """Memories and passages without a text that can be embedded; keyword search still finds them."""
     dropped: tuple[str, ...] = ()
     """Embedders whose vectors were deleted."""
 
 
 async def reembed(toolbox: Toolbox, *, on_progress: Callable[[int], None] = lambda _: None) -> Reembedded:
-    """Embed what has no vector yet; `on_progress` is given how many are done. No model is called in a transaction.
+    """Embed what has no vector yet; `on_progress` receives how many are done. No model is called in a transaction.
 
-    Raises `ModelError`: what was embedded until then is kept.
+    Raises `ModelError`; what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
     done = Reembedded(embedder.name)
@@ -54,7 +54,7 @@ async def reembed(toolbox: Toolbox, *, on_progress: Callable[[int], None] = lamb
 
 
 async def queue_reembedding(toolbox: Toolbox) -> None:
-    """Queue it where something has no vector of an embedder that ships; an endpoint is sent no bank unasked.
+    """Queue reembedding if something lacks a vector of an embedder that ships; no bank is sent to an endpoint unasked.
 
     Raises `StorageError`.
     """

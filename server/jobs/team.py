@@ -1,4 +1,4 @@
-"""The exchange with a team's server, in the background: queued as a worker begins, and again by itself after each."""
+"""The background exchange with a team's server: queued when a worker starts, and again after each exchange."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,19 +18,19 @@ SYNC = "team_sync"
 """The kind of the job, and its key: a project has one."""
 
 LIMIT_S = 120.0
-"""How long one exchange may take."""
+"""Seconds that one exchange may take."""
 
 PULL_S = 5.0
-"""How long somebody waits who asks for memories before the team's were ever pulled, or has decided about one."""
+"""Seconds to wait when someone requests memories before the first pull from the team, or has decided about one."""
 
 MOST_PAUSE = timedelta(hours=6)
-"""A server that does not answer is asked again after twice as long each time, and at least so often."""
+"""The longest pause before a server that does not answer is tried again; the pause doubles each time up to this."""
 
 
 async def queue_sync(toolbox: Toolbox) -> None:
-    """Have the team's server be asked now; where there is no team any more, forget what was kept of one.
+    """Queue an exchange with the team's server; if there is no team any more, forget what was kept of one.
 
-    A server that did not answer is asked when its pause is over. Raises `StorageError`.
+    A server that did not answer is tried when its pause is over. Raises `StorageError`.
     """
     url, store = toolbox.settings.team.url, toolbox.store.team_cache
     caches = await store.caches(toolbox.scope)
@@ -48,7 +48,7 @@ async def queue_sync(toolbox: Toolbox) -> None:
 
 
 async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
-    """Pull now where the team was never asked, or `again`; return why that failed: it is tried in the background.
+    """Pull now if that was never done, or if `again`; return why it failed, if so: it is retried in the background.
 
     It takes at most `PULL_S`. Raises `StorageError`.
     """
@@ -65,7 +65,7 @@ async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
 
 
 async def sync_team(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
-    """Exchange with the team's server what is new, and queue the next time. A server that is away fails no job."""
+    """Exchange what is new with the team's server, and queue the next exchange. An unreachable server fails no job."""
     settings, project = toolbox.settings.team, str(job.payload.get("project"))
     if settings.url is None:
         return {"fault": "there is no team any more"}
@@ -77,7 +77,7 @@ async def sync_team(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, 
 
 
 async def _exchange(toolbox: Toolbox, project: str, limit_s: float) -> tuple[dict[str, JsonValue], int]:
-    """Return what an exchange did, or its fault, and how often the server has failed since it answered."""
+    """Return what an exchange did, or its fault, and how often the server has failed since it last answered."""
     settings = toolbox.settings.team
     try:
         with anyio.fail_after(limit_s):

@@ -1,4 +1,4 @@
-"""The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
+"""The jobs that read transcripts: learning from one, and importing many together with exports of memories."""
 
 import asyncio
 import logging
@@ -46,10 +46,10 @@ async def learn_from_job(
 ) -> Mapping[str, JsonValue]:
     """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
 
-    The path must lie in a host's folder of transcripts or below the project's `root`. The calls of tools are logged.
-    What was learned or logged before is not so again. `model` is asked about tasks that are worth it, each in a job of
-    its own, within whose time it has to answer; the others are learned by rules. Raises `InputError` when the
-    transcript or the task is not there.
+    The path must be in a host's folder of transcripts or below the project's `root`. Tool calls are logged. What was
+    learned or logged before is skipped. `model` is called for tasks that are worth it, each in a job of its own, within
+    whose time limit the model must answer; the others are learned from by rules. Raises `InputError` when the
+    transcript or the task does not exist.
     """
     path, session_id, task_id = (
         as_text(job.payload.get(name)) or None for name in ("transcript_path", "session_id", "task_id")
@@ -82,9 +82,9 @@ async def learn_from_job(
 
 
 async def session_so_far(session: HostSession | None, folders: Sequence[Path], root: Path) -> Session:
-    """Return what is known of a host's session: of its transcript so far, and the prompt that its hooks saw.
+    """Return what is known of a host's session: its transcript so far, and the prompt that its hooks saw.
 
-    A transcript that cannot be read leaves the prompt.
+    If the transcript cannot be read, only the prompt is known.
     """
     if session is None:
         return Session(root=str(root))
@@ -105,14 +105,14 @@ async def session_so_far(session: HostSession | None, folders: Sequence[Path], r
 
 
 def is_worth_a_model(given: Trajectory | Reading) -> bool:
-    """Whether a model is asked about a finished task, where one may be."""
+    """Whether a finished task is worth a call to a model, where one may be called."""
     reading = read(given)
     said = (step.text for step in reading.trajectory.steps if step.kind == "message" and step.role == "user")
     return is_worth_asking([call.failed for call in reading.calls], said)
 
 
 async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str) -> None:
-    """Make the jobs of a session's tasks due and queue one for its whole transcript, for what they missed."""
+    """Make the jobs of a session's tasks due, and queue one for its whole transcript, to catch what they missed."""
     await toolbox.store.release(toolbox.scope, f"{session_id}:", toolbox.clock.now())
     payload = {"transcript_path": transcript_path, "session_id": session_id}
     await toolbox.queue(LEARN, f"{session_id}:all", payload)
@@ -120,7 +120,7 @@ async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str)
 
 @dataclass
 class Tally:
-    """What became of the files: of the tasks of transcripts, and of each export."""
+    """What became of the files: of the tasks in transcripts, and of each export."""
 
     files: int = 0
     """Transcripts that were read to their end."""
@@ -131,18 +131,18 @@ class Tally:
     calls: int = 0
     """Tool calls that were not logged before."""
     without_failed_call: int = 0
-    """Tasks."""
+    """How many tasks had no failed call."""
     worth_a_model: int = 0
-    """Tasks that rules left undecided; no model was asked about them."""
+    """Tasks that rules left undecided and no model was called for, though they are worth it."""
     faults: dict[str, str] = field(default_factory=dict[str, str])
     exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are meant: of a folder the JSON lines below it, those of subagents with their session's."""
+    """Return the files to read: in a folder all JSON Lines files, except subagents', which go with their session's."""
     found: set[Path] = set()
     for path in paths:
-        for where, folders, files in os.walk(path):  # of a file it gives nothing
+        for where, folders, files in os.walk(path):  # yields nothing for a file
             folders[:] = [each for each in folders if each not in _NOT_ENTERED]
             found |= {Path(where, file) for file in files if file.endswith(".jsonl")}
         if not path.is_dir():
@@ -166,10 +166,10 @@ async def import_files(
     since: datetime | None = None,
     on_learned: Callable[[LearnResult], None] | None = None,
 ) -> Tally:
-    """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own.
+    """Import each file; what was learned or read before is recognized. Each file that cannot be read becomes a fault.
 
-    A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
-    out; `on_learned` is given what came of each of the others.
+    A model is called for tasks that are worth it, as in background learning. Tasks that ended before `since` are left
+    out; `on_learned` receives the result of each of the others.
     """
     from swarm_memory.tools.memories.transfer import import_memories
 
@@ -199,7 +199,7 @@ async def import_files(
 
 
 async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> LearnResult | None:
-    """Learn from a task and count what came of it; None where the host's connection broke it off."""
+    """Learn from a task and add the result to the tally; None if the host's connection broke the task off."""
     reading = read(trajectory)
     worth = await asyncio.to_thread(is_worth_a_model, reading)
     asked = worth and toolbox.chat is not None
@@ -207,7 +207,7 @@ async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> Le
     if result.status == "broken_off":
         return None
     is_open = worth and (result.verdict.label, result.verdict.judge) == ("Undecided", "evidence")
-    if asked and is_open and result.status == "already_learned":  # rules alone saw it
+    if asked and is_open and result.status == "already_learned":  # only rules judged it
         again = await judge_again(toolbox, result.task_id)
         stored = tuple(await toolbox.store.get_memories((toolbox.scope,), again.stored))
         result = result.model_copy(update={"status": "learned", "verdict": again.verdict, "stored": stored})
@@ -228,9 +228,9 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
 
 
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
-    """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
+    """Return the files to read. Raises `InputError` if there are none, or one is where no transcript may be."""
     for path in paths:
-        check_place(path, all_folders(root))  # before it is walked through
+        check_place(path, all_folders(root))  # before the folder is walked
     found = files_of(map(Path, paths))
     if not found:
         raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
@@ -238,10 +238,10 @@ def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
 
 
 async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
-    """Take in the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
+    """Import the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
     named = job.payload.get("paths")
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
     files = checked_files([str(path) for path in named], root)
-    later = replace(toolbox, wake=lambda: None)  # the vectors are another job's
+    later = replace(toolbox, wake=lambda: None)  # another job makes the vectors
     return as_row(await import_files(later, files, job.payload.get("quarantine") is True, report))

@@ -1,6 +1,6 @@
-"""The worker that takes due jobs and works them off; what a job of a kind does is given to it.
+"""The worker that claims due jobs and runs them; it is given a handler for each kind of job.
 
-Short jobs are done one at a time. Long ones, which report how far they are, are done one at a time beside them.
+Short jobs run one at a time. Long ones, which report progress, run one at a time alongside them.
 """
 
 import logging
@@ -27,42 +27,42 @@ from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
-"""How often a worker looks for jobs that another process queued, while it is used or where the database failed it."""
+"""Seconds between checks for jobs of other processes, while the server is in use or after the database failed."""
 
 USED_S = 60.0
-"""So long after a use of its server a worker looks by itself; then nothing of an idle server wakes up."""
+"""Seconds that a worker keeps checking after a use of its server; after that, nothing in an idle server wakes up."""
 
 MIN_REST_S = 0.05
-"""Between two looks that nobody asked for: another worker may be about to take what is due."""
+"""The least pause between checks that nothing triggered: another worker may be about to claim what is due."""
 
 REPORT_S = 0.3
-"""Progress is written at most so often; a long job looks as often whether it was cancelled."""
+"""Seconds between writes of a long job's progress, and between checks whether the job was cancelled."""
 
-BUSY_S, PUT_BACK_S = 2.0, 1.0  # until another look at a busy bank; for putting a job back as the worker ends
-LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first one of scaling, consolidation, imports, benchmarks
+BUSY_S, PUT_BACK_S = 2.0, 1.0  # before a busy bank is tried again; to requeue a job as the worker ends
+LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first: the time limit of every long job
 
 log = logging.getLogger(__name__)
 
 Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]]
-"""Does one job and returns its result. Raises `SwarmMemoryError`; `InputError`, `ConfigError` are not tried again.
+"""Runs one job and returns its result. Raises `SwarmMemoryError`; `InputError` and `ConfigError` are not retried.
 
-A short job that met `QuotaReached` is tried again when the next day begins."""
+A short job that raised `QuotaReached` is retried when the next day begins."""
 
 
 class Reported:
-    """How far a long job is, by what its handler said last: the worker writes that down now and then."""
+    """The progress of a long job, as its handler last reported it; the worker writes it to the bank now and then."""
 
     def __init__(self, show: Callable[[Progress], object] = lambda _: None) -> None:
         self._show = show
         self.progress: Progress | None = None
 
     async def __call__(self, progress: Progress) -> None:
-        """Say how far it is."""
+        """Report progress."""
         self.progress = progress
         self._show(progress)
 
     def counts(self, message: str = "") -> Callable[..., None]:
-        """Return what takes (done, total) of work that counts without waiting; the total may be left out."""
+        """Return a callback (done, total) for work that reports without awaiting; the total may be left out."""
 
         def count(done: int, total: int | None = None) -> None:
             self.progress = Progress(done=done, total=total, message=message)
@@ -72,13 +72,13 @@ class Reported:
 
 
 LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[str, JsonValue]]]
-"""Does one long job; as `Handler`."""
+"""Runs one long job, as `Handler` does a short one."""
 
 
 class Worker:
-    """Works off the jobs of its project, and of others those that need no folder; many workers may share a database.
+    """Runs the jobs of its project, and those of others that need no folder; many workers may share a database.
 
-    At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
+    When idle, it sleeps until a job that it knows of is due, or until it is told of work or of use.
     """
 
     def __init__(
@@ -89,49 +89,49 @@ class Worker:
         is_off: Callable[[], bool] = lambda: False,
         elsewhere: Sequence[str] = (),
     ) -> None:
-        """`is_off` says whether nothing is to be done by itself now; `elsewhere`: kinds done for other projects too."""
+        """`is_off`: whether background work is switched off now; `elsewhere`: kinds run for other projects too."""
         self._toolbox = toolbox
         self._whose = toolbox.scope, tuple(elsewhere)
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
         lanes = (self._handlers, {EMBED} & self._long.keys(), self._long.keys() - {EMBED, REFRESH})
         self._lanes = [tuple(kinds) for kinds in lanes if kinds]
-        """Of each the jobs are done one at a time. A vector is made at once, however long other work takes."""
+        """The jobs of each lane run one at a time. A vector is made immediately, however long other work takes."""
         self._is_off = is_off
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
-        """What ends the rest of each lane."""
+        """For each lane, the event that ends its rest."""
         self._used_until = 0.0
         self._mirrored = ""
-        """How the memories stood when the mirror was queued last; empty: its files are read too."""
+        """The state of the memories when the mirror was last queued; empty: its files are to be read too."""
 
     def wake(self) -> None:
-        """Look for due jobs at once."""
+        """Check for due jobs immediately."""
         for rest in self._rests.values():
             rest.set()
 
     def note_use(self) -> None:
-        """The server was used, beside which other processes may leave jobs: look every `RECHECK_S` for a while."""
+        """Note a use of the server: as other processes may now queue jobs, check every `RECHECK_S` for a while."""
         now = anyio.current_time()
         if now >= self._used_until:
             self.wake()
         self._used_until = now + USED_S
 
     async def run(self, *, is_served: bool = False) -> None:
-        """Work until cancelled; a server's worker looks by itself while the server is used, any other one always.
+        """Work until cancelled; a server's worker checks for jobs while the server is in use, any other one always.
 
-        A database that is busy or gone is tried again after `RECHECK_S`.
+        A busy database is tried again after `BUSY_S`, one that is gone after `RECHECK_S`.
         """
         self._used_until = anyio.current_time() + USED_S if is_served else math.inf
         if is_served and REFRESH in self._long:
-            self._lanes.append((REFRESH,))  # a worker that hooks start leaves it to a server
+            self._lanes.append((REFRESH,))  # a worker that hooks start leaves this to a server
         try:
             if REEMBED in self._long and not self._is_off():
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
                 settings, store = self._toolbox.settings, self._toolbox.store
                 await store.back_up_day(settings.storage.daily_backups)
-                is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # one of many's: no
+                is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # not when shared
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
         except (SwarmMemoryError, OSError) as error:
@@ -142,7 +142,7 @@ class Worker:
 
     async def _lane(self, kinds: tuple[str, ...]) -> None:
         while True:
-            rest = self._rests[kinds] = anyio.Event()  # from here on what wakes it counts for the next rest
+            rest = self._rests[kinds] = anyio.Event()  # from here on, a wake-up ends the next rest
             rest_s = RECHECK_S
             await self._toolbox.give_way()
             try:
@@ -163,12 +163,12 @@ class Worker:
                 await rest.wait()
 
     async def _follow_changes(self) -> None:
-        """Have the mirror be written where memories changed, in whatever process, and read as the worker begins."""
+        """Queue the mirror to be written if memories changed, in any process, and to be read when the worker begins."""
         toolbox = self._toolbox
         try:
             if not toolbox.root or not folder_of(toolbox):
                 return
-        except ConfigError as error:  # it holds up no other job
+        except ConfigError as error:  # this must not hold up other jobs
             log.warning("no files are mirrored: %s", error)
             return
         if (now := await toolbox.store.state_of_memories(toolbox.scope)) != self._mirrored:
@@ -176,13 +176,13 @@ class Worker:
             self._mirrored = now
 
     async def work_off_due(self) -> int:
-        """Do every job that is due now; return how many were done, well or badly."""
+        """Run every job that is due now; return how many ran, successfully or not."""
         return sum([await self._work_off(kinds) for kinds in self._lanes])
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
         done, job, lease_s = 0, None, self._toolbox.settings.jobs.lease_s
         while True:
-            with anyio.CancelScope(shield=True):  # what is taken unseen would run for nobody
+            with anyio.CancelScope(shield=True):  # a job claimed just as this is cancelled would be run by nobody
                 job = await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds, *self._whose)
             if job is None:
                 return done
@@ -196,7 +196,7 @@ class Worker:
             done += 1
 
     async def _finish(self, job: Job, end: JobEnd) -> None:
-        """Write down how a job ended, thrice where the bank is busy, which waits by itself: else all is done again."""
+        """Record how a job ended; try three times if the bank is busy (each try waits), or the job would run again."""
         for _ in range(2):
             with suppress(StoreBusy):
                 await self._toolbox.store.finish(job.id, self._name, end)
@@ -204,7 +204,7 @@ class Worker:
         await self._toolbox.store.finish(job.id, self._name, end)
 
     async def work_off_all(self) -> int:
-        """Do every queued job of the toolbox's project, due or not; return how many were done."""
+        """Run every queued job of the toolbox's project, due or not; return how many ran."""
         await self._toolbox.store.release(self._toolbox.scope, "", self._now())
         return await self.work_off_due()
 
@@ -220,7 +220,7 @@ class Worker:
         except TimeoutError:
             return self._failed(job, f"took longer than {limit_s:g} s", again=True)
         if isinstance(outcome, QuotaReached) and job.kind in self._handlers:
-            # It waits for the next day (UTC): however often it cannot begin, its attempts are not used up.
+            # It waits for the next day (UTC): not being able to begin, however often, uses up none of its attempts.
             midnight = self._now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             end = JobEnd("queued", error=str(outcome), run_after=midnight + timedelta(days=1), tried=False)
             log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, end.run_after, outcome)
@@ -231,7 +231,7 @@ class Worker:
         return None if outcome is None else JobEnd("completed", outcome)
 
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
-        """Return the job's result, or the error that ended it; None when another worker took it over meanwhile."""
+        """Return the job's result, or the error that ended it; None when it was taken over or cancelled meanwhile."""
         outcome: Mapping[str, JsonValue] | Exception | None = None
         store, reported = self._toolbox.store, Reported()
         written: Progress | None = None
@@ -239,7 +239,7 @@ class Worker:
         async def write_down() -> None:
             nonlocal written
             if (progress := reported.progress) is not None and progress != written:
-                written = progress  # once, also where it fails: whether the job was cancelled is asked next
+                written = progress  # once, even if it fails: the next step checks for cancellation
                 await store.report(job.id, self._name, progress)
 
         async def keep_lease() -> bool:
@@ -287,7 +287,7 @@ class Worker:
 
 
 async def _watch(job: Job, every_s: float, is_ours: Callable[[], Awaitable[bool]], work: anyio.CancelScope) -> None:
-    """Look again and again whether a job is still this worker's, and end its work soon after it is not."""
+    """Check regularly whether a job is still this worker's, and cancel its work once it is not."""
     while True:
         await anyio.sleep(every_s)
         try:
@@ -300,7 +300,7 @@ async def _watch(job: Job, every_s: float, is_ours: Callable[[], Awaitable[bool]
 
 
 def _sole(error: BaseException) -> BaseException:
-    """Return what was raised within a handler's task groups: they wrap even a single error."""
+    """Return the error that was raised within a handler's task groups, which wrap even a single error."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     within = cast("BaseExceptionGroup[BaseException]", error).exceptions

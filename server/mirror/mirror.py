@@ -1,4 +1,4 @@
-"""The mirror of a bank: the memories of a project as files in a folder of it, written and read."""
+"""The mirror of a bank: a project's memories as files in one of its folders, written and read."""
 
 import hashlib
 import logging
@@ -34,25 +34,25 @@ class Kept(Model):
 
     id: str
     file: str
-    """Of the file as it was written or read last; empty: it went with a commit."""
+    """The digest of the file as last written or read; empty: a commit removed it."""
     bank: str = ""
-    """What `state_of` the memory gave then; empty: the file is to be written."""
+    """What `state_of` returned for the memory then; empty: the file is to be written."""
     seen: tuple[str, ...] = ()
-    """Of all that the bank or the user's hand had in it; none: nothing of it is ours yet."""
+    """The digests of what the bank or the user's hand has put in it; none: nothing in it is ours yet."""
 
 
 class Record(Model):
-    """What is known of a project's mirror. It is in the user's own folder, where no clone writes."""
+    """What is known of a project's mirror. The record is in the user's own folder, where no clone writes."""
 
     folder: str | None = None
-    """As the command set it for this project; None: the setting says it."""
+    """The folder that the command set for this project; None: the setting applies."""
     files: dict[str, Kept] = Field(default_factory=dict[str, Kept])
     has_begun: bool = False
-    """Whether the folder was read once: what is there before may be anybody's."""
+    """Whether the folder was read once: what was there before that may be anybody's."""
 
 
 def record_file(root: Path) -> Path:
-    """Return where the record of a project's mirror is."""
+    """Return the path of the record of a project's mirror."""
     return state_folder() / "mirrors" / f"{hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]}.json"
 
 
@@ -74,7 +74,7 @@ def folder_of(toolbox: Toolbox) -> str:
 
 
 def switch(root: Path, folder: str) -> None:
-    """Have a project be mirrored in a folder of it, with "" no more. Raises `InputError`, `ConfigError`."""
+    """Mirror a project in one of its folders, or with "" no longer. Raises `InputError`, `ConfigError`."""
     files, _ = _read(_checked(root, folder)) if folder else ({}, [])
     if strange := [name for name, text in files.items() if not text.startswith(b"---\n")]:
         raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
@@ -84,9 +84,9 @@ def switch(root: Path, folder: str) -> None:
 
 
 async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonValue]:
-    """Write each memory that changed into its file; where the payload `reads`, take in before what a hand changed.
+    """Write each changed memory into its file; if the payload has `reads`, first take in what was changed by hand.
 
-    Raises `InputError` where there is no mirror, `ConfigError`, `StorageError`.
+    Raises `InputError` if there is no mirror, `ConfigError`, `StorageError`.
     """
     root = Path(toolbox.root)
     if not (folder := folder_of(toolbox)):
@@ -112,13 +112,13 @@ class _Run:
     def __init__(self, toolbox: Toolbox, folder: Path, record: Record) -> None:
         self._toolbox, self._folder = toolbox, folder
         self._files, self._left_out = _read(folder)
-        self.kept = dict(record.files) if folder.is_dir() else {}  # who removes the whole folder means the files
+        self.kept = dict(record.files) if folder.is_dir() else {}  # removing the whole folder removes no memories
         self.count, self.notices = Counter[str](), list[str]()
         self._has_begun, self.has_read = record.has_begun, False
         self._items: dict[str, MemoryItem] = {}
 
     async def go(self, *, reads: bool) -> None:
-        """Take in what a hand changed, where it `reads`, then write."""
+        """Take in what was changed by hand, if `reads`, then write."""
         kept, files = self.kept, self._files
         changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
         gone = [name for name, each in kept.items() if each.file and name not in files]
@@ -133,7 +133,7 @@ class _Run:
                     try:
                         page = read_page(files[name].decode("utf-8"))
                         if former := next((each for each in gone if name not in kept and kept[each].id == page.id), ""):
-                            kept[name] = kept.pop(former)  # it has another name now
+                            kept[name] = kept.pop(former)  # the file was renamed
                             gone.remove(former)
                         await self._take_in(name, page, blobs.get(name, set()))
                     except (InputError, UnicodeDecodeError) as error:
@@ -151,13 +151,13 @@ class _Run:
         self._items = {item.id: item async for page in pages for item in page}
 
     def _note(self, name: str, item: MemoryItem, *, is_written: bool = True, is_ours: bool = True) -> None:
-        """Note a file as it is now; `is_written`: the bank has nothing else to write into it."""
+        """Note a file as it is now; `is_written`: the bank has nothing more to write into it."""
         now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
         seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
         self.kept[name] = Kept(id=item.id, file=now, bank=state_of(item) if is_written else "", seen=seen)
 
     async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
-        """Have the bank say what a file says; `blobs` are what Git has of it."""
+        """Bring what a file says into the bank; `blobs`: the digests that Git has of the file."""
         kept, now = self.kept.get(name), _digest(self._files[name])
         item = self._items.get(kept.id if kept else page.id)
         seen = {*(kept.seen if kept else ())}
@@ -176,13 +176,13 @@ class _Run:
         else:
             why = "the bank says something else by now" if is_by_hand else "it came by a commit, or nobody knows how"
             proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
-            # In a conflict the bank's text is written; what a commit brought stays there as it is.
+            # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
             self._note(name, item or proposal, is_written=not is_by_hand, is_ours=is_by_hand)
             self.notices.append(f"{name}: {why}; its text waits for review as {proposal.id}")
             self.count["proposed"] += 1
 
     async def _gone(self, name: str, blobs: set[str]) -> None:
-        """Archive the memory of a file that was deleted by hand; not of one that went with a commit, or of a copy."""
+        """Archive the memory of a file that was deleted by hand, but not of one that a commit removed, or of a copy."""
         kept = self.kept[name]
         if not blobs <= {*kept.seen}:
             self.kept[name] = kept.model_copy(update={"file": ""})
@@ -193,7 +193,7 @@ class _Run:
             self.count["archived"] += 1
 
     async def _write(self) -> None:
-        """Write what the bank says where the file does not yet, and remove what is not active any more."""
+        """Write what the bank says into files that do not say it yet, and remove the files of inactive memories."""
         active = {key: each for key, each in self._items.items() if each.status == "active"}
         names = {each.id: name for name, each in self.kept.items()}
         for item in (each for each in active.values() if each.provenance.suspect is None):
@@ -201,13 +201,13 @@ class _Run:
             name = names.get(item.id) or name_of(item)
             kept = self.kept.get(name)
             if kept and kept.bank == state_of(item):
-                if not kept.seen:  # the user let it in, and its file with it
+                if not kept.seen:  # the user accepted it, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue
             text, found = written(item).encode(), held(self._folder / name, MAX_BYTES)
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
-                    continue  # a hand changed it: it is read before it is written
+                    continue  # changed by hand: it must be read before it is written
                 write_private(self._folder / name, text.decode())
                 self.count["written"] += 1
             self._files[name] = text
@@ -221,7 +221,7 @@ class _Run:
 
 
 def _checked(root: Path, folder: str) -> Path:
-    """Return the path of a mirror, in the project and reached by no link. Raises `InputError`, `ConfigError`."""
+    """Return the path of a mirror within the project, if no link leads to it. Raises `InputError`, `ConfigError`."""
     parts = Path(folder).parts
     if Path(folder).is_absolute() or not parts or {"..", ".git"} & {*parts}:
         raise InputError(f"{folder!r} is no folder within the project: name one such as {DEFAULT}")
@@ -235,7 +235,7 @@ def _checked(root: Path, folder: str) -> Path:
 
 
 def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Return the files of a mirror by name, and which are left out; remove what a killed process left half written."""
+    """Return a mirror's files by name, and those left out; remove what a killed process left half written."""
     found, left_out = dict[str, bytes](), list[str]()
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
@@ -249,14 +249,14 @@ def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _digest(text: bytes) -> str:
-    """Return the name that Git gives to the content of a file."""
+    """Return the id that Git gives to a file's content."""
     return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
 
 
 async def _in_git(folder: Path) -> dict[str, set[str]]:
-    """Return by name what Git has of a folder's files, committed or staged; of one in older commits its name alone.
+    """Return by name the ids of what Git has of a folder's files, committed or staged; in older commits only, the name.
 
-    Nothing where it is in no working tree. Raises `ConfigError` where Git does not say it.
+    Empty if the folder is in no working tree. Raises `ConfigError` if Git does not say.
     """
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):

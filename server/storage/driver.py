@@ -1,4 +1,4 @@
-"""Which SQLite library this process uses: one that loads sqlite-vec, else Python's own with an exact scan."""
+"""The choice of the SQLite library: one that can load sqlite-vec, else Python's own with an exact scan."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ SqliteConnection: TypeAlias = "sqlite3.Connection"
 
 
 class Cursor(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -31,11 +31,11 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What the stores ask of a connection, on either engine; its parameters are as sqlite3 has them."""
+    """What the stores need from a connection, on either engine; parameters are as in sqlite3."""
 
     @property
     def OperationalError(self) -> type[Exception]:  # noqa: N802 - as sqlite3 names it
-        """What it raises where a table is not there."""
+        """The error that is raised when a table does not exist."""
         ...
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
@@ -43,29 +43,29 @@ class Connection(Protocol):
 
 
 DRIVERS = ("pysqlite3", "stdlib", "scan")
-"""The first two load sqlite-vec: a recent SQLite of its own, and Python's where its build allows it."""
+"""The first two load sqlite-vec: pysqlite3 brings a recent SQLite, and Python's own works if its build allows it."""
 
 OLDEST_SQLITE = (3, 38, 0)
-"""The first that hands a virtual table all values of an `IN` at once."""
+"""The first version that passes all values of an `IN` to a virtual table together."""
 
 
 class Driver(NamedTuple):
-    """What this process uses of SQLite."""
+    """The SQLite library that this process uses."""
 
     name: str
     reason: str
-    """Why this one and none before it."""
+    """Why this driver was chosen, and why those before it were not."""
     module: ModuleType
-    """A DB-API module: `sqlite3` or its namesake of pysqlite3."""
+    """A DB-API module: that of `sqlite3` or of `pysqlite3`."""
     sqlite_version: str
     vec_version: str | None
-    """Of sqlite-vec; None with `scan`."""
+    """The version of sqlite-vec; None with `scan`."""
     vec_library: str | None
-    """What each connection loads; None with `scan`."""
+    """The extension that each connection loads; None with `scan`."""
 
     @property
     def wal_reset_safe(self) -> bool:
-        """Whether this SQLite has the fix of the WAL-reset bug (3.51.3, 3.50.7, 3.44.6)."""
+        """Whether this SQLite has the fix for the WAL-reset bug (3.51.3, 3.50.7, 3.44.6)."""
         version = _numbers(self.sqlite_version)
         return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
@@ -83,9 +83,9 @@ class _Impossible(Exception):
 
 @cache
 def choose(wanted: str = "auto") -> Driver:
-    """Return the first driver that works, or the one that is wanted.
+    """Return the first driver that works, or the wanted one.
 
-    Raises `ConfigError` that names the reasons when the wanted one, or none at all, can be used.
+    Raises `ConfigError`, with the reasons, when the wanted driver, or every driver, is unusable.
     """
     if wanted not in ("auto", *DRIVERS):
         raise ConfigError(f"storage.sqlite is {wanted!r}: it must be auto or one of {', '.join(DRIVERS)}")
@@ -104,7 +104,7 @@ def choose(wanted: str = "auto") -> Driver:
 
 
 def _opened(name: str) -> Driver:
-    """Return a driver of which a connection can really search vectors, by index or by scan."""
+    """Return a driver after a test that its connections can search vectors, by index or by scan."""
     if name == "scan":
         module = _module("sqlite3.dbapi2")
         return Driver(name, "every vector is compared, without sqlite-vec", module, module.sqlite_version, None, None)
@@ -128,7 +128,7 @@ def _opened(name: str) -> Driver:
 
 
 def _module(name: str) -> ModuleType:
-    """Return a DB-API module. Raises `_Impossible` without one, and when its SQLite is too old or has no FTS5."""
+    """Return a DB-API module. Raises `_Impossible` if it is missing, or its SQLite is too old or has no FTS5."""
     try:
         module = importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""All that is wrong inside a bank.
+"""Inspection: finding everything that is wrong inside a bank.
 
 SQLite has no checksums of its own: it misses a third of random damage.
 """
@@ -22,26 +22,26 @@ _BYTES = {"int8": 1, "float32": 4}
 
 
 class Inspection(NamedTuple):
-    """What is wrong with a bank; all empty: it is sound."""
+    """What is wrong with a bank; every field of a sound bank is empty."""
 
     pages: tuple[str, ...] = ()
-    """What SQLite says of its pages and keys."""
+    """What SQLite reports about its pages and keys."""
     memories: tuple[str, ...] = ()
     """Ids of memories whose text is not what was written."""
     trajectories: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    """What the indexes and counts hold wrongly; they can be made again from the rows."""
+    """What is wrong in the indexes and counts; these can be rebuilt from the rows."""
     vectors: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
-    """(model, dimensions, positions) of vectors of which nobody can tell whether they or the index are right."""
+    """(model, dimensions, positions) of vectors that differ from the index, when either could be the right one."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found."""
+        """Whether nothing wrong was found."""
         return not (self.pages or self.memories or self.trajectories or self.indexes)
 
 
 class _Indexed(NamedTuple):
-    """What has a pair of indexes: its queries, and what it, what counts it and its keyword index are called."""
+    """A kind of indexed item: its queries, and what messages call the items, their owners and the keyword index."""
 
     queries: Mapping[str, str]
     items: str
@@ -54,13 +54,13 @@ _PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the 
 
 
 def inspect(connection: SqliteConnection, searchable: bool) -> Inspection:
-    """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
+    """Check everything once, in one snapshot. `searchable`: whether sqlite-vec is loaded.
 
-    Raises what the driver raises when the damage lets no statement through.
+    Raises the driver's error when the damage prevents a statement from running.
     """
     with one_moment(connection):
         for name, sql in schema_objects().items():
-            if " USING fts5 " in sql:  # its own check trusts what it remembers, though others merged the parts
+            if " USING fts5 " in sql:  # FTS5's own check trusts its cache even after others merged segments
                 look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
                 connection.execute(look).fetchall()
         found = connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall()
@@ -93,11 +93,11 @@ def damaged_trajectories(connection: Connection) -> list[str]:
 
 
 def _keyword_faults(connection: Connection, of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
-    """Say what a keyword index and the counts hold wrongly; `texts` are the words that it must hold."""
+    """Yield what is wrong in a keyword index and its counts; `texts`: the words that it must hold."""
     surplus, missing = connection.execute(of.queries["entered_wrongly"]).fetchone()
     if surplus or missing:
         yield f"the keyword index lacks {missing} {of.items} and holds {surplus} that it must not"
-    # FTS5 folds ASCII only, which these tokens already are; a token that it splits would be no token of ours.
+    # FTS5 folds only ASCII, and these tokens are folded already; a token that FTS5 splits would not be one of ours.
     if wrong := _wrong_words(texts, connection.execute(of.queries["indexed_terms"])):
         yield f"{of.words} is wrong about {wrong} words"
     (counts,) = connection.execute(of.queries["wrong_active_counts"]).fetchone()
@@ -115,7 +115,7 @@ def _faults_of_memories(connection: Connection) -> Iterator[str]:
 
 
 def _active_words(connection: Connection, unreadable: list[int]) -> Iterator[list[str]]:
-    """Yield the indexed words of each active memory; of one that cannot be read the scope is noted."""
+    """Yield the indexed words of each active memory; for an unreadable one, add its scope id to `unreadable`."""
     for packed, scope_id in connection.execute(_QUERIES["active_tokens"]).fetchall():
         try:
             yield [in_scope(scope_id, token) for token in unpack(packed).split()]
@@ -124,7 +124,7 @@ def _active_words(connection: Connection, unreadable: list[int]) -> Iterator[lis
 
 
 def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, int]]) -> int:
-    """Return for how many words an index of (term, items, places) does not say what the texts say."""
+    """Return for how many words an index, given as (term, items, places), disagrees with the texts."""
     items: Counter[str] = Counter()
     places: Counter[str] = Counter()
     for words in texts:
@@ -135,9 +135,9 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
 
 
 def _vector_faults(connection: Connection, space: Space, of: _Indexed, searchable: bool) -> tuple[list[str], list[int]]:
-    """Say what the counts and the index of a space hold wrongly.
+    """Return what is wrong in the counts and the index of a space.
 
-    Also return the positions where nobody knows whether the vector or the index is right.
+    Also return the positions where the vector and the index differ and either could be right.
     """
     faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}

@@ -1,4 +1,4 @@
-"""The Store on SQLite: one bank in one file, of which each module beside holds a part."""
+"""The Store on SQLite: one bank in one file; the modules next to this one implement its parts."""
 
 import asyncio
 import logging
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 async def open_store(
     path: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0, embedder: Embedder
 ) -> "SqliteStore":
-    """Open the bank in a file, which is made when it is not there.
+    """Open the bank in a file, creating it if it does not exist.
 
-    Raises `ConfigError` when the SQLite that `sqlite` names cannot be used, `StoreUntrusted` for a file that is no bank
-    of ours, `StorageError`. A bank that this user may only read opens read-only.
+    Raises `ConfigError` when the driver that `sqlite` names cannot be used, `StoreUntrusted` for a file that is not one
+    of our banks, and `StorageError`. A bank that this user may only read opens read-only.
     """
     driver = await asyncio.to_thread(choose, sqlite)
     store = SqliteStore(path, driver, embedder, busy_timeout_s)
@@ -56,7 +56,7 @@ class SqliteStore(BankThreads, Store):
         self.hold_stores()
 
     async def forget_outside(self, traces: Traces) -> None:
-        """Delete the backups that hold what was forgotten, and make one without it; then clear both logs of it."""
+        """Replace the backups that hold what was forgotten with one without it; then remove it from both logs."""
 
         def forget_in_backups(connection: SqliteConnection) -> None:
             if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
@@ -68,7 +68,7 @@ class SqliteStore(BankThreads, Store):
 
     @reads
     def health(self, connection: Connection) -> StorageHealth:
-        """Return the driver, the versions, the size, and what is less than usual."""
+        """Return the driver, the versions, the size, and notices of what is degraded."""
         driver = self._driver
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         notices: list[str] = []
@@ -96,16 +96,16 @@ class SqliteStore(BankThreads, Store):
         )
 
     async def inspect(self) -> Inspection:
-        """Look for damage and for indexes out of step; it reads the whole bank."""
+        """Check for damage and for indexes out of step; this reads the whole bank."""
         return await self.read(partial(inspect, searchable=self.index.searchable))
 
     async def back_up(self, target: Path | None = None) -> Path:
-        """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
+        """Copy the bank while it is in use; return the checked copy's path. Raises `InputError` for a taken name."""
         copy = partial(back_up, module=self._driver.module, database=self._path, target=target)
         return await asyncio.to_thread(self._on_own_connection, copy)
 
     async def back_up_day(self, keep: int = 7) -> None:
-        """Copy the bank for today over a connection of its own: nobody waits for it. So many days are kept."""
+        """Make today's copy over a separate connection, so that nothing waits for it; the newest `keep` stay."""
         copy = partial(back_up_day, module=self._driver.module, database=self._path, keep=keep)
         if keep:
             await asyncio.to_thread(self._on_own_connection, copy)

@@ -1,4 +1,4 @@
-"""What one open bank holds, whichever engine it stands on: every store, and what all of them do together."""
+"""One open bank, on whichever engine: all of its stores, and what they do together."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors
 from swarm_memory.tools.ports.memories import Forgotten
 
 _PACKED_AT_ONCE = 2_000
-"""Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
+"""At most this many items get their handles in one transaction, so that other writers do not wait long."""
 
 
 class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
-    """Every store of one bank; `PostgresStore` opens it as a subclass, `SqliteStore` by the threads among its bases."""
+    """All stores of one bank. `PostgresStore` subclasses it alone, `SqliteStore` together with `BankThreads`."""
 
     def hold_stores(self) -> None:
-        """Make the stores that stand beside; the engine must be there."""
+        """Make the recorder and the stores that are attributes; the engine must be initialized."""
         self.recorder = Recorder(self.write_records)
         self._closed = False
         self._add_parts()
@@ -57,7 +57,7 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
         self.team_cache = TeamCache(self)
 
     def by(self, person_id: str | None) -> Self:
-        """Return the same bank, what is written to which a person wrote."""
+        """Return the same bank, with everything that is written through it attributed to a person."""
         bank = copy(self)
         bank.person_id = person_id
         bank._add_parts()
@@ -65,7 +65,7 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
 
     @abstractmethod
     async def health(self) -> StorageHealth:
-        """Return how the engine and its file or database are."""
+        """Return the state of the engine and of its file or database."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
         await self.close()
 
     async def close(self) -> None:
-        """Write what is queued (at most 2 s) and close. A second call does nothing."""
+        """Write what is queued, for at most 2 s, and close. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -84,12 +84,12 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     async def forget(
         self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
     ) -> Forgotten:
-        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
+        """Delete memories for good: rows, indexes, their tasks' records, quotes in other texts, free pages, backups.
 
-        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
+        A task's record stays if remaining memories rest on it; `with_trajectories` removes its text even then.
         """
         await self.recorder.settle()  # a retrieval that is written later would bring its query back
-        # Looking through all texts takes longest, and holds up no writer.
+        # Searching all texts takes longest, and as a read it blocks no writer.
         traces = await self.read(partial(find_traces, scopes=scopes, ids=ids, with_trajectories=with_trajectories))
         forgotten = await self.write(partial(forget, index=self.index, scopes=scopes, traces=traces))
         if forgotten.ids:
@@ -97,9 +97,9 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
         return forgotten
 
     async def forget_person(self, person: Person) -> int:
-        """Delete for good what somebody brought besides memories, and their name, backups too.
+        """Delete for good, also from backups, a person's name and what they contributed apart from memories.
 
-        Return how many records of tasks lost their text.
+        Return how many task records lost their text.
         """
         await self.recorder.settle()
         scopes = await self.people.scopes(person.tenant_id)
@@ -116,13 +116,13 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
         return records
 
     async def forget_outside(self, traces: Traces) -> None:
-        """Take what was forgotten out of what lies beside the database."""
+        """Remove what was forgotten from the files next to the database."""
 
     async def back_up_day(self, keep: int = 7) -> None:
-        """Copy the bank for today and keep so many days; of a database server's bank nothing is copied."""
+        """Make today's copy and delete all but the newest `keep`; a bank on a database server is not copied."""
 
     async def refresh(self) -> int:
-        """Fill indexes again that an older version, or a process without sqlite-vec, left behind; return how many."""
+        """Fill in what older versions or processes without sqlite-vec left out; return how many indexes were stale."""
         if self.read_only:
             return 0
         if await self.read(memories.handles_due):
@@ -136,13 +136,13 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
             after = await self.write(partial(memories.make_handles, after=after, limit=_PACKED_AT_ONCE))
 
     async def reindex(self) -> None:
-        """Make the keyword index and the vector indexes again from the plain tables."""
+        """Rebuild the handles, the keyword indexes and the vector indexes from the plain tables."""
         await self._make_handles()
         for index in (self.index, self.sources.index):
             await self.write(index.rebuild)
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
-        """Delete the vectors of every other embedder; return their names."""
+        """Delete the vectors of all embedders but `embedder` and the light one; return the names of those deleted."""
         kept = {(embedder, dimensions), *([(self.light.name, self.light.dimensions)] if self.light else [])}
         drops = [partial(index.drop_spaces_but, kept=kept) for index in (self.index, self.sources.index)]
         return list(dict.fromkeys([model for drop in drops for model in await self.write(drop)]))

@@ -1,8 +1,8 @@
-"""The care of a bank's file in SQLite: upkeep, repair, restore, and taking over a bank that was not made here.
+"""The care of a bank's SQLite file: backup, repair, restore, and taking over a bank that was not made here.
 
-Such a bank is looked at in a copy, each memory screened as if it were new, then signed. It came with a clone or an
-archive, or the user moved it; nobody knows which. No index, vector, token, link, job or source of it is
-taken, and no history that would vouch for a memory: all of these are made again.
+Such a bank is examined in a copy, each memory is screened as if it were new, and then the bank is signed. It came with
+a clone or an archive, or the user moved it; there is no telling which. None of its indexes, vectors, tokens, links,
+jobs or sources is taken over, nor any history that would vouch for a memory; indexes and tokens are made again.
 """
 
 import os
@@ -65,20 +65,20 @@ class ForeignBank(NamedTuple):
     """What is in a bank that was not made here by this user."""
 
     memories: tuple[MemoryItem, ...]
-    """As they would be taken over: unverified, and those that look like an attack in quarantine with the reason."""
+    """As they would be taken over: unverified, and quarantined with the reason where they look like an attack."""
     faulty: int
-    """Memories that cannot be read as such, and are left out."""
+    """How many memories cannot be read as such and are left out."""
     trajectories: int
     calls: int
     jobs: int
-    """Jobs that wait in it; none of them is taken over."""
+    """How many jobs wait in it; none of them is taken over."""
     kept: Path | None = None
-    """Where it is once it was taken over."""
+    """Where the bank's old file is after it was taken over."""
 
 
 @contextmanager
 def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"]:
-    """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
+    """Open a private copy without a journal, so that nothing is played back over the user's files."""
     if not check_path(database):
         raise InputError(f"there is no bank at {database}")
     make_folder(state_folder())
@@ -94,7 +94,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             record = None
             with suppress(StoreUntrusted):
                 record = registry.check(database)
-            # Opening it would be refused by none of the looks: at the files, the bank's id, and its rows.
+            # Known means that none of the checks of the files, the bank's id and its rows would refuse to open it.
             is_known = record is not None and (not record.banks or registry.identity(connection) in record.banks)
             secret = registry.secret_of(database)
             if is_known and (not secret or (held(connection, secret) or -1) >= registry.noted_number(database)):
@@ -103,7 +103,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
 
 
 def _content(foreign: SqliteConnection, settings: Settings, name: str) -> ForeignBank:
-    """Return what a bank holds, each item as one that nobody vouches for: its texts cleaned, redacted and screened."""
+    """Return what a bank holds, each item as if nobody vouched for it: its texts are cleaned, redacted and screened."""
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
     faulty = 0
@@ -122,7 +122,7 @@ def _content(foreign: SqliteConnection, settings: Settings, name: str) -> Foreig
 def _carry_over(
     foreign: SqliteConnection, target: SqliteConnection, fresh: Path, items: tuple[MemoryItem, ...], here: Scope
 ) -> None:
-    """Copy the rows that are taken; the items are written over theirs, and rows of which there is none are dropped."""
+    """Copy the rows to take over; write `items` over their own rows, and drop memories that are not among them."""
     target.execute("PRAGMA foreign_keys = OFF")
     with write_transaction(target, fresh, 10.0):
         carry_over(foreign, target, _TAKEN)
@@ -142,7 +142,7 @@ def _carry_over(
 
 @dataclass(frozen=True)
 class SqliteCare:
-    """Opens the bank for what it is asked, and closes it again; nothing is opened before."""
+    """Opens the bank for each request and closes it afterwards; nothing is opened before."""
 
     database: Path
     settings: Settings
@@ -151,23 +151,23 @@ class SqliteCare:
 
     @property
     def backup_folder(self) -> Path:
-        """Where copies are kept by themselves."""
+        """Where copies are kept by default."""
         return backup_folder(self.database)
 
     def backups(self) -> list[Backup]:
-        """Return the copies in that folder, newest first."""
+        """Return the copies in that folder and the daily ones, newest first."""
         return list_backups(self.database)
 
     def damaged_files(self) -> list[Path]:
-        """Return the damaged banks that were put aside."""
+        """Return the damaged banks that were set aside."""
         return sorted(self.database.parent.glob(f"{self.database.name}.corrupt-*[Z]"))
 
     def half_copies(self) -> list[Path]:
-        """Return the half copies of the bank that a killed process left: of a backup, a repair or a restoring."""
+        """Return the half copies of the bank that a killed process left: of a backup, repair, restore or takeover."""
         return abandoned_copies(self.database)
 
     async def back_up(self, target: Path | None = None) -> Path:
-        """Copy the bank while it is in use, to `target` or into the folder; return where the checked copy is.
+        """Copy the bank while it is in use, to `target` or into the folder; return the checked copy's path.
 
         Raises `InputError` for a taken name.
         """
@@ -175,32 +175,32 @@ class SqliteCare:
             return await store.back_up(target)
 
     async def inspect(self) -> Inspection:
-        """Look for damage and for indexes out of step; it reads the whole bank."""
+        """Check for damage and for indexes out of step; this reads the whole bank."""
         async with await self._store() as store:
             return await store.inspect()
 
     def restore(self, source: Path | None = None) -> Restored:
-        """Put a backup in the bank's place, as `repair.restore` says."""
+        """Put a backup in the bank's place, as `repair.restore` describes."""
         return restore(self.database, source, self._driver(), self.settings.storage.busy_timeout_s)
 
     def repair(self) -> Repaired:
-        """Mend the bank, as `care.repair` says."""
+        """Repair the bank, as `repair.repair` describes."""
         return repair(self.database, self._driver(), self.settings.storage.busy_timeout_s)
 
     def look_at_foreign(self) -> ForeignBank:
-        """Return what is in a bank that was not made here by this user; nothing of it is changed.
+        """Return what is in a bank that was not made here by this user, without changing it.
 
-        Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
+        Raises `StoreUntrusted` if it is not one of our banks, or has other objects; `InputError` if it needs no trust.
         """
         driver = self._driver()
         with storage_errors(driver.module, self.database), _opened_copy(self.database, driver) as foreign:
             return _content(foreign, self.settings, self.database.name)
 
     def take_over(self) -> ForeignBank:
-        """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's.
+        """Replace such a bank with a new, signed one of its content; return what was taken, and where the old one is.
 
-        A bank of one project is of the project here then. Raises as `look_at_foreign`, `StoreBusy`, `StoreReadOnly`.
-        Vectors are the caller's.
+        If the bank has only one project, that becomes the project here. Raises as `look_at_foreign` does, and
+        `StoreBusy`, `StoreReadOnly`. The vectors are left to the caller.
         """
         driver, database = self._driver(), self.database
         fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")

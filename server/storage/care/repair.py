@@ -1,8 +1,8 @@
-"""Another file in a bank's place: a backup that is restored, or what repairing makes of the bank's own rows.
+"""Putting another file in a bank's place: a backup to restore, or what repair makes of the bank's own rows.
 
-Rows whose text is what was written are copied into a new bank, indexes made again. A file of which SQLite cannot read
-every row is left as it is: a backup is the way back. What stood there before is always kept: as a backup, or as
-`<name>.corrupt-<time>` when it cannot be copied; and no crash leaves an empty file there.
+Repair copies the rows whose text is what was written into a new bank and makes its indexes again. If SQLite cannot read
+every row, the file is left as it is: a backup is the way back. The file that is replaced is always kept: as a backup,
+or as `<name>.corrupt-<time>` when it cannot be copied; and no crash leaves an empty file there.
 """
 
 import json
@@ -44,18 +44,18 @@ _AT_ONCE = 1000
 
 
 class Repaired(NamedTuple):
-    """What was done; without actions nothing was wrong."""
+    """What was done; if there are no actions, nothing was wrong."""
 
     actions: tuple[str, ...] = ()
     kept: Path | None = None
-    """What stood there before."""
+    """Where the old bank is."""
 
 
 def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
-    """Find what is wrong with a bank and mend it. No other process may write meanwhile: the writer lock is held.
+    """Find what is wrong with a bank and repair it. The writer lock keeps other processes from writing meanwhile.
 
-    Raises `StoreDamaged` when a row cannot be read any more: then the file is left as it is, and a backup is the way
-    back; `StoreUntrusted`, `StoreBusy`, `StoreReadOnly`.
+    Raises `StoreDamaged` when a row can no longer be read: the file is then left as it is, and a backup is the way
+    back. Also raises `StoreUntrusted`, `StoreBusy`, `StoreReadOnly`.
     """
     fresh = database.with_name(f"{database.name}.repairing-{os.getpid()}")
     try:
@@ -64,7 +64,7 @@ def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
             with (
                 suppress(StoreDamaged),
                 storage_errors(driver.module, database),
-            ):  # damage may let no look at the bank through
+            ):  # the damage may prevent any inspection
                 connection = connect(database, driver=driver, create=False, timeout_s=timeout_s)
                 try:
                     found = inspect(connection, driver.vec_version is not None)
@@ -88,7 +88,7 @@ def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
 
 
 def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: Driver, found: Inspection) -> list[str]:
-    """Fill a new bank with the rows of a damaged one, mended; return what was done. Raises `StoreDamaged`."""
+    """Fill a new bank with the sound rows of a damaged one; return what was done. Raises `StoreDamaged`."""
     searchable = driver.vec_version is not None
     index = Index(searchable, driver.reason)
     target.execute("PRAGMA foreign_keys = OFF")
@@ -114,9 +114,9 @@ def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: D
 
 
 def carry_over(source: SqliteConnection, target: SqliteConnection, tables: Sequence[str] | None = None) -> None:
-    """Copy the rows of tables, by default of all that are no index, into a bank that has none of them.
+    """Copy the rows of tables, by default of all that are not an index, into a bank that has none of those rows.
 
-    In a write transaction of the target, without foreign keys. A row that its table forbids is left out.
+    Call it in a write transaction of the target, with foreign keys off. A row that its table forbids is left out.
     """
     for table in tables or _plain_tables():
         there = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
@@ -131,7 +131,7 @@ def carry_over(source: SqliteConnection, target: SqliteConnection, tables: Seque
 
 
 def drop_orphans(target: SqliteConnection) -> int:
-    """Delete the rows whose parents are not there, until none is left; return how many."""
+    """Delete rows whose parent row does not exist, until no such row is left; return how many."""
     statements = [
         f"DELETE FROM {table} WHERE {column} IS NOT NULL AND NOT EXISTS "  # noqa: S608 - our own names
         f"(SELECT 1 FROM {parent} AS p WHERE p.{key} = {table}.{column})"
@@ -150,7 +150,7 @@ def _plain_tables() -> list[str]:
 
 
 def _make_indexes(connection: SqliteConnection, index: Index) -> None:
-    """Make every index again, and the tokens that are missing; vectors of a wrong size are dropped."""
+    """Rebuild every index, and make the tokens that are missing; vectors of a wrong size are dropped."""
     for space in all_spaces(connection):
         size = space.dims * (1 if space.quantization == "int8" else 4)
         connection.execute(_QUERIES["drop_vectors_of_wrong_size"], (space.model, space.dims, size))
@@ -160,7 +160,7 @@ def _make_indexes(connection: SqliteConnection, index: Index) -> None:
 
 
 def make_tokens(connection: SqliteConnection) -> None:
-    """Make the tokens of memories that have none, or none that can be read. Within a write transaction."""
+    """Make the tokens of memories that have none, or unreadable ones. Call it within a write transaction."""
     for seq, packed in connection.execute(_QUERIES["all_tokens"]).fetchall():
         try:
             unpack(packed)
@@ -180,13 +180,13 @@ class Restored(NamedTuple):
 
     source: Path
     kept: Path | None
-    """Where what stood there is now: a backup too, or `<name>.corrupt-<time>` when it is damaged; None without any."""
+    """Where the old bank is now: a backup too, or `<name>.corrupt-<time>` if it is damaged; None if there was none."""
 
 
 def restore(database: Path, source: Path | None, driver: Driver, timeout_s: float) -> Restored:
-    """Put a copy of a backup, or of the newest, in the bank's place.
+    """Put a copy of a backup, by default of the newest, in the bank's place.
 
-    Processes that have the bank open go over to the new file at their next call. Raises `NotFoundError` without a
+    Processes that have the bank open switch to the new file at their next call. Raises `NotFoundError` if there is no
     backup, `StoreDamaged` for an unsound one, `StoreUntrusted`, `StoreBusy`.
     """
     found = [source.absolute()] if source else [each.path for each in list_backups(database)]
@@ -199,7 +199,7 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
         with storage_errors(driver.module, chosen):
             _copy_sound(driver.module, chosen, fresh)
             with closing(driver.module.connect(str(fresh), isolation_level=None)) as copy:
-                # A team's count of changes begins again: who followed it further than the backup would miss what comes.
+                # Restart a team's count of changes: clients that had read beyond the backup would miss new changes.
                 if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'team_revisions'").fetchone():
                     copy.execute(queries("team")["restamp"], {"stamp": new_id("ts")})
         with storage_errors(driver.module, database), writer_lock(database, timeout_s):
@@ -211,14 +211,14 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
 
 
 def put_in_place(database: Path, fresh: Path, *, keep: bool, aside: str = "corrupt") -> Path | None:
-    """Replace a bank by a new file; the old one is kept as `<name>.<aside>-<time>` when `keep` says so.
+    """Replace a bank with a new file; with `keep`, the old one is kept as `<name>.<aside>-<time>`.
 
-    The caller holds the writer lock, has no connection to either, and has the new file's content on the disk.
+    The caller holds the writer lock, has no connection to either file, and has flushed the new file to the disk.
     """
     kept = _set_aside(database, aside) if keep and database.exists() else None
     for suffix in _BESIDE:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
-    flush(database.parent)  # a power cut that brought the old log back beside the new file would mix the two
+    flush(database.parent)  # a power cut that brought the old log back next to the new file would mix the two
     with registry.replacing(database, fresh):
         fresh.replace(database)
     flush(database.parent)
@@ -226,20 +226,20 @@ def put_in_place(database: Path, fresh: Path, *, keep: bool, aside: str = "corru
 
 
 def remove(fresh: Path) -> None:
-    """Delete a file that was to be put in a bank's place, with all that lies beside it."""
+    """Delete a file that was to be put in a bank's place, with its log, journal and lock files."""
     for suffix in ("", *_BESIDE, ".lock"):
         fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
     registry.forget(fresh)
 
 
 def _set_aside(database: Path, aside: str) -> Path:
-    """Give the file a second name and its log the same: until the new one is there, the path is never empty."""
+    """Give the file a second name and move its log along; until the new file is there, the path is never empty."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     kept = database.with_name(f"{database.name}.{aside}-{stamp}")
     try:
         os.link(database, kept)
     except OSError:
-        # A file system without second names. SQLite of this process has the file not open: it may be read.
+        # The file system has no hard links. SQLite in this process does not have the file open: it may be read.
         kept.write_bytes(database.read_bytes())
         kept.chmod(0o600)
     for suffix in _BESIDE:
@@ -264,7 +264,7 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
 
 
 def copy_or_none(database: Path, driver: Driver, timeout_s: float, reason: str) -> Path | None:
-    """Make a backup of the bank that will be replaced; None when there is none, or it cannot be read to its end.
+    """Back up the bank that will be replaced; None if there is no bank, or it cannot be fully read or checkpointed.
 
     The caller holds the writer lock.
     """

@@ -1,6 +1,6 @@
-"""Copies of a bank: made while it is in use, checked, few of them kept.
+"""Copies of a bank: made while it is in use, checked, and only a few of them kept.
 
-A copy is made by SQLite itself (`VACUUM INTO`): one consistent moment, without holding up a writer.
+SQLite itself makes each copy (`VACUUM INTO`): one consistent snapshot, without blocking a writer.
 """
 
 import json
@@ -23,26 +23,26 @@ from swarm_memory.tools.text.cleaning import lazy
 
 FOLDER = "backups"
 KEEP = 5
-"""At most this many copies of each reason are kept."""
+"""At most this many copies are kept for each reason."""
 
 DAYS_BYTES = 64 * 1024 * 1024
-"""The copies of days, which are kept outside the project, are together no larger."""
+"""The limit on the total size of the daily copies, which are kept outside the project."""
 
 ASKED, MIGRATION, REPAIR, RESTORE, FORGET, DAY = "asked", "migration", "repair", "restore", "forget", "day"
-"""Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
-was forgotten; a day began."""
+"""Why a copy was made: on request; before a migration, a repair or a restore; to replace copies that held what was
+forgotten; as the day's copy."""
 
 _NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
-"""No copy takes so long to be made."""
+"""No copy takes this long to make."""
 
 _MADE_BESIDE = ("repairing", "restoring", "trusting")
-"""What stands in the names of files that are to come into the bank's place, before the number of the process."""
+"""The word before the process id in the names of files that are to replace the bank."""
 
 
 class Backup(NamedTuple):
-    """One copy in the folder of copies."""
+    """One copy of a bank."""
 
     path: Path
     made: datetime
@@ -51,7 +51,7 @@ class Backup(NamedTuple):
 
 
 def backup_folder(database: Path) -> Path:
-    """Return where copies of a bank are kept by themselves."""
+    """Return the folder where copies of a bank are kept by default."""
     return database.parent / FOLDER
 
 
@@ -60,7 +60,7 @@ def _folders(database: Path) -> tuple[Path, Path]:
 
 
 def list_backups(database: Path) -> list[Backup]:
-    """Return the copies of a bank that are kept beside it, or of each day, and were made here by this user.
+    """Return the copies of a bank that this user made here: those next to it and the daily ones.
 
     The newest is first.
     """
@@ -75,7 +75,7 @@ def list_backups(database: Path) -> list[Backup]:
 
 
 def advice(database: Path, *, repairable: bool = True) -> str:
-    """Return what can be done for a bank that cannot be read."""
+    """Return advice on what can be done about a bank that cannot be read."""
     found, repair = list_backups(database), "run `swarm-memory doctor --repair`"
     if not found:
         return f"{repair}; there is no backup" if repairable else "there is no backup"
@@ -86,10 +86,10 @@ def advice(database: Path, *, repairable: bool = True) -> str:
 def back_up(
     connection: SqliteConnection, module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:
-    """Copy an open bank, for this user alone, and return the checked copy's path; `target` names another than our own.
+    """Copy an open bank, for this user alone, to `target` or our own folder, and return the checked copy's path.
 
-    The connection must be in no transaction. Of our own copies the oldest beyond `KEEP` of the same reason are
-    deleted. Raises `InputError` when the target is there already, `StoreDamaged` when the copy is not sound, and what
+    The connection must not be in a transaction. In our own folder, the oldest copies beyond `KEEP` for the same reason
+    are deleted. Raises `InputError` when the target already exists, `StoreDamaged` when the copy is not sound, and what
     the driver raises: then nothing is left behind.
     """
     if target is None:
@@ -118,7 +118,7 @@ def _named(folder: Path, database: Path, reason: str) -> Path:
 
 
 def back_up_day(connection: SqliteConnection, module: ModuleType, database: Path, keep: int) -> None:
-    """Copy a bank out of the project's reach, unless that was done today (UTC) or it is larger than all may be."""
+    """Copy a bank out of the project's reach, unless that was done today (UTC) or it alone exceeds `DAYS_BYTES`."""
     days = [each for each in list_backups(database) if each.reason == DAY]
     size = os.path.getsize(database)  # noqa: PTH202
     if size > DAYS_BYTES or (days and days[0].made.date() == datetime.now(UTC).date()):
@@ -133,9 +133,9 @@ def back_up_day(connection: SqliteConnection, module: ModuleType, database: Path
 
 
 def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secret: str) -> None:
-    """Copy an open bank into a file that is complete, checked and on the disk before it has its name.
+    """Copy an open bank into a file that is complete, checked and on the disk before it gets its name.
 
-    It is bound by the `secret` of the bank.
+    The copy is bound by the bank's `secret`.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -145,7 +145,7 @@ def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secr
             with closing(module.connect(f"{part.absolute().as_uri()}?mode=ro", uri=True)) as copy:
                 if (found := copy.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
                     raise StoreDamaged(f"the copy is not sound ({found[0]}), nor the bank: run `swarm-memory doctor`")
-            flush(part)  # `VACUUM INTO` does not see to it
+            flush(part)  # `VACUUM INTO` does not flush it
             registry.sign(path, registry.identity(connection), secret, file=part)
             part.replace(path)
             flush(path.parent)
@@ -158,7 +158,7 @@ def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secr
 def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) -> int:
     """Delete the copies that hold any of these memories, trajectories or people, or cannot be read; return how many.
 
-    Half copies go unread: those that a killed process left, and those that are being made, which fails then.
+    Half copies are deleted unread: those that a killed process left, and those being made, whose making then fails.
     """
     dropped = 0
     for half in half_copies(database):
@@ -171,7 +171,7 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
 
 
 def half_copies(database: Path) -> list[Path]:
-    """Return the files in which a copy or another bank is made, or was when a process was killed."""
+    """Return the files in which a copy or a replacement is being made, or was when a process was killed."""
     folders = [each for each in _folders(database) if not each.is_symlink()]
     found = [path for each in folders for path in each.glob(f"{escape(database.stem)}-*.part*")]
     for made in _MADE_BESIDE:
@@ -180,7 +180,7 @@ def half_copies(database: Path) -> list[Path]:
 
 
 def abandoned_copies(database: Path) -> list[Path]:
-    """Return the half copies on which no process can be at work any more."""
+    """Return the half copies that no process can still be working on."""
     latest = time.time() - _LEFT_BEHIND_S
     return sorted(path for path in half_copies(database) if path.stat().st_mtime < latest)
 

@@ -1,12 +1,12 @@
-"""What binds a bank to this user: a keyed sum over its rows, which every commit of ours carries on.
+"""What binds a bank to this user: a keyed sum over its rows, which every commit of ours updates.
 
-Whoever can write the project's file (a pull, an archive, `cp`, `rsync`) may know an older copy of it, with its id and
-all that stands in it. A mark that is kept in the file alone proves nothing: it must cover the rows, and its key lie
-elsewhere. Each row is hashed with a secret of the bank's private record; triggers of the connection add and take away
-these hashes in the transaction of the rows, at whose end the sum is numbered and sealed. What a kill or a power cut
-leaves is therefore always sealed, whoever else was writing. All rows are read only when the files are not as they were
-noted after our last write: inode, size, and time of change, which no program can set. An older file of ours is refused
-by its number, which is noted too.
+Anyone who can write the project's file (a pull, an archive, `cp`, `rsync`) may know an older copy of it, with its id
+and all of its content. A mark that is kept in the file alone proves nothing: it must cover the rows, and its key must
+be kept elsewhere. Each row is hashed with a secret from the bank's private record. Triggers of the connection add and
+subtract these hashes in the transaction that changes the rows; at its end the sum is numbered and sealed. What a kill
+or a power cut leaves is therefore always sealed, whoever else was writing. All rows are read only if the files are not
+as noted after our last write: inode, size, and time of change, which no program can set. An older file of ours is
+refused by its number, which is noted too.
 
 Not covered: indexes, vectors, tags and handles, which are made from the rows, and counters in `meta`.
 """
@@ -26,17 +26,17 @@ DERIVED = frozenset({
     "source_spaces", "source_space_members", "passage_embeddings", "passage_tokens",
     "tool_calls_to_unindex", "team_revisions",
 })  # fmt: skip
-"""Tables that are not covered. A table stays in here or out of here for good: banks are sealed that way."""
+"""Tables that are not covered. Whether a table is listed may never change: existing banks are sealed that way."""
 
 _MODULUS = 2**256
 _LOOKS = 5
-"""How often all rows are read while processes that open and close the bank fold its log."""
+"""At most this many times all rows are read, while processes that open and close the bank checkpoint its log."""
 _SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'seal' WHERE c.key = 'content'"
 _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 def install(connection: SqliteConnection, secret: str) -> None:
-    """Have all that the connection writes from here on carried into the sum."""
+    """Make everything that the connection writes from now on update the sum."""
     key = bytes.fromhex(secret)
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
     connection.create_function("sealed", 2, partial(_sealed, key, newest_version()), deterministic=True)
@@ -51,7 +51,7 @@ def install(connection: SqliteConnection, secret: str) -> None:
 
 
 def bind(connection: SqliteConnection, secret: str) -> int:
-    """Seal what is in the bank, whatever it is; return the seal's number. Within a write transaction."""
+    """Seal whatever is in the bank; return the seal's number. Call it within a write transaction."""
     key = bytes.fromhex(secret)
     total = _total(connection, key)
     connection.execute(_PUT, ("content", total))
@@ -75,9 +75,9 @@ def seal(connection: SqliteConnection) -> int:
 
 
 def holds(connection: SqliteConnection, database: Path) -> bool:
-    """Whether what a connection sees is what this user last left at a path; so too where it was never bound.
+    """Whether what a connection sees is what this user last left at a path; also True for a bank never bound.
 
-    All rows are read unless the files are as they were noted; then they are noted.
+    Unless the files are as they were noted, all rows are read, and then the files are noted.
     """
     secret = registry.secret_of(database)
     if not secret or (registry.noted_number(database) >= 0 and registry.is_as_noted(database)):
@@ -95,7 +95,7 @@ def holds(connection: SqliteConnection, database: Path) -> bool:
 
 
 def held(connection: SqliteConnection, secret: str) -> int | None:
-    """Return the number of the seal under which the rows are what it says; None where they are not."""
+    """Return the number of the bank's seal; None if the rows do not match the seal."""
     key = bytes.fromhex(secret)
     connection.execute("BEGIN")
     try:
@@ -131,7 +131,7 @@ def _total(connection: SqliteConnection, key: bytes) -> str:
 
 
 def _tallied(key: bytes, total: str, table: str, less: int, *rows: object) -> str:
-    """Take the row of the first `less` values out of the sum, and bring in that of the others."""
+    """Subtract the row made of the first `less` values from the sum, and add the row made of the others."""
     found = int(total, 16)
     if less:
         found -= _hashed(key, table, rows[:less])
@@ -141,10 +141,10 @@ def _tallied(key: bytes, total: str, table: str, less: int, *rows: object) -> st
 
 
 def _hashed(key: bytes, table: str, row: tuple[object, ...]) -> int:
-    encoded = ascii((table, *row)).encode()  # the same in every version of Python, which what `repr` escapes is not
+    encoded = ascii((table, *row)).encode()  # the same in every Python version; what `repr` escapes is not
     return int.from_bytes(blake2b(encoded, key=key, digest_size=32).digest())
 
 
 def _sealed(key: bytes, version: int, number: object, total: str) -> str:
-    """Return what stands in the bank: the number, the sum, and a MAC of both and of the schema's version."""
+    """Return the seal kept in the bank: the number, the sum, and a MAC of both and of the schema's version."""
     return f"{number} {total} {blake2b(f'{version} {number} {total}'.encode(), key=key).hexdigest()}"

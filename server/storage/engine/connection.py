@@ -1,7 +1,7 @@
-"""Opening a bank's file and writing to it: trust checks, settings, the write transaction, errors translated once.
+"""Opening a bank's file and writing to it: trust checks, settings, the write transaction, error translation.
 
-A file is opened where it is this user's and holds exactly our objects. A database that comes with a cloned repository
-is hostile until shown otherwise: a trigger in it would fire on our INSERT, a symbolic link would be followed.
+A file is opened only if it belongs to this user and holds exactly our objects. A database that comes with a cloned
+repository is hostile until shown otherwise: a trigger in it would fire on our INSERT, a symbolic link be followed.
 """
 
 import os
@@ -51,20 +51,20 @@ from swarm_memory.server.storage.search.words import scoped
 BankState = Literal["new", "bank", "outdated"]
 
 _SIDECARS = ("-wal", "-shm", "-journal", ".lock", "")
-"""The database last: while another process makes it, it is never seen to lag behind its log."""
+"""The database comes last, so that it never appears to lag behind its log while another process creates it."""
 _VECTOR_SHADOWS = ("info", "chunks", "rowids", "vector_chunks00")
 _PLAIN_TABLE = re.compile(r"""CREATE TABLE [A-Za-z0-9_ ,()'"]+""")
 _RUNS_SOMETHING = re.compile(r"\b(AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
-"""What could make a plain table run something."""
+"""Keywords that could make a plain table run something."""
 
 _OBJECTS = "SELECT type, name, sql FROM sqlite_master"
 _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
 def check_path(database: Path) -> bool:
-    """Whether the file exists. It, its folder and its companions must be no links and of this user.
+    """Whether the file exists. It, its companions and folder may not be links; the files must be the user's or root's.
 
-    Raises `StoreUntrusted`; `StoreDamaged` when the file is empty or gone and its log is not: it would be lost.
+    Raises `StoreUntrusted`; `StoreDamaged` when the file is empty or gone but its log is not: the log would be lost.
     """
     if database.parent.is_symlink():
         raise StoreUntrusted(f"{database.parent} is a symbolic link: the bank must lie in a real folder")
@@ -92,7 +92,7 @@ def check_path(database: Path) -> bool:
 
 
 def check_content(connection: SqliteConnection, database: Path) -> BankState:
-    """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
+    """Return what an open database is: `new` (nothing in it), a `bank`, or `outdated`, a bank of an older schema.
 
     Raises `StoreUntrusted` for anything else.
     """
@@ -120,7 +120,7 @@ def check_content(connection: SqliteConnection, database: Path) -> BankState:
 
 
 def _objects_of(connection: SqliteConnection, version: int) -> dict[str, str]:
-    """Return what a bank of an older schema holds, by replaying its migrations in memory."""
+    """Return the objects of a bank with an older schema, by replaying its migrations in memory."""
     replayed = type(connection)(":memory:", isolation_level=None)
     try:
         for migration in migrations()[:version]:
@@ -163,12 +163,12 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], sh
     space_id, _, shadow = table.removeprefix(prefix).partition("_")
     is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
-        # Whatever the length of the vectors, in numbers or in bits.
+        # The length of the vectors, in numbers or in bits, does not matter.
         plain = re.sub(r"\[[0-9]+\]", "[0]", sql, count=1)
         made = (vector_table(prefix, space_id, element, "0") for element in ("int8", "float"))
         return plain == code_table(table) if coded else plain in made
     is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadows
-    # Of columns, types and keys alone.
+    # A shadow table may hold only columns, types and keys.
     return is_shadow and _PLAIN_TABLE.fullmatch(sql) is not None and _RUNS_SOMETHING.search(sql) is None
 
 
@@ -183,7 +183,7 @@ _SIGNS_OF_DAMAGE = (
     "sqlite-vec error",
     "user-defined function raised exception",
 )
-"""What SQLite, FTS5 and sqlite-vec say of pages and shadow tables that are not what they must be."""
+"""What SQLite, FTS5 and sqlite-vec report about damaged pages and shadow tables."""
 
 _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
@@ -206,15 +206,15 @@ def connect(
     create: bool = True,
     timeout_s: float = 10.0,
 ) -> SqliteConnection:
-    """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
+    """Open the bank in a trusted file; create or migrate it first where needed, unless `read_only`.
 
-    Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
-    the byte, unless a write to it was cut off: that is undone first, as there is no other way to see what it holds.
+    Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`. A refused file is left unchanged to the byte,
+    unless a write to it was cut off: that write is undone first, as there is no other way to see what the file holds.
     """
     module = driver.module
     with storage_errors(module, database):
         exists = check_path(database)
-        # Asked before the look: another process may complete the bank meanwhile.
+        # Read before the content is checked: another process may complete the bank meanwhile.
         record = registry.check(database)
         banks = record.banks if record is not None and exists else []
         if not exists:
@@ -251,9 +251,9 @@ def connect(
 
 
 def close(connection: SqliteConnection, database: Path, wait_s: float = 1.0) -> None:
-    """Close a connection that could write. The last one to close checkpoints, which needs the writer lock.
+    """Close a connection that can write. The last one to close checkpoints, which needs the writer lock.
 
-    When another process holds the lock it is connected too: then this one is not the last.
+    If another process holds the lock, that process is connected too, so this connection is not the last.
     """
     try:
         with writing(database, wait_s):
@@ -264,7 +264,7 @@ def close(connection: SqliteConnection, database: Path, wait_s: float = 1.0) -> 
 
 @contextmanager
 def writing(database: Path, timeout_s: float) -> Generator[None]:
-    """Hold the writer lock; what changes the files in the block is noted, unless somebody else changed them before."""
+    """Hold the writer lock, and note the files as the block leaves them, unless someone else changed them before."""
     with writer_lock(database, timeout_s):
         is_ours = registry.is_as_noted(database)
         try:
@@ -275,7 +275,7 @@ def writing(database: Path, timeout_s: float) -> Generator[None]:
 
 
 def is_being_written(database: Path) -> bool:
-    """Whether one of ours writes to a database, or has just noted what it wrote; nobody is waited for."""
+    """Whether one of our processes is writing to a database, or has just noted what it wrote. Does not wait."""
     try:
         with writer_lock(database, 0.0):
             return registry.is_as_noted(database, with_log=False)
@@ -289,16 +289,16 @@ def is_being_written(database: Path) -> bool:
 def write_transaction(
     connection: SqliteConnection, database: Path, timeout_s: float, opened: OpenedFile | None = None
 ) -> Generator[None]:
-    """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
+    """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, rolled back on an error.
 
-    Raises `StoreBusy` when the lock is not free within `timeout_s`, `StoreReplaced` when `opened`, what the connection
-    opened, is no longer what lies there, or not as it was noted.
+    Raises `StoreBusy` when the lock is not free within `timeout_s`, `StoreReplaced` when the files at the path are no
+    longer those that the connection `opened`, or are not as they were last noted.
     """
     number: int | None = None
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
-        if not registry.is_as_noted(database):  # a killed process left it so, or none of ours
+        if not registry.is_as_noted(database):  # changed by a killed process, or by one not ours
             raise StoreReplaced(f"{database} was changed while it was open")
         try:
             with transaction(connection, "IMMEDIATE"):
@@ -313,7 +313,7 @@ def write_transaction(
 
 @contextmanager
 def transaction(connection: SqliteConnection, kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
-    """Write the block in one transaction: committed at its end, undone by an exception."""
+    """Run the block in one transaction: committed at its end, rolled back on an error."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
@@ -325,7 +325,7 @@ def transaction(connection: SqliteConnection, kind: Literal["IMMEDIATE", "EXCLUS
 
 @contextmanager
 def one_moment(connection: SqliteConnection) -> Generator[None]:
-    """Have all that is read in the block be of one moment."""
+    """Read everything in the block from one snapshot."""
     connection.execute("BEGIN")
     try:
         yield
@@ -334,15 +334,15 @@ def one_moment(connection: SqliteConnection) -> Generator[None]:
 
 
 def _undo(connection: SqliteConnection) -> None:
-    if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
+    if connection.in_transaction:  # SQLite itself rolls back when it runs out of memory or disk
         connection.execute("ROLLBACK")
 
 
 def truncate_wal(connection: SqliteConnection, *, for_good: bool = False) -> bool:
-    """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock.
+    """Checkpoint the log into the database and empty it; False when a reader prevents it. Needs the writer lock.
 
-    SQLite flushes what it commits, not what it truncates: a power cut could bring back what stood in the log. With
-    `for_good` a commit that changes nothing follows, and with it the truncation is on the disk.
+    SQLite flushes what it commits, not what it truncates: a power cut could bring back the log's content. With
+    `for_good`, a commit that changes nothing follows, which puts the truncation on the disk too.
     """
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if for_good:
@@ -352,9 +352,9 @@ def truncate_wal(connection: SqliteConnection, *, for_good: bool = False) -> boo
 
 
 def fold_log(module: ModuleType, database: Path, timeout_s: float) -> bool:
-    """Write a bank's log into its file over a connection of its own; False when a reader stands in the way.
+    """Checkpoint a bank's log into its file over a separate connection; False when a reader prevents it.
 
-    The caller holds the writer lock; nothing of the bank is run. Raises what the driver raises.
+    The caller holds the writer lock; nothing in the bank is executed. Raises what the driver raises.
     """
     with closing(_open(module, database, "rw", timeout_s)) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -363,7 +363,7 @@ def fold_log(module: ModuleType, database: Path, timeout_s: float) -> bool:
 
 @contextmanager
 def storage_errors(module: ModuleType, database: Path) -> Generator[None]:
-    """Turn what the driver raises into errors of ours: those of pysqlite3 are no `sqlite3.Error`s."""
+    """Translate the driver's errors into ours: those of pysqlite3 are not `sqlite3.Error`s."""
     try:
         yield
     except module.Error as error:
@@ -389,7 +389,7 @@ def _translated(error: Exception, database: Path) -> StorageError:
         return StoreUntrusted(f"{database} is not an SQLite database: move it away, or name another file")
     if name.startswith("SQLITE_CORRUPT") or any(sign in text for sign in _SIGNS_OF_DAMAGE):
         return StoreDamaged(f"{database} is damaged ({text}): {advice(database)}")
-    # Without room for the log's index SQLite cannot open what it may write, and says only that.
+    # Without room for the log's index SQLite cannot open a writable database, and reports only an I/O error.
     has_no_room = "disk I/O error" in text and shutil.disk_usage(database.parent).free < _INDEX_BYTES
     if name.startswith("SQLITE_FULL") or "disk is full" in text or has_no_room:
         return StoreFull(f"the disk of {database} is full: nothing was written; make room and try again")
@@ -408,7 +408,7 @@ def _make_folder(database: Path) -> None:
 
 
 def _make_file(database: Path) -> bool:
-    """Make the empty file, for this user alone, before SQLite opens it; False where another process has made it."""
+    """Create the empty file, for this user alone, before SQLite opens it; False if another process has created it."""
     is_new = not check_path(database)
     if is_new:
         make_private(database)
@@ -417,16 +417,16 @@ def _make_file(database: Path) -> bool:
 
 
 def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str, bool]:
-    """Check the content over a connection that cannot write, not even by closing.
+    """Return what the file holds, the bank's id, and whether it is as this user left it.
 
-    Return also the bank's id, and whether it is as this user left it.
+    The check uses a connection that cannot write, not even by closing.
     """
     try:
         connection = open_read_only(module, database)
     except module.Error as error:
         if "readonly" not in str(error) or not os.access(database.parent, os.W_OK):
             raise
-        # A write was cut off by a crash: SQLite undoes it, alone with the file, when one opens it that could write.
+        # A crash cut off a write: SQLite undoes it when a writable connection, alone with the file, opens it.
         with writing(database, timeout_s):
             _open(module, database, "rw", timeout_s).close()
         connection = open_read_only(module, database)
@@ -436,7 +436,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankSta
 
 
 def open_read_only(module: ModuleType, database: Path) -> SqliteConnection:
-    """Open any database without trusting it: nothing in it is run, nothing is written, not even by closing."""
+    """Open any database without trusting it: nothing in it is executed, nothing is written, not even by closing."""
     connection = _open(module, database, "ro", 10.0)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -455,7 +455,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> Sq
         held_back = size_of(f"{database}-wal") > 0 or size_of(f"{database}-journal") > 0
         if mode != "ro" or not isinstance(error, module.OperationalError) or held_back:
             raise
-        # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
+        # In a read-only folder SQLite cannot create the log's shared index, and there is no log to read.
         connection = module.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
     return connection
 
@@ -463,7 +463,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> Sq
 def _complete(
     module: ModuleType, connection: SqliteConnection, database: Path, state: BankState, timeout_s: float
 ) -> None:
-    """Make, migrate or bind what is not yet a bank of this schema, bound to this user, with a write-ahead log."""
+    """Create, migrate or bind a bank that lacks this schema, a write-ahead log, or its binding to this user."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if state == "bank" and registry.secret_of(database) and journal == JOURNAL:
         return
@@ -482,15 +482,15 @@ def _complete(
         if not is_bound:
             with transaction(connection, "IMMEDIATE"):
                 number = binding.bind(connection, secret)
-            registry.note(database, number)  # first: a kill leaves no number above that of the secret
+            registry.note(database, number)  # first: a kill must not leave a number above the new seal's
             registry.sign(database, registry.identity(connection), secret, journal=journal)
     check_content(connection, database)
 
 
 def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: float) -> str:
-    """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
+    """Switch to a write-ahead log and return the mode now in use: without shared memory, a rollback journal.
 
-    It does not wait here by itself while another process only looks.
+    This retries because SQLite itself does not wait here while another process is only reading.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -506,7 +506,7 @@ def migrate(connection: SqliteConnection) -> None:
     """Apply the migrations that are missing. The caller holds the writer lock."""
     for migration in migrations():
         with transaction(connection, "EXCLUSIVE"):
-            # Asked within the transaction: another process may have applied it while this one waited.
+            # Read within the transaction: another process may have applied it while this one waited.
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version < migration.number:
                 for statement in migration.statements:

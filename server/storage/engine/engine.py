@@ -1,5 +1,5 @@
-"""What the stores stand on, whichever engine holds the bank: whole functions run with a connection, off the loop; and
-the recorder, which gathers records for a moment, writes them behind, and tries a busy bank again.
+"""The base of the stores on either engine, which runs whole functions with a connection, off the event loop; and the
+recorder, which gathers records for a moment, writes them in the background, and retries while the bank is busy.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _author: ContextVar[str | None] = ContextVar("author", default=None)
 
 
 def author() -> str | None:
-    """Return the id of the person for whom this transaction runs, which every new row carries; None: the bank's own."""
+    """Return the id of the person this transaction runs for, which every new row carries; None: the bank's own user."""
     return _author.get()
 
 
 @contextmanager
 def writing_as(person_id: str | None) -> Generator[None]:
-    """Have the rows that a block writes carry a person's id."""
+    """Attribute the rows that the block writes to a person."""
     before = _author.set(person_id)
     try:
         yield
@@ -46,10 +46,10 @@ FORKED = "the bank was opened before this process forked: open it again in the c
 
 
 class Engine(ABC):
-    """An open bank: each function that is given runs to its end, and a cancelled caller breaks none."""
+    """An open bank. Each function that it is given runs to completion, even if the caller is cancelled."""
 
     person_id: str | None = None
-    """For whom it writes; None: the bank's own user."""
+    """The person it writes for; None: the bank's own user."""
     recorder: "Recorder"
 
     def __init__(self, embedder: Embedder, index: Index) -> None:
@@ -58,10 +58,10 @@ class Engine(ABC):
         self._embedder = embedder
         self.light = embedder.light if isinstance(embedder, Accompanied) else None
         self.unwritable: list[ChatRecord] = []
-        """Calls to chat models where this user may only read: they are known to this process alone."""
+        """Calls to chat models that a read-only bank cannot record: only this process knows of them."""
 
     def quantization_of(self, embedder: str) -> Quantization:
-        """Return how the vectors of an embedder's space are kept when the space is new."""
+        """Return the quantization with which a new space for an embedder's vectors is made."""
         for known in (self._embedder, self.light):
             if known is not None and known.name == embedder:
                 return known.quantization
@@ -74,22 +74,22 @@ class Engine(ABC):
 
     @abstractmethod
     async def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a function that only reads. Raises `StorageError`, as all of these do."""
+        """Run a function that only reads. Raises `StorageError`, as all of these methods do."""
 
     @abstractmethod
     async def write(self, function: Callable[[Connection], T]) -> T:
         """Run a function in one transaction, which sees what every earlier one in its scope wrote.
 
-        New rows name the person for whom this bank is open. Raises `StoreBusy`, `StoreReadOnly`.
+        New rows carry the id of the person this bank is open for. Raises `StoreBusy`, `StoreReadOnly`.
         """
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
-        """Queue the record, which is written behind, at the latest when the bank closes."""
+        """Queue the record; it is written in the background, at the latest when the bank closes."""
         if not self.read_only:
             self.recorder.add(record._replace(person_id=self.person_id))
 
     def record_chat(self, record: ChatRecord) -> None:
-        """Queue the record, as a retrieval's."""
+        """Queue the record as `record_retrieval` does; a read-only bank keeps it in `unwritable`."""
         if self.read_only:
             self.unwritable.append(record)
         else:
@@ -97,7 +97,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def truncate_log(self) -> bool:
-        """Take what was deleted out of the engine's log too, where that is the bank's own; False when it could not."""
+        """Remove what was deleted from the engine's log too, if the log is the bank's own; False when that failed."""
 
     @abstractmethod
     async def close_threads(self) -> None:
@@ -105,7 +105,7 @@ class Engine(ABC):
 
 
 class Part:
-    """A store that stands beside those that the bank itself is."""
+    """A store that is an attribute of the bank rather than one of its base classes."""
 
     def __init__(self, bank: Engine) -> None:
         self.bank = bank
@@ -120,7 +120,7 @@ Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
 def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
-    """Return the decorator by which `Engine.<name>` runs a method and gives it the connection."""
+    """Return a decorator that makes `Engine.<name>` run a method and pass it the connection."""
 
     def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
         @wraps(method)
@@ -134,7 +134,7 @@ def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door
 
 
 reads, writes = _run_by("read"), _run_by("write")
-"""Decorators of the methods of stores: called without the connection, and awaited."""
+"""Decorators for the methods of stores: a decorated method is called without the connection, and awaited."""
 
 
 Record = RetrievalRecord | ChatRecord
@@ -146,7 +146,7 @@ log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Gathers records for a moment and gives them to `write` in one batch; a busy database is tried again."""
+    """Gathers records for a moment and passes them to `write` in one batch; retries while the database is busy."""
 
     def __init__(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
         self._write = write
@@ -154,7 +154,7 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self.dropped = 0
-        """Records that were given up because too many were waiting."""
+        """How many records were given up because too many were waiting."""
 
     @property
     def waiting(self) -> tuple[Record, ...]:
@@ -171,13 +171,13 @@ class Recorder:
             self._task = asyncio.get_running_loop().create_task(self._write_behind())
 
     async def settle(self) -> None:
-        """Wait until what is queued was written, for at most two seconds."""
+        """Wait, for at most two seconds, until what is queued is written."""
         if self._task is not None and not self._task.done():
             self._wanted.set()
             await asyncio.wait([self._task], timeout=CLOSE_LIMIT_S)
 
     async def close(self) -> None:
-        """Write what waits, for at most two seconds; what then is left is logged and lost."""
+        """Write what is queued, for at most two seconds; the rest is lost, and a warning is logged."""
         await self.settle()
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -188,7 +188,7 @@ class Recorder:
     async def _write_behind(self) -> None:
         wait_s, most = GATHER_S, MAX_WAITING
         while self._waiting:
-            # More records may come, unless somebody waits for those that are there.
+            # More records may come; stop waiting for them once a caller waits for those already queued.
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._wanted.wait()
@@ -200,7 +200,7 @@ class Recorder:
                 log.info("records wait to be written: %s", error)
                 wait_s = RETRY_S
                 continue
-            except InputError as error:  # what the database cannot hold must not keep the others waiting
+            except InputError as error:  # a record that the database cannot hold must not block the others
                 if len(batch) > 1:
                     wait_s, most = 0.0, 1
                     continue

@@ -1,10 +1,10 @@
-"""The files of a bank as the system sees them: on the disk for good, still the ones opened, under the writer lock.
+"""A bank's files as the system sees them: flushing them, whether they are still those opened, and the writer lock.
 
-No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
+A database is opened here only to be flushed: opening and closing its file alongside SQLite would drop SQLite's locks.
 
-One process at a time writes to a bank: it holds a lock on a file beside it, around every write transaction and
+One process at a time writes to a bank: it holds a lock on a file next to it, around every write transaction and
 checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL database when several processes write and
-checkpoint at once.
+checkpoint at the same time.
 """
 
 import errno
@@ -19,16 +19,16 @@ from typing import Literal, TypeAlias
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreReplaced
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
-"""What a file system says whose folders cannot be flushed: some network file systems."""
+"""The errors of a file system that cannot flush folders, as some network file systems cannot."""
 
 _FILES = ("", "-wal", "-shm")
 
 
 def flush(path: Path) -> None:
-    """Have a file's content, or the names in a folder, on the disk. Raises `OSError` when the disk says no.
+    """Flush a file's content, or the names in a folder, to the disk. Raises `OSError` when the disk refuses.
 
-    A flushed file is lost with its name: its folder must be flushed too, and that folder's name in the one above.
-    A folder that this user may not read, or whose file system flushes none, is left to the system, as SQLite does.
+    A flushed file is still lost if its name is: its folder must be flushed too, and that folder's name in its parent.
+    A folder that this user may not read, or whose file system cannot flush it, is left to the system, as SQLite does.
     """
     if not path.is_dir():
         _flush(path, os.O_RDWR)
@@ -51,7 +51,7 @@ def _flush(path: Path, flags: int) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for this user alone, with those above it that are missing, and have all their names on the disk."""
+    """Create a folder for this user alone, with any missing parents, and flush all of their names to the disk."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Another process may have made it and not yet flushed its name.
@@ -60,14 +60,14 @@ def make_folder(folder: Path) -> None:
 
 
 def make_private(path: Path, content: bytes | bytearray = b"") -> None:
-    """Make a file for this user alone. Raises `FileExistsError` for one that is there, or a link in its place."""
+    """Create a file for this user alone. Raises `FileExistsError` if it exists, or a link is in its place."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
 
 
 def size_of(path: str) -> int:
-    """Return the size of a file; 0 without one. No `Path` is built: it is asked after each write."""
+    """Return the size of a file; 0 if there is none. No `Path` is built, as this is called after each write."""
     try:
         return os.stat(path).st_size  # noqa: PTH116
     except OSError:
@@ -78,7 +78,7 @@ Found: TypeAlias = Literal["same", "log lost", "moved"]
 
 
 class OpenedFile:
-    """The files of a connection: the database as it was before, its log since: an earlier one may be that of others."""
+    """A connection's files: the database as before connecting; the log only since, as an older one may be another's."""
 
     def __init__(self, database: Path) -> None:
         self._database = str(database)
@@ -86,20 +86,20 @@ class OpenedFile:
         self.note([""])
 
     def note(self, suffixes: Iterable[str] = _FILES) -> None:
-        """Remember files that were not there before; to be called while the connection is known to be right."""
+        """Remember files that were not there before. Call it while the connection is known to be on the right files."""
         for suffix in suffixes:
             if suffix not in self._files and (found := _identity(self._database + suffix)):
                 self._files[suffix] = found
 
     def look(self) -> Found:
-        """Return `moved` when the database is another file or none, `log lost` when only its log is."""
+        """Return `moved` if the database was replaced or is gone, `log lost` if only its log was or is, else `same`."""
         others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
         if "" in others or "" not in self._files:
             return "moved"
         return "log lost" if others else "same"
 
     def check(self, found: Found | None = None) -> None:
-        """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
+        """Raise `StoreReplaced` unless the files are the same; `found`: what `look` has just returned."""
         if (found or self.look()) != "same":
             raise StoreReplaced(
                 f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
@@ -108,7 +108,7 @@ class OpenedFile:
 
 
 def inode_of(path: str) -> int | None:
-    """Return the number of a file on its disk; None without one."""
+    """Return the inode of a file; None if there is no file."""
     found = _identity(path)
     return None if found is None else found[1]
 
@@ -152,9 +152,9 @@ else:
 
 @contextmanager
 def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
-    """Hold the writer lock of a database: a file beside it that one process at a time has locked. Not reentrant.
+    """Hold the writer lock of a database: a file next to it that one process at a time locks. Not reentrant.
 
-    Raises `StoreBusy` when it was not free in `timeout_s`, `StoreReadOnly`, `StorageError` when it is a link.
+    Raises `StoreBusy` when it is not free within `timeout_s`, `StoreReadOnly`, and `StorageError` when it is a link.
     """
     path = database.with_name(database.name + ".lock")
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -1,8 +1,8 @@
 """The banks that this user made, or trusts, on this machine: a private record of each, outside every project.
 
-What a clone brings can be a bank of ours in every byte, but it has no record here. That is seen before SQLite opens
-anything, since a log or a journal beside a database is played back by opening it. What a pull or an archive writes over
-a bank is seen by what the record keeps of it: the files, as the system sees them, and the secret of `binding`.
+A file in a clone can match one of our banks in every byte, but it has no record here. This is checked before SQLite
+opens anything, since opening a database plays back a log or a journal next to it. What a pull or an archive writes over
+a bank is detected by what the record keeps: the files, as the system sees them, and the secret of `binding`.
 """
 
 import json
@@ -25,28 +25,28 @@ TRUST = "look into it and take it over with `swarm-memory bank trust`"
 _PLAYED = ("", "-wal", "-journal")
 _NOTE_BYTES = 256
 _own_notes: dict[str, tuple[str, str]] = {}
-"""What this process noted last of each bank: none of its looks opens the file of notes while nobody else writes."""
+"""What this process last noted of each bank, so that it need not open the file of notes while nobody else writes."""
 
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 """The last eight bytes of a rollback journal that names another file (SQLite's pager.c); ours never do."""
 
 
 class Record(NamedTuple):
-    """One bank. Its files are noted by their inodes, which tell one that is not yet bound from one in its place."""
+    """One bank. Its files are noted by inode, which tells a bank not yet bound from another file in its place."""
 
     path: str
     files: list[int]
-    """Of the database: one; two while another is put in its place."""
+    """Inodes of the database: one, or two while another file is put in its place."""
     banks: list[str]
-    """The ids that may stand in it: none until the bank is complete."""
+    """The bank ids that the file may hold: none until the bank is complete."""
     secrets: tuple[str, ...] | list[str] = ()
-    """Of each of the files, by which its rows are bound to this user; empty where they are not yet."""
+    """For each file the secret that binds its rows to this user; empty if they are not yet bound."""
     journal: str = "wal"
-    """What SQLite keeps beside it: on some file systems a rollback journal."""
+    """The journal mode that SQLite uses: on some file systems a rollback journal."""
 
 
 def find(database: Path) -> Record | None:
-    """Return the record of the bank at a path. Raises `StorageError` when it cannot be read, or is another user's."""
+    """Return the record of the bank at a path. Raises `StorageError` if it is unreadable, or not this user's alone."""
     try:
         descriptor = os.open(_file(database), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def find(database: Path) -> Record | None:
         if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
             raise StorageError(f"{_file(database)} is not this user's alone: delete it, or set XDG_STATE_HOME")
         try:
-            known = json.load(file).items()  # those of former versions hold more
+            known = json.load(file).items()  # records of former versions hold more
             record = Record(**{name: value for name, value in known if name in Record._fields})
         except (ValueError, TypeError, AttributeError) as error:
             raise StorageError(f"{_file(database)} is no record of a bank: delete it, and {TRUST}") from error
@@ -66,13 +66,13 @@ def find(database: Path) -> Record | None:
 
 
 def knows(database: Path) -> bool:
-    """Whether the file at a path can be the one of its record; of a bound bank its rows say the rest."""
+    """Whether the file at a path can be the one in its record; for a bound bank, its rows decide the rest."""
     record, inode = find(database), inode_of(str(database))
     return record is not None and inode is not None and (any(record.secrets) or inode in record.files)
 
 
 def begin(database: Path, *, is_new: bool = False) -> None:
-    """Note that this user has made the empty file at a path, which will be a bank; a new one may have a former inode.
+    """Record that this user has made the empty file at a path for a bank; a new file may reuse a former inode.
 
     The caller holds the writer lock.
     """
@@ -82,17 +82,17 @@ def begin(database: Path, *, is_new: bool = False) -> None:
 
 
 def sign(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
-    """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
+    """Record that the complete bank at a path, with its id, is this user's; `file`: the one still to be moved there."""
     inode = inode_of(str(file or database)) or 0
     _write(Record(_place(database), [inode], [bank], [secret], journal))
-    if not secret:  # an earlier version may write to it, and notes nothing
+    if not secret:  # an earlier version may write to it without noting anything
         _drop_note(database)
 
 
 def secret_of(database: Path) -> str:
     """Return the secret of the file at a path; empty for one that is not bound, or has no record.
 
-    A bound bank may have become another file (a copy over it, a disk that is mounted anew): it is held to the same.
+    A bound bank may have become another file (copied over, or on a remounted disk): the same secret applies to it.
     """
     record = find(database)
     if record is None or not record.secrets:
@@ -102,18 +102,18 @@ def secret_of(database: Path) -> str:
 
 
 def look(database: Path) -> tuple[str, str]:
-    """Return what the system says of a database and of its log; nothing of a log that holds nothing.
+    """Return what the system reports about a database and its log; an empty log counts as a missing one.
 
-    No program sets the time of change. Where the system has none (Windows), an archive can set all that is compared.
+    No program can set the time of change. Where there is none (Windows), an archive can set everything compared here.
     """
     return _seen(str(database)), _seen(f"{database}-wal", is_log=True)
 
 
 def note(database: Path, number: int | None = None, seen: tuple[str, str] | None = None) -> None:
-    """Note the files of a bound bank, as they are or were `seen`, and the number of its seal; None: the former one.
+    """Note the files of a bound bank, as they are or were `seen`, and its seal's number; None: keep the former number.
 
-    The caller holds the writer lock, or has read all rows since. Where the note cannot be written this process keeps
-    it, and others read all rows.
+    The caller holds the writer lock, or has read all rows since. If the note cannot be written, this process keeps it
+    in memory, and others have to read all rows.
     """
     mark = _mark_of(database)
     if number is None and not size_of(mark):
@@ -135,7 +135,7 @@ def _drop_note(database: Path) -> None:
 
 
 def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
-    """Whether the files are as they were last noted; so too where nothing was."""
+    """Whether the files are as they were last noted; also True if nothing was noted."""
     parts, seen = 2 if with_log else 1, look(database)
     if seen[:parts] == _own_notes.get(str(database), ())[:parts]:
         return True
@@ -144,14 +144,14 @@ def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
 
 
 def noted_number(database: Path) -> int:
-    """Return the number of the seal that was last noted; -1 where none was."""
+    """Return the seal's number that was last noted; -1 if none was."""
     noted = _noted(database)
     return int(noted[0]) if noted and noted[0].isdecimal() else -1
 
 
 @contextmanager
 def replacing(database: Path, fresh: Path) -> Generator[None]:
-    """Let a bank be moved into another's place in the block; until that is done, either may lie there."""
+    """Allow the block to move one bank into another's place; until that is done, either may be there."""
     former, coming = find(database), find(fresh)
     if coming is None:
         raise StorageError(f"{fresh} was not made here by this user")
@@ -160,7 +160,7 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
         former = former._replace(secrets=former.secrets or [""] * len(former.files))
         both = {name: [*getattr(record, name), *getattr(former, name)] for name in ("files", "banks", "secrets")}
         _write(record._replace(**both))
-    note(database, 0, ("", ""))  # the new one's number may be lower, and the block be the last that is done
+    note(database, 0, ("", ""))  # the new bank's number may be lower, and a kill may follow the block
     yield
     _write(record)
     note(database, 0)
@@ -176,16 +176,16 @@ def forget(database: Path) -> None:
 
 
 def throw_away(database: Path) -> None:
-    """Drop the record of a bank in a folder for temporary files, and the folders that held nothing else."""
+    """Drop the record of a bank in a temporary folder, and the folders of records that are then empty."""
     forget(database)
     root = Path(own_state(), FOLDER)
-    with suppress(OSError):  # a folder in which there are records of other banks
+    with suppress(OSError):  # a folder that holds records of other banks
         for folder in list(_file(database).relative_to(root).parents)[:-1]:
             (root / folder).rmdir()
 
 
 def is_first_notice(database: Path) -> bool:
-    """Whether it was not yet asked about the file at a path, which is not trusted; this asking counts."""
+    """Whether this is the first notice about the untrusted file at a path; the call itself marks it as given."""
     noticed, inode = _file(database).with_suffix(".noticed"), str(inode_of(str(database)))
     with suppress(FileNotFoundError):
         if noticed.read_text("ascii") == inode:
@@ -197,7 +197,7 @@ def is_first_notice(database: Path) -> bool:
 
 
 def check(database: Path) -> Record | None:
-    """Return the record of the bank at a path; None where there is none, nor any file that could hold something.
+    """Return the record of the bank at a path; None if there is neither a record nor a file with any content.
 
     No database is opened. Raises `StoreUntrusted` for a bank or a journal that is not the one that was left there.
     """
@@ -225,7 +225,7 @@ def check(database: Path) -> Record | None:
 
 
 def replaced(database: Path) -> str:
-    """Return what is said of another file in a bank's place."""
+    """Return the message about another file in a bank's place."""
     return (
         f"{database} is not as swarm-memory left it there: a pull, a copy or an archive changed it; "
         f"{TRUST}, or put a backup in its place with `swarm-memory bank restore`"
@@ -233,7 +233,7 @@ def replaced(database: Path) -> str:
 
 
 def identity(connection: SqliteConnection) -> str:
-    """Return the id of an open bank; empty for one of a schema that had none, and for one that is yet empty."""
+    """Return the id of an open bank; empty if its schema had no ids yet, or the bank is still empty."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return ""
     found = connection.execute("SELECT value FROM meta WHERE key = 'bank'").fetchone()
@@ -245,7 +245,7 @@ def _seen(path: str, *, is_log: bool = False) -> str:
         status = os.stat(path)  # noqa: PTH116 - asked before and after each write
     except OSError:
         return ""
-    # SQLite as root gives a log its owner again whenever it opens it, which is a change.
+    # As root, SQLite sets a log's owner again whenever it opens the log, which updates the time of change.
     changed = status.st_mtime_ns if is_log and os.name == "posix" and os.geteuid() == 0 else status.st_ctime_ns
     if is_log and not status.st_size:
         return ""
@@ -258,12 +258,12 @@ def _mark_of(database: Path) -> str:
 
 @lru_cache(maxsize=8)
 def _marked(state: str, database: str) -> str:
-    del state  # by which the record's folder is found
+    del state  # only a key of the cache: the record's folder depends on it
     return str(_file(Path(database)).with_suffix(".seen"))
 
 
 def _noted(database: Path) -> list[str]:
-    """Return the number and what was seen of the two files; nothing where nothing was noted."""
+    """Return the number and what was seen of the two files; empty if nothing was noted."""
     try:
         with open(_mark_of(database), "rb") as file:  # noqa: PTH123 - asked before and after each write
             return [*file.read(_NOTE_BYTES).decode("ascii", "replace").rstrip().split(" "), ""]
@@ -272,15 +272,15 @@ def _noted(database: Path) -> list[str]:
 
 
 def _check_journal(database: Path, record: Record) -> None:
-    """No journal of ours names another file, which SQLite would delete; a bank that was written by its log has none.
+    """Raise `StoreUntrusted` for a journal that names another file, which SQLite would delete, or any of a WAL bank.
 
-    One that is bound or restored may be killed while it goes over to its log.
+    The latter is allowed while a bank is being bound or restored: a kill while it switches to its log leaves a journal.
     """
     journal = Path(f"{database}-journal")
     if size_of(str(journal)) == 0:
         return
     is_foreign = record.journal == "wal" and noted_number(database) > 0
-    with suppress(FileNotFoundError), journal.open("rb") as file:  # others delete theirs at any moment
+    with suppress(FileNotFoundError), journal.open("rb") as file:  # other processes delete theirs at any moment
         file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
         if is_foreign or file.read() == _SUPER_JOURNAL:
             raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
@@ -291,17 +291,17 @@ def _place(database: Path) -> str:
 
 
 def _file(database: Path) -> Path:
-    """Return where the record of a bank is: below the folder of records as the bank is below the root."""
+    """Return the path of a bank's record: below the folder of records it repeats the bank's own path."""
     return Path(own_state(), FOLDER, record_of(Path(_place(database))))
 
 
 def folder_of(database: Path) -> Path:
-    """Return the folder beside the record of a bank for its daily copies."""
+    """Return the folder for a bank's daily copies, which is next to its record."""
     return _file(database).with_suffix(".days")
 
 
 def record_of(place: PurePath) -> PurePath:
-    """Return the path of a record in the folder of records, of a bank on a drive or a share of Windows too."""
+    """Return the path of a bank's record within the folder of records, also for a Windows drive or share."""
     drive = place.drive.replace(":", "").strip("\\?").replace("\\", "/")
     return type(place)(drive, *place.parts[1:-1], f"{place.name}.json")
 

@@ -31,20 +31,20 @@ from swarm_memory.tools.ports.models import Embedder
 T = TypeVar("T")
 
 END_WAIT_S = 2.0
-"""How long the thread of a connection that failed to open is waited for."""
+"""Seconds to wait for the thread of a connection that failed to open."""
 
 SAVE_WAIT_S = 10.0
 
 MAX_REOPENINGS = 5
-"""More than one: while a bank is opened again, the next of several processes can be killed in a write."""
+"""More than one: while a bank is being reopened, yet another process can be killed in a write."""
 
 log = logging.getLogger(__name__)
 
 
 class ConnectionThread(aiosqlite.Connection):
-    """One connection on aiosqlite's thread, on which whole functions run one after another, each in one go.
+    """One connection on aiosqlite's thread, which runs whole functions one after another, without interruption.
 
-    None runs on a file that is no longer the one at its path: `StoreReplaced` says so, before anything was done.
+    No function runs on a file that is no longer the one at its path: `StoreReplaced` is raised before anything is done.
     """
 
     def __init__(self, database: Path, driver: Driver, timeout_s: float, *, writes: bool) -> None:
@@ -55,29 +55,29 @@ class ConnectionThread(aiosqlite.Connection):
         self._reached: SqliteConnection | None = None
         self._log = f"{database}-wal"
         self.opened = OpenedFile(database)
-        """What the connection opened, for a look under the writer lock."""
+        """The files that the connection opened, for a check under the writer lock."""
 
     async def open(self) -> None:
-        """Connect on the thread; a writer makes the bank where there is none. Raises what connecting raises."""
+        """Connect on the thread; a writer creates the bank if there is none. Raises what connecting raises."""
         try:
             await self
         except BaseException:
-            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
-            # not await it: it is cancelled again at once.
+            # The thread still answers to this loop, which the caller may be about to close. The wait blocks, because
+            # a cancelled caller that awaited the thread would be cancelled again immediately.
             self._thread.join(END_WAIT_S)
             self._reached = None
             raise
 
     async def run(self, function: Callable[[SqliteConnection], T]) -> T:
-        """Run a function on the thread, to its end. Raises `StorageError`, also after a fork and after `close`."""
+        """Run a function on the thread to completion. Raises `StorageError`, also after a fork and after `close`."""
         return await self._do(partial(self._guarded, function))
 
     async def reconnect(self) -> None:
-        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
+        """Open the file that is at the path now. Raises what connecting raises; then the thread has no connection."""
         await self._do(partial(self._reach, create=False))
 
     async def disconnect(self) -> None:
-        """Close the connection; until `reconnect` nothing runs."""
+        """Close the connection; nothing runs until `reconnect`."""
         if self._reached is not None and os.getpid() == self._process:
             await self._do(self._leave)
 
@@ -91,7 +91,7 @@ class ConnectionThread(aiosqlite.Connection):
 
     @property
     def is_right(self) -> bool:
-        """Whether the connection is open on what lies at its path."""
+        """Whether the connection is open on the files now at its path, and these are as they were last noted."""
         return self._reached is not None and self.opened.look() == "same" and registry.is_as_noted(self._database)
 
     async def _do(self, function: Callable[[], T]) -> T:
@@ -116,16 +116,16 @@ class ConnectionThread(aiosqlite.Connection):
         return connection
 
     def _guarded(self, function: Callable[[SqliteConnection], T]) -> T:
-        """Run a function with the connection. Raises `StoreReplaced` when that is gone, or what it opened is."""
+        """Run a function with the connection. Raises `StoreReplaced` if it is closed, or its files were changed."""
         with storage_errors(self._driver.module, self._database):
             if self._reached is None:
                 raise StoreReplaced(f"{self._database} is not open")
             self.opened.note()
             found = self.opened.look()
-            # To a reader the deleted log is still there; the writer will see to it.
+            # A reader still has the deleted log; the writer will deal with the loss.
             if found == "moved" or (found == "log lost" and (self._writes or inode_of(self._log) is not None)):
                 self.opened.check(found)
-            is_left = self._writes or registry.is_as_noted(self._database, with_log=False)  # a write looks by itself
+            is_left = self._writes or registry.is_as_noted(self._database, with_log=False)  # a write checks this itself
             if not (is_left or is_being_written(self._database)):
                 raise StoreReplaced(f"{self._database} was changed while it was open")
             return function(self._reached)
@@ -153,7 +153,7 @@ class ConnectionThread(aiosqlite.Connection):
 
 
 class BankThreads(Engine):
-    """Writes run one after another on one thread, reads on another and never wait for them."""
+    """Runs writes one after another on one thread, and reads on another, where they never wait for writes."""
 
     def __init__(self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float) -> None:
         super().__init__(embedder, Index(driver.vec_version is not None, driver.reason))
@@ -163,10 +163,10 @@ class BankThreads(Engine):
         self._opening_again = asyncio.Lock()
 
     async def open_threads(self) -> None:
-        """Connect to the bank in the file, which is made when it is not there.
+        """Connect to the bank in the file, creating it if it does not exist.
 
-        Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, or
-        the disk is full, there is no writer.
+        Raises `StoreUntrusted` for a file that is not one of our banks, and `StorageError`. If this user may only
+        read, or the disk is full, there is no writer.
         """
         assert self._writer is not None
         try:
@@ -183,7 +183,7 @@ class BankThreads(Engine):
 
     @property
     def _threads(self) -> tuple[ConnectionThread, ...]:
-        """Every thread there is, the writer last: closing, it folds the log into the database."""
+        """Every thread, the writer last: when it closes, it checkpoints the log into the database."""
         return tuple(each for each in (self._reader, self._writer) if each is not None)
 
     @property
@@ -192,7 +192,7 @@ class BankThreads(Engine):
         return self._writer is None
 
     async def read(self, function: Callable[[SqliteConnection], T]) -> T:
-        """Run a function that only reads. Raises `StorageError`, as all of these do."""
+        """Run a function that only reads. Raises `StorageError`, as all of these methods do."""
         return await self._run(self._reader, function)
 
     async def write(self, function: Callable[[SqliteConnection], T]) -> T:
@@ -215,9 +215,9 @@ class BankThreads(Engine):
         return await self._run(self._writer, function)
 
     async def truncate_log(self) -> bool:
-        """Write the log into the database and empty it, so that nothing of what was deleted is left in it.
+        """Checkpoint the log into the database and empty it, so that nothing that was deleted is left in it.
 
-        False when a reader stood in the way.
+        Return False when a reader prevented it.
         """
 
         def truncate(connection: SqliteConnection) -> bool:
@@ -232,7 +232,7 @@ class BankThreads(Engine):
             await thread.close()
 
     async def _run(self, thread: ConnectionThread, function: Callable[[SqliteConnection], T]) -> T:
-        """Run a function on a thread; when the bank's files were replaced, on what is there now."""
+        """Run a function on a thread; if the bank's files were replaced, reopen them and run it on the new ones."""
         for _ in range(MAX_REOPENINGS):
             try:
                 return await thread.run(function)
@@ -242,13 +242,13 @@ class BankThreads(Engine):
                 writer = self._writer
                 if writer is None or thread is writer:
                     raise
-                # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
+                # Another process was cut off in a write with a rollback journal: only a writer can undo that.
                 await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
                 break
         return await thread.run(function)
 
     async def _open_again(self) -> None:
-        """Close every connection before one is opened: those of one process share what they know of a log."""
+        """Close every connection before reopening any: those of one process share what they know of a log."""
         async with self._opening_again:
             if all(thread.is_right for thread in self._threads):
                 return

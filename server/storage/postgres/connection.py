@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL as the stores speak to one: queries by name, SQLite's placeholders, errors of ours."""
+"""A connection to PostgreSQL in the form that the stores use: queries by name, SQLite's placeholders, our errors."""
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -21,31 +21,31 @@ from swarm_memory.schema.postgres.statements import SCHEMA, text_of
 from swarm_memory.schema.sqlite.statements import Query
 
 _SENT_AT_ONCE = 500
-"""At most this many rows of `executemany` go in one message: over a network each message costs a way there and back."""
+"""At most this many rows of `executemany` go in one message: over a network each message costs a round trip."""
 
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
 
 _GONE_AFTER_S = 15
-"""How long a network that gives no answer is waited for, where the system lets that be set."""
+"""Seconds to wait for a network that does not answer, where the system lets that be set."""
 
 
 class Place(NamedTuple):
-    """Where a database is, and how long it is waited for."""
+    """Where a database is, and how long to wait for it."""
 
     url: str
-    """It may hold a password: it stands in no message."""
+    """It may contain a password, so it appears in no message."""
     connect_timeout_s: float = 3.0
     statement_timeout_s: float = 30.0
     busy_timeout_s: float = 10.0
 
     def __str__(self) -> str:
-        """Return what messages call it."""
+        """Return the name that messages use for it."""
         parts = conninfo.conninfo_to_dict(self.url)
         host, port = parts.get("host") or parts.get("hostaddr") or "this machine", parts.get("port")
         return f"{parts.get('dbname') or parts.get('user') or 'the database'} at {host}{f':{port}' if port else ''}"
 
     def check(self) -> None:
-        """Raise `ConfigError` when the URL is none."""
+        """Raise `ConfigError` when the URL is not valid."""
         try:
             conninfo.conninfo_to_dict(self.url)
         except psycopg.ProgrammingError as error:
@@ -55,14 +55,14 @@ class Place(NamedTuple):
 
 
 class LostInCommit(StorageError):
-    """The connection broke while a change was being committed: nobody knows whether it was."""
+    """The connection broke while a change was being committed: whether it was committed is unknown."""
 
 
 RawConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
 class _Number(Loader):
-    """PostgreSQL sums whole numbers as `numeric`: they come back as what they were."""
+    """PostgreSQL sums whole numbers as `numeric`: this turns them back into what they were."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data)
@@ -70,7 +70,7 @@ class _Number(Loader):
 
 
 class _Flag(Dumper):
-    """SQLite has no truth values: the columns are numbers."""
+    """Sends booleans as numbers, because the columns are numbers: SQLite has no booleans."""
 
     def dump(self, obj: bool) -> bytes:
         return b"1" if obj else b"0"
@@ -100,7 +100,7 @@ def connect(place: Place) -> RawConnection:
 
 
 def set_up(raw: RawConnection, place: Place) -> None:
-    """Give a new connection its limits and the schema it looks in."""
+    """Set the time limits and the schema search path of a new connection."""
     milliseconds = {
         "statement_timeout": place.statement_timeout_s,
         "lock_timeout": place.busy_timeout_s,
@@ -112,20 +112,20 @@ def set_up(raw: RawConnection, place: Place) -> None:
 
 
 class Cursor(psycopg.ClientCursor[tuple[Any, ...]]):
-    """What a statement gave, as sqlite3's cursor gives it."""
+    """The result of a statement, with the interface of sqlite3's cursor."""
 
     @property
     def lastrowid(self) -> int | None:
-        """The position that a statement with RETURNING gave; None where it wrote nothing."""
+        """The position that a statement with RETURNING returned; None if it wrote nothing."""
         if self.rowcount < 1:
             return None
-        self.scroll(0, "absolute")  # it may be asked again
+        self.scroll(0, "absolute")  # it may be read more than once
         (position, *_) = self.fetchone() or (None,)
         return position
 
 
 class PostgresConnection:
-    """psycopg's connection, asked by the `Query` values that SQLite's is asked by."""
+    """psycopg's connection, which takes the same `Query` values as SQLite's."""
 
     OperationalError: type[Exception] = psycopg.Error
 
@@ -134,11 +134,11 @@ class PostgresConnection:
         self._in_write = in_write
 
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
-        """Run a query by its name. Raises `TypeError` for a text that has none."""
+        """Run a query by its name. Raises `TypeError` for a text without a name."""
         return Cursor(self.raw).execute(self._text(sql), parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
-        """Run a query once for each of many rows of parameters."""
+        """Run a query once for each row of parameters."""
         cursor, text = Cursor(self.raw), self._text(sql)
         rows = list(parameters)
         for start in range(0, len(rows), _SENT_AT_ONCE):
@@ -158,7 +158,7 @@ class PostgresConnection:
 
 @contextmanager
 def postgres_errors(place: Place) -> Generator[None]:
-    """Turn what psycopg raises into errors of ours, none of which holds the URL."""
+    """Translate what psycopg raises into our errors, none of which contains the URL."""
     try:
         yield
     except psycopg.Error as error:
@@ -168,7 +168,7 @@ def postgres_errors(place: Place) -> Generator[None]:
 
 
 def translated(error: psycopg.Error, place: Place) -> StorageError | InputError | ConfigError:
-    """Return an error in words of ours."""
+    """Return our own error for one of psycopg's."""
     said = (error.diag.message_primary or str(error).strip() or type(error).__name__).splitlines()[0]
     match error:
         case psycopg.DataError() if "NUL" in str(error):
@@ -199,16 +199,16 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Whether an error says that the connection is gone, or was never made, and nothing more."""
+    """Whether an error means only that the connection was lost or never made."""
     if not isinstance(error, psycopg.OperationalError) or _is_refused(error):
         return False
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
 
 
 def _is_refused(error: psycopg.Error) -> bool:
-    """Whether the database answered that it does not let this user in: trying again does not help."""
+    """Whether the database answered but refused this user: a retry does not help."""
     return isinstance(error, psycopg.OperationalError) and any(sign in str(error) for sign in _REFUSALS)
 
 
 COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
-"""A transaction was undone because another one came first: run again it sees what that one wrote."""
+"""Errors of a transaction rolled back because another came first: run again, it sees what the other wrote."""

@@ -1,6 +1,6 @@
-"""The index of what is searched on PostgreSQL: a row for each word of an item, and vectors as pgvector has them.
+"""The search index on PostgreSQL: a row for each word of an item, and vectors as pgvector stores them.
 
-Vectors are compared one by one, by what a scope holds.
+The vectors that a scope holds are compared one by one.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from swarm_memory.server.storage.search.vectors import Quantization, Space, all_
 from swarm_memory.server.storage.search.words import folded, unpack
 
 WEIGHTS = (10, 6, 5)
-"""Of title, description and content, five times those that the keyword index of SQLite is asked with."""
+"""The weights of title, description and content: five times those used with SQLite's keyword index."""
 
 MEMORIES, PASSAGES = 1, 2
-"""The kinds of what is searched."""
+"""The kinds of items that are searched."""
 
 _BATCH = 1_000
 _QUERIES, _MEMORIES = queries("index"), common_queries("memories")
@@ -27,17 +27,17 @@ _NAMES = {MEMORIES: "memories", PASSAGES: "passages"}
 
 
 class Words(NamedTuple):
-    """What is entered of one item."""
+    """What is entered into the index for one item."""
 
     seq: int
     length: int
-    """In words."""
+    """The number of words."""
     weights: Mapping[str, int]
-    """Of each word, at all its places together."""
+    """For each word, the sum of its weights at all its places."""
 
 
 def words_of(seq: int, fields: Sequence[str | bytes]) -> Words:
-    """Return the words of an item by its packed tokens, or of a passage by those of its three fields."""
+    """Return the words of an item from its packed tokens, or of a passage from the tokens of its three fields."""
     texts = unpack(fields[0]).split("\n") if len(fields) == 1 else [str(each) for each in fields]
     weights: Counter[str] = Counter()
     length = 0
@@ -84,7 +84,7 @@ class PostgresIndex(Index):
 
     def rebuild(self, connection: Connection) -> None:
         connection.execute(_QUERIES["no_time_limit"])
-        # What another enters meanwhile would be entered twice.
+        # Otherwise, what another process enters meanwhile would be entered twice.
         cast("PostgresConnection", connection).raw.execute("LOCK TABLE item_words, item_vectors IN EXCLUSIVE MODE")
         connection.execute(_QUERIES["forget_words"], {"kind": self.kind})
         connection.execute(self.statements["recount_active"])
@@ -94,7 +94,7 @@ class PostgresIndex(Index):
             self.rebuild_space(connection, space)
 
     def _all(self, connection: Connection, what: str, **values: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """Yield what there is in batches, each as its partition and rows that begin with a position."""
+        """Yield everything in batches of (partition, rows); each row begins with its position."""
         after, query = 0, _QUERIES[f"{what}_{_NAMES[self.kind]}"]
         while rows := connection.execute(query, {**values, "after": after, "limit": _BATCH}).fetchall():
             after = rows[-1][0]
@@ -104,7 +104,7 @@ class PostgresIndex(Index):
     def drop_spaces_but(self, connection: Connection, kept: Collection[tuple[str, int]]) -> list[str]:
         """Delete the vectors of every other (model, dimensions); return the names of their models.
 
-        The spaces themselves stay: those of other tenants may have vectors there that this role does not see.
+        The spaces themselves stay: other tenants may have vectors in them that this role does not see.
         """
         dropped: list[str] = []
         for space in all_spaces(connection, self.statements):
@@ -117,7 +117,7 @@ class PostgresIndex(Index):
         return dropped
 
     def tidy(self, connection: Connection) -> None:
-        """Nothing is to be done: the database cleans its tables by itself."""
+        """Do nothing: the database cleans up its tables by itself."""
 
     def _enter_vectors(
         self, connection: Connection, space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
@@ -150,7 +150,7 @@ class PostgresIndex(Index):
         connection.execute(_QUERIES["count_words"], {**self._place(connection, partition), "change": change})
 
     def _place(self, connection: Connection, partition: int) -> dict[str, int]:
-        """Return the columns that say where an item is entered."""
+        """Return the columns that identify where an item is entered."""
         scope_id = partition
         if self.kind == PASSAGES:
             (scope_id,) = connection.execute(_QUERIES["scope_of_partition"], {"partition": partition}).fetchone()
@@ -162,6 +162,6 @@ class PostgresIndex(Index):
 
 
 def text_of(blob: bytes, quantization: Quantization) -> str:
-    """Return an encoded vector as pgvector reads one. 8-bit numbers are 16-bit ones too, so that no cosine changes."""
+    """Return an encoded vector as text for pgvector. 8-bit numbers are exact in 16 bits, so that no cosine changes."""
     numbers = decode(blob, quantization)
     return f"[{','.join(map(str, numbers) if quantization == 'int8' else (f'{each:.9g}' for each in numbers))}]"

@@ -1,4 +1,4 @@
-"""Searches on PostgreSQL, each by one query: in how many items the words stand, both legs, and what scoring needs."""
+"""Searches on PostgreSQL, each in one query: how many items contain each word, both legs, and what scoring needs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -62,8 +62,8 @@ def _search(
     vector_at: int,
     where: Mapping[str, Any],
 ) -> tuple[Found, list[tuple[Any, ...]], list[float | None]]:
-    """Return what both legs found; its rows, from the position on, the nearest first, then the best words; their
-    cosines. `vector_at` says where in a row, from its position on, its vector stands.
+    """Return what both legs found, its rows (each from its position on; the nearest first, then the best keyword
+    matches), and their cosines. `vector_at`: the index of the vector in a row, counted from the position.
     """
     vector = None
     if query.vector is not None:
@@ -88,7 +88,7 @@ def _search(
 
 
 def _values(index: PostgresIndex, query: SearchQuery, vector: QueryVector | None) -> dict[str, Any]:
-    """Return the parameters of the query but for its words."""
+    """Return the parameters of the query except its words."""
     quantization = "int8" if vector is None else vector.space.quantization
     return {
         "tenants": [scope.tenant_id for scope in query.scopes],
@@ -111,16 +111,16 @@ def _values(index: PostgresIndex, query: SearchQuery, vector: QueryVector | None
 
 
 def _passes(query: SearchQuery) -> str:
-    """Return the part of a search that says what may be found."""
+    """Return the name of the query part that decides what may be found."""
     return "everything" if query.only == ANY else "is_passing"
 
 
 def _ordered(
     rows: list[tuple[Any, ...]], alike: Sequence[float | None], pool: int
 ) -> list[tuple[tuple[Any, ...], float | None]]:
-    """Return rows (partition or nothing, place by words or nothing, position …) beside their cosines, in order.
+    """Return rows (partition or None, rank by words or None, position, …) with their cosines, in order.
 
-    Of the nearest in each partition no more than the pool; then what words found, then what stands beside.
+    First the nearest of each partition, at most `pool` of each; then keyword matches; then neighboring passages.
     """
     pairs = list(zip(rows, alike, strict=True))
     near = sorted((pair for pair in pairs if pair[0][0] is not None), key=lambda pair: (pair[0][0], -(pair[1] or 0.0)))
@@ -132,7 +132,7 @@ def _ordered(
 
 @cache
 def _text(parts: tuple[str, ...], passes: str) -> bytes:
-    """Return a search in psycopg's words: its parts, in which is written out what may be found."""
+    """Return a search with psycopg's placeholders: its parts joined, with the filter on what may be found filled in."""
     start, *middle, end = (_PARTS[part] for part in parts)
     text = ",\n".join((start, *middle)) + "\n" + end
     for table in ("i", "v"):

@@ -46,19 +46,19 @@ T = TypeVar("T")
 _OWN = queries("postgres")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two tries of what collided, or met a lost connection: each at random below a limit that doubles."""
+"""The pause before a retry after a collision or a lost connection is random, below a limit that doubles each time."""
 
 MOST_COLLISIONS = 20
 
 OLDEST = 15
-"""Views that run with the rights of who reads them came with PostgreSQL 15."""
+"""PostgreSQL 15 introduced views that run with the rights of their reader."""
 
 _LOCK = 0x53574D4D
-"""The advisory lock of who changes the schema: `SWMM`."""
+"""The advisory lock held to change the schema: `SWMM`."""
 
 
 async def open_postgres(place: Place, *, pool_size: int = 8, embedder: Embedder) -> "PostgresStore":
-    """Open the bank in a database, whose schema is made or brought up to date where it is not.
+    """Open the bank in a database, creating or migrating its schema where needed.
 
     Raises `ConfigError`, `StorageError`.
     """
@@ -68,7 +68,7 @@ async def open_postgres(place: Place, *, pool_size: int = 8, embedder: Embedder)
 
 
 def make_ready(place: Place) -> None:
-    """Make the schema, or bring it up to date, where it is not.
+    """Create or migrate the schema where needed.
 
     Raises `ConfigError` for a server that is too old or lacks pgvector, `StorageError` for a schema of a newer version.
     """
@@ -135,10 +135,10 @@ class PostgresSources(Sources):
 
 
 class PostgresStore(Store):
-    """One bank in one database: as many functions at a time as there may be connections; the others wait for a thread.
+    """One bank in one database: at most one function runs per connection of the pool; the others wait for a thread.
 
-    What collided with another transaction is undone and run again; what met a lost connection is run again on a new
-    one, unless it was lost in the commit.
+    A function whose transaction collided with another is rolled back and run again. One that met a lost connection is
+    run again on a new connection, unless the old one was lost during the commit.
     """
 
     index: PostgresIndex
@@ -157,29 +157,29 @@ class PostgresStore(Store):
 
     @property
     def read_only(self) -> bool:
-        """Whether this user may only read: a role that may is refused at its first write."""
+        """Always False: a role that may only read is refused at its first write."""
         return False
 
     async def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a function that only reads; each statement sees the bank of its own moment."""
+        """Run a function that only reads; each statement sees its own snapshot of the bank."""
         return await self._run(lambda raw: function(PostgresConnection(raw)))
 
     async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
+        """Run a function in one transaction; a scope that it looks up stays locked until the end."""
         return await self._run(partial(self._commit, function))
 
     async def truncate_log(self) -> bool:
-        """The database's log is not the bank's own: how long it is kept is for who runs the database."""
+        """Do nothing: the database's log is not the bank's own, and its administrator decides how long it is kept."""
         return True
 
     async def close_threads(self) -> None:
-        """Let what runs end, and close every connection."""
+        """Wait for running functions to end, and close every connection."""
         await asyncio.to_thread(self._threads.shutdown)
         for raw in self._connections:
             raw.close()
 
     async def _run(self, function: Callable[[RawConnection], T]) -> T:
-        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
+        """Run a function on a thread to completion; a cancelled caller returns immediately without stopping it."""
         if os.getpid() != self._process:
             raise StorageError(FORKED)
         try:
@@ -222,7 +222,7 @@ class PostgresStore(Store):
         return result
 
     def _connection(self) -> RawConnection:
-        """Return the connection of this thread, which is made where there is none."""
+        """Return this thread's connection, making one if there is none."""
         raw: RawConnection | None = getattr(self._own, "raw", None)
         if raw is None or raw.closed:
             self._drop()

@@ -1,10 +1,10 @@
-"""The two indexes of what is searched, keywords (FTS5) and vectors (vec0), derived from plain tables.
+"""The two search indexes, keywords (FTS5) and vectors (vec0), derived from plain tables.
 
-Memories have one such pair, divided by scope, and the passages of sources another, divided by scope and kind; what
-differs between them stands in their statements, which have the same names.
+Memories have one such pair, partitioned by scope, and the passages of sources another, partitioned by scope and kind.
+The pairs differ only in their SQL statements, which have the same names.
 
-What writes runs inside the caller's transaction. Without sqlite-vec the vector index is marked stale instead,
-and filled again by the next process that has it.
+Methods that write run inside the caller's transaction. Without sqlite-vec they mark the vector index stale instead,
+and the next process that has sqlite-vec fills it again.
 """
 
 import json
@@ -21,7 +21,7 @@ _SMALL_INDEX_SLOTS = 1024
 
 
 class Index:
-    """Keeps both indexes in step with the items, of which each stands in one partition.
+    """Keeps both indexes in step with the items, each of which belongs to one partition.
 
     `searchable` says whether this process has sqlite-vec, `reason` why it has or has not.
     """
@@ -32,7 +32,7 @@ class Index:
         self.statements = statements
 
     def beside(self, statements: Mapping[str, str]) -> Self:
-        """Return the index, of the same engine, of what other statements are about."""
+        """Return the same engine's index for the kind of item that other statements are about."""
         return type(self)(self.searchable, self.reason, statements)
 
     def enter(self, connection: Connection, seq: int, partition: int) -> None:
@@ -42,16 +42,16 @@ class Index:
             self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
     def enter_new(self, connection: Connection, seqs: Sequence[int], partition: int) -> None:
-        """Enter items that were written just now, by their tokens; their vectors are entered by themselves."""
+        """Enter the tokens of items that were just written; their vectors are entered separately."""
         connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
     def put_new_vectors(
         self, connection: Connection, partition: int | None, space: Space, vectors: Mapping[int, Vector], now: str
     ) -> None:
-        """Write new vectors by position, and enter them into the index of a partition; None: their items are in none.
+        """Write new vectors by position, and enter them into the index of a partition; None: the items are not indexed.
 
-        Raises `StorageError` for a vector that cannot be right.
+        Raises `StorageError` for an invalid vector.
         """
         for vector in vectors.values():
             check_vector(vector, space.dims, space.model)
@@ -64,7 +64,7 @@ class Index:
             self._enter_vectors(connection, space, partition, written)
 
     def leave(self, connection: Connection, seq: int, partition: int) -> None:
-        """Take out an item that is active no more; its tokens and vectors must still be those it was entered with."""
+        """Remove an item that is no longer active; its tokens and vectors must still be those it was entered with."""
         self._leave_words(connection, seq, partition)
         connection.execute(self.statements["count_active"], (-1, partition))
         for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
@@ -81,9 +81,9 @@ class Index:
         quantization: Quantization,
         now: str,
     ) -> int:
-        """Write vectors by position, in place of those of the same model with other dimensions; return how many.
+        """Write vectors by position, replacing those of the same model with other dimensions; return how many.
 
-        An item that has one by now keeps it: it was edited meanwhile, and that is the vector of its new text.
+        An item that already has a vector keeps it: it was edited meanwhile, and that is the vector of its new text.
         """
         written = 0
         rows = connection.execute(self.statements["places_of_items"], (json.dumps(list(vectors)),)).fetchall()
@@ -104,7 +104,7 @@ class Index:
         return written
 
     def make_space(self, connection: Connection, model: str, dims: int, quantization: Quantization) -> Space:
-        """Return a space that is ready to be written to; it is made, or its stale index filled again, where needed."""
+        """Return a space that is ready to be written to; where needed, make it or fill its stale index again."""
         space = find_space(connection, model, dims, self.statements)
         if space is None:
             connection.execute(self.statements["add_space"], (model, dims, quantization, int(not self.searchable)))
@@ -128,7 +128,7 @@ class Index:
         return len(stale)
 
     def rebuild_space(self, connection: Connection, space: Space) -> None:
-        """Make a space's index and counts again from the plain tables."""
+        """Rebuild a space's index and counts from the plain tables."""
         connection.execute(self.statements["forget_members"], (space.id,))
         connection.execute(self.statements["recount_members"], (space.id,))
         if not self.searchable:
@@ -140,7 +140,7 @@ class Index:
         connection.execute(self.statements["mark_space"], (0, space.id))
 
     def rebuild(self, connection: Connection) -> None:
-        """Make both indexes and all counts again from the plain tables."""
+        """Rebuild both indexes and all counts from the plain tables."""
         connection.execute(self.statements["empty_keyword_index"])
         connection.execute(self.statements["fill_keyword_index"])
         connection.execute(self.statements["recount_active"])
@@ -148,11 +148,11 @@ class Index:
             self.rebuild_space(connection, space)
 
     def drop_spaces_but(self, connection: Connection, kept: Collection[tuple[str, int]]) -> list[str]:
-        """Delete every space of another (model, dimensions) with its vectors; return the names of their models."""
+        """Delete every space whose (model, dimensions) is not in `kept`, with its vectors; return the model names."""
         others = [space for space in all_spaces(connection, self.statements) if (space.model, space.dims) not in kept]
         for space in others:
             connection.execute(self.statements["delete_vectors_of_space"], (space.model, space.dims))
-            if not self.searchable:  # its empty index stays behind, marked
+            if not self.searchable:  # its empty index stays behind, marked stale
                 self.rebuild_space(connection, space)
                 continue
             self._drop_tables(connection, space)
@@ -160,7 +160,7 @@ class Index:
         return [space.model for space in others]
 
     def _drop_tables(self, connection: Connection, space: Space) -> None:
-        """Drop a space's index, and the codes that schema 18 and older have beside it."""
+        """Drop a space's index, and the table of codes that schema 18 and older have with it."""
         for table in (space.table, f"codes_{space.table}"):
             if connection.execute(self.statements["has_vector_table"], (table,)).fetchone():
                 connection.execute(f"DROP TABLE {table}")
@@ -204,5 +204,5 @@ def _make_table(connection: Connection, space: Space) -> None:
 
 
 def _place(seq: int, space: Space) -> dict[str, int | str]:
-    """Return what names the vector of an item in a space, whichever of these its table is keyed by."""
+    """Return all values that can identify an item's vector in a space: its table is keyed by some of them."""
     return {"seq": seq, "space_id": space.id, "model": space.model, "dims": space.dims}

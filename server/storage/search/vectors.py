@@ -1,4 +1,4 @@
-"""Vectors as they are kept and compared; and a search of one index, of memories or passages, by them and by words."""
+"""How vectors are stored and compared; and the search of one index, of memories or passages, by vectors and words."""
 
 import json
 import math
@@ -37,13 +37,13 @@ _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
 
 MAX_NEAREST = 4096
-"""What sqlite-vec gives at most."""
+"""The most neighbors that sqlite-vec returns."""
 
 _MEMORIES = queries("memories")
 
 
 class Space(NamedTuple):
-    """A model's vectors of one number of dimensions."""
+    """The vectors of one model that have the same number of dimensions."""
 
     id: int
     model: str
@@ -52,7 +52,7 @@ class Space(NamedTuple):
     stale: int
     """1: vectors were written without sqlite-vec, so that the index lacks them."""
     prefix: str
-    """How the names of the vector tables of its index begin."""
+    """The prefix of the names of its index's vector tables."""
 
     @property
     def table(self) -> str:
@@ -61,19 +61,19 @@ class Space(NamedTuple):
 
     @property
     def element(self) -> str:
-        """The type of its numbers in vec0."""
+        """The type in vec0 of its vectors' numbers."""
         return "int8" if self.quantization == "int8" else "float"
 
     def sql(self, query: str) -> str:
-        """Fill the space's table and the function that makes its vectors into a query."""
+        """Return a query with the space's table and vector function filled in."""
         function = "vec_int8" if self.quantization == "int8" else "vec_f32"
         return query.replace("{vectors}", self.table).replace("{element}", function)
 
 
 def check_vector(vector: Vector, dims: int, model: str) -> None:
-    """Raise `StorageError` unless the vector has so many numbers, all finite, and unit length.
+    """Raise `StorageError` unless the vector has `dims` numbers, all finite, and unit length.
 
-    sqlite-vec itself takes anything, and a few rows of NaN are then the nearest to every query.
+    sqlite-vec itself accepts anything, and a few rows of NaN are then the nearest to every query.
     """
     if len(vector) != dims:
         raise StorageError(f"a vector of {model} has {len(vector)} numbers, not {dims}: it was refused")
@@ -95,12 +95,12 @@ def encode(vectors: Sequence[Vector], quantization: Quantization) -> list[bytes]
 
 
 def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
-    """Return the numbers of bytes that `encode` made: 8-bit ones are not of unit length."""
+    """Return the numbers in bytes that `encode` made; an 8-bit vector is not of unit length."""
     return array("b" if quantization == "int8" else "f", blob)
 
 
 def cosines(queries: Sequence[bytes], blobs: Sequence[bytes], quantization: Quantization) -> list[tuple[float, ...]]:
-    """Return for each of many encoded vectors its cosines to some."""
+    """Return for each vector of `blobs` its cosines to `queries`; all of them are encoded."""
     if not blobs:
         return []
     kind = "i1" if quantization == "int8" else "f4"
@@ -114,7 +114,7 @@ def cosines(queries: Sequence[bytes], blobs: Sequence[bytes], quantization: Quan
 def view_cosines(
     connection: Connection, index: "Index", views: Sequence[View], seqs: Sequence[int]
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines of items, by their positions, to each of the views."""
+    """Return, by position, the cosines of items to each of the views."""
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
@@ -133,7 +133,7 @@ def view_cosines(
 def find_space(
     connection: Connection, model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
 ) -> Space | None:
-    """Return the space of a model's vectors of so many dimensions; None when nothing was ever stored in it."""
+    """Return the space of a model's vectors with `dims` dimensions; None if nothing was ever stored in it."""
     row = connection.execute(statements["find_space"], (model, dims)).fetchone()
     return None if row is None else Space(*row)
 
@@ -149,17 +149,17 @@ class QueryVector(NamedTuple):
     space: Space
     encoded: bytes
     by_index: bool
-    """Whether the vec0 table can be asked."""
+    """Whether the vec0 table can be queried."""
 
     @classmethod
     def of(cls, vector: Vector, space: Space, index: "Index") -> "QueryVector":
-        """Return a vector that belongs to a space."""
+        """Return a query's vector, encoded for a space."""
         (encoded,) = encode([vector], space.quantization)
         return cls(space, encoded, index.searchable and not space.stale)
 
 
 def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> list[float | None]:
-    """Return the cosine of each kept vector to the query's; None where there is none."""
+    """Return the cosine of each stored vector to the query's; None where either is missing."""
     if vector is None:
         return [None] * len(blobs)
     found = iter(cosines([vector.encoded], [blob for blob in blobs if blob is not None], vector.space.quantization))
@@ -174,7 +174,7 @@ def nearest_in(
     narrowed: Narrowed,
     pool: int,
 ) -> dict[int, float]:
-    """Return the cosines of the nearest items of each partition by their positions."""
+    """Return, by position, the cosines of the nearest items of each partition."""
     most, space, found = min(pool, MAX_NEAREST), vector.space, dict[int, float]()
     values: dict[str, Any] = {"model": space.model, "dims": space.dims}
     if not vector.by_index:  # every vector is compared
@@ -201,21 +201,21 @@ class Found(NamedTuple):
     """What both legs of a search found, by position."""
 
     items: int
-    """In all partitions."""
+    """How many items all partitions hold."""
     unreachable: int
-    """Items without a vector in the query's space."""
+    """How many items have no vector in the query's space."""
     vector: QueryVector | None
     near: Mapping[int, float]
-    """The cosines of the nearest."""
+    """The cosines of the nearest items."""
     matching: Mapping[int, float]
-    """The BM25 of those that hold the rarest of the query's words."""
+    """The BM25 scores of the items that hold the rarest of the query's words."""
     frequency: Mapping[str, int]
-    """Of each token that was looked up, in how many items it stands."""
+    """For each token that was looked up, how many items contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search: in which partitions, and for what."""
+    """One search: what it looks for, and in which partitions."""
 
     index: "Index"
     query: SearchQuery
@@ -247,7 +247,7 @@ class Search:
     def _matching(
         self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed
     ) -> tuple[dict[int, float], dict[str, int]]:
-        """Return the best keyword matches of every partition, and in how many items each word stands."""
+        """Return the best keyword matches of every partition, and how many items contain each word."""
         tokens = usable(self.query.tokens)
         frequency = dict.fromkeys(tokens, 0)
         expressions: dict[int, str] = {}
@@ -263,7 +263,7 @@ class Search:
         return matches(connection, statements, expressions, narrowed, self.query.pool), frequency
 
     def answer(self, found: Found, candidates: tuple[C, ...], what: str) -> Pools[C]:
-        """Return what was found, which legs answered, and what that of the vectors could not do."""
+        """Return the candidates, which legs answered, and notices of what the vector leg could not do."""
         index, legs, notices = self.index, list[Leg](), list[str]()
         if self.query.vector is not None:
             by_index = index.searchable if found.vector is None else found.vector.by_index

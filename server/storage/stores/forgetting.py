@@ -1,7 +1,7 @@
-"""Forgetting for good: memories, the records of their tasks, and every text in the bank that quotes them.
+"""Permanent deletion: memories, the records of their tasks, and every text in the bank that quotes them.
 
-That a transcript was learned from stays known by label and digest, and which calls were logged by their ids, so that
-the same transcript does not bring any of it back.
+Labels and digests still tell which transcripts were learned from, and ids which calls were logged, so that the same
+transcript does not bring any of it back.
 """
 
 import json
@@ -24,22 +24,22 @@ from swarm_memory.server.storage.stores.tool_memory import forget_words, leave_w
 from swarm_memory.tools.ports.memories import Forgotten
 
 MIN_PHRASE = 16
-"""A line of fewer characters says too little to be known again in another text."""
+"""A line with fewer characters says too little to be recognized in another text."""
 
 TABLES = ("trajectories", "events", "sessions", "jobs", "runs", "benchmarks", "calls")
-"""Where a memory may be quoted: each has its query `texts_of_…`."""
+"""Tables where a memory may be quoted: each has its query `texts_of_…`."""
 
 _QUERY_BEGINS = 200
-"""By so many characters the words of a task are known again in a query."""
+"""How many of the first characters of a task's text are used to recognize it in a query."""
 
 _FEW = 64
-"""At most this many phrases are looked for one by one; more of them by their rarest words first."""
+"""Up to this many phrases are all searched for; if there are more, only those whose rarest word is in the text."""
 
 _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
 _WORD = re.compile(r"\w+")
 
 FORGOTTEN = "(forgotten)"
-"""Stands in the place of what was taken out."""
+"""Replaces text that was removed."""
 
 _COLUMNS = {
     "trajectories": ("blank_trajectory", ("query", "trajectory_json", "verdict_json")),
@@ -55,7 +55,7 @@ _SQL, _MEMORIES, _PEOPLE = Sql("forgetting"), Sql("memories"), Sql("people")
 
 
 class Task(NamedTuple):
-    """A task whose record is to go."""
+    """A task whose record is to lose its text."""
 
     scope_id: int
     task_id: str
@@ -66,32 +66,32 @@ class Traces(NamedTuple):
 
     ids: tuple[str, ...]
     tasks: tuple[Task, ...]
-    """Those that no memory rests on that stays, or that were asked for in any case."""
+    """Those that no remaining memory rests on, or that were requested in any case."""
     trajectory_ids: tuple[str, ...]
     scope_ids: tuple[int, ...]
     """Every scope of the tenant."""
     phrases: "Phrases"
     quoting: Mapping[str, tuple[Any, ...]]
-    """By table the rows that quote them."""
+    """By table, the keys of the rows that quote the phrases."""
     queries: tuple[int, ...]
-    """Events that hold the words of such a task as a query."""
+    """Events whose query holds the text of such a task."""
     tools: tuple[tuple[int, str], ...]
-    """Tools whose summary quotes them."""
+    """(scope id, tool) of the tools whose summary quotes the phrases."""
     resting: tuple[str, ...]
-    """Memories that stay, and for whose sake the record of a task stays."""
+    """Remaining memories for whose sake a task's record stays."""
     alike: tuple[str, ...]
-    """Memories that stay and hold the title of one that goes, or were archived as its duplicates."""
+    """Remaining memories that hold the title of a forgotten one, or were archived as its duplicates."""
 
 
 class Phrases:
-    """Lines to be found again word for word, plain or as JSON has them."""
+    """Lines to be found verbatim, plain or escaped as in JSON."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         stripped = (_NUMBER.sub("", line).strip() for line in lines)
         plain = dict.fromkeys(line for line in stripped if len(line) >= MIN_PHRASE)
         once = {line: to_json(line)[1:-1] for line in plain}
         twice = [to_json(line)[1:-1] for line in once.values()]
-        # The longest first: a short one may be part of it.
+        # The longest first: a shorter one may be part of a longer one.
         self.forms = sorted({*plain, *once.values(), *twice}, key=len, reverse=True)
         self._by_word: dict[str, list[str]] = {}
         if len(self.forms) > _FEW:
@@ -101,11 +101,11 @@ class Phrases:
                 self._by_word.setdefault(min(each, key=common.__getitem__, default=""), []).append(form)
 
     def stand_in(self, texts: Iterable[str | None]) -> bool:
-        """Whether any of the texts holds any of them."""
+        """Whether any of the texts contains any of the lines."""
         return any(form in text for text in texts if text for form in self._possible(text))
 
     def taken_from(self, text: str | None, instead: str) -> str | None:
-        """Return a text with another word in the place of each."""
+        """Return a text with each of the lines replaced by `instead`."""
         if not text:
             return text
         for form in self._possible(text):
@@ -127,9 +127,9 @@ def find_traces(
     with_trajectories: bool,
     also: Sequence[Task] = (),
 ) -> Traces:
-    """Look through every table of the tenant. `with_trajectories`: records go that memories rest on which stay, too.
+    """Search every table of the tenant. `with_trajectories`: also include records that remaining memories rest on.
 
-    The records of the tasks in `also` go in any case.
+    The records of the tasks in `also` are included in any case.
     """
     scope_ids = find_scopes(connection, scopes)
     found = _SQL.rows(connection, "patterns_to_forget", ids=ids, scope_ids=scope_ids)
@@ -168,12 +168,12 @@ def find_traces(
 def texts_of(
     connection: Connection, name: str, scope_ids: Sequence[int], key: object = None
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield (key, text …) of the rows of a table, or of one; read to the end, or a cursor stays open."""
+    """Yield (key, text, …) of the rows of a table, or of one row. Read it to the end, or a cursor stays open."""
     yield from _SQL.run(connection, f"texts_of_{name}", scope_ids=scope_ids, key=key)
 
 
 def _lines_of(connection: Connection, memory_id: str, data: str) -> Iterator[str]:
-    """Yield the lines that an item has, and those that it had."""
+    """Yield the lines of an item's present and former texts."""
     former = [json.loads(data).get("pattern_data") for data in _SQL.column(connection, "former_texts", memory_id)]
     for text in (data, *filter(None, former)):
         item = json.loads(text)
@@ -187,7 +187,7 @@ def _quoting(connection: Connection, name: str, scope_ids: Sequence[int], phrase
 
 
 def forget(connection: Connection, index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
-    """Delete the memories and take their traces out of every table."""
+    """Delete the memories and remove their traces from every table."""
     records = _take_out(connection, traces)
     for found in find_patterns(connection, scopes, traces.ids):
         _, item_id, scope_id, _ = found
@@ -201,7 +201,7 @@ def forget(connection: Connection, index: Index, scopes: Sequence[Scope], traces
 
 
 def find_traces_of_person(connection: Connection, scopes: Sequence[Scope], person_id: str) -> Traces:
-    """Look for what a person brought besides memories: records of tasks, calls, queries."""
+    """Find what a person contributed apart from memories: records of tasks, calls, queries."""
     tasks = [Task(*row) for row in _PEOPLE.rows(connection, "tasks_of_person", person_id, FORGOTTEN)]
     traces = find_traces(connection, scopes, (), with_trajectories=True, also=tasks)
     calls = tuple(_PEOPLE.column(connection, "calls_of_person", person_id))
@@ -212,7 +212,7 @@ def find_traces_of_person(connection: Connection, scopes: Sequence[Scope], perso
 
 
 def forget_person(connection: Connection, person_id: str, traces: Traces) -> int:
-    """Take out what a person brought besides memories, and their name; return how many records lost their text."""
+    """Remove a person's name and contributions apart from memories; return how many records lost their text."""
     blanked = _take_out(connection, traces)
     for scope_id, task_id in _PEOPLE.rows(connection, "verdicts_of_person", person_id, VERDICT):
         _SQL.run(connection, "clear_verdicts_of_task", scope_id=scope_id, task_id=task_id, type=VERDICT)
@@ -222,12 +222,12 @@ def forget_person(connection: Connection, person_id: str, traces: Traces) -> int
 
 
 def _take_out(connection: Connection, traces: Traces) -> int:
-    """Take the traces out of everything but the memories' own rows; return how many trajectories lost their text."""
+    """Remove the traces from everything but the memories' own rows; return how many trajectories lost their text."""
     calls = set(traces.quoting.get("calls", ()))
     blanked = 0
     for task in traces.tasks:
         blanked += blank_task(connection, task, FORGOTTEN)
-        # Its words stand in its jobs too, and in what was retrieved for it.
+        # Its text is also in its jobs, and in what was retrieved for it.
         _SQL.run(connection, "clear_jobs_of_task", **task._asdict())
         _SQL.run(connection, "clear_queries_of_task", task_id=task.task_id, scope_ids=traces.scope_ids)
         calls.update(_SQL.column(connection, "calls_of_task", **task._asdict()))
@@ -247,7 +247,7 @@ def _take_out(connection: Connection, traces: Traces) -> int:
 
 
 def take_out_of_log(folder: Path, traces: Traces) -> int:
-    """Take the lines that quote what is forgotten out of the log beside the bank; return how many."""
+    """Remove the lines that quote what is forgotten from the log file next to the bank; return how many."""
     taken = 0
     for path in (folder / LOG, folder / f"{LOG}.1"):
         if not path.is_file() or path.is_symlink():
@@ -262,9 +262,9 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
 
 
 def blank_task(connection: Connection, task: Task, instead: str) -> int:
-    """Put `instead` in the place of a task's words in its record; return how many trajectories that are.
+    """Replace a task's text in its record with `instead`; return how many trajectories this changed.
 
-    Label, confidence and digest stay, so that its transcript is known when it comes again.
+    Label, confidence and digest stay, so that its transcript is recognized when it comes again.
     """
     values = task._asdict()
     rows = _SQL.rows(connection, "trajectories_of_task", **values)
@@ -295,7 +295,7 @@ def _put_trajectory(
 
 
 def _scrub(connection: Connection, traces: Traces, name: str, key: Any) -> None:
-    """Take the phrases out of the texts of one row of a table."""
+    """Remove the phrases from the texts of one row of a table."""
     put, columns = _COLUMNS[name]
     for _, *texts in list(texts_of(connection, name, traces.scope_ids, key)):
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in texts]

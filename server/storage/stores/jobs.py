@@ -14,7 +14,7 @@ from swarm_memory.server.storage.stores.rows import Sql, made, make_scope, now_t
 _SQL = Sql("jobs")
 
 CLOCK_SET_BACK = timedelta(hours=1)
-"""A sign of life further ahead was given before the clock was set back: its lease would not lapse for ages."""
+"""A heartbeat further ahead than this was sent before the clock was set back: its lease would not lapse for ages."""
 
 
 class Jobs(Engine):
@@ -32,9 +32,9 @@ class Jobs(Engine):
     async def claim(
         self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str], scope: Scope, also: Sequence[str] = ()
     ) -> Job | None:
-        """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none.
+        """Claim the oldest due job, or one whose worker sent no heartbeat for `lease_s`; None when there is none.
 
-        It is one of `scope`, or of the kinds `also` one of any project of its tenant.
+        The job is one of `scope` or, if its kind is in `also`, of any project of the same tenant.
         """
         lapsed, ahead = now - timedelta(seconds=lease_s), now + CLOCK_SET_BACK
         due = {"kinds": kinds, "scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
@@ -44,7 +44,7 @@ class Jobs(Engine):
             rows = _SQL.rows(connection, "claim_job", **due, worker=worker)
             return _jobs(connection, "get_job", rows[0][1], id=rows[0][0])[0] if rows else None
 
-        # A worker looks often and finds seldom: the look alone must not take the writer lock.
+        # A worker checks often and rarely finds a job: the check alone must not take the writer lock.
         is_due = await self.read(lambda connection: _SQL.row(connection, "is_job_due", **due) is not None)
         return await self.write(take) if is_due else None
 
@@ -70,7 +70,7 @@ class Jobs(Engine):
 
     @writes
     def report(self, connection: Connection, job_id: str, worker: str, progress: Progress) -> bool:
-        """Note how far a running job is; False when it is no longer this worker's."""
+        """Record the progress of a running job; False when it is no longer this worker's."""
         values = {"progress": progress.model_dump(mode="json")}
         return _SQL.run(connection, "report_job", values, job_id, worker).rowcount == 1
 
@@ -82,7 +82,7 @@ class Jobs(Engine):
     def find_job(
         self, connection: Connection, scope: Scope, kind: str, key: str, status: JobStatus | None = None
     ) -> Job | None:
-        """Return the latest job of a kind and key, of one status where that is given."""
+        """Return the latest job of a kind and key, and of `status` if that is given."""
         return next(iter(_jobs(connection, "find_job", scope, kind=kind, key=key, status=status)), None)
 
     @writes
@@ -98,7 +98,7 @@ class Jobs(Engine):
     def next_due(
         self, connection: Connection, kinds: Sequence[str], lease_s: float, scope: Scope, also: Sequence[str] = ()
     ) -> datetime | None:
-        """Return when `claim` may take the next job, one that runs when its lease ends; None where there is none."""
+        """Return when `claim` may take the next job (a running one once its lease ends); None if there is none."""
         whose = {"scope_id": scope, "tenant_id": scope.tenant_id, "also": also}
         run_after, heartbeat_at = _SQL.row(connection, "next_due", kinds=kinds, **whose)
         due = [] if run_after is None else [to_moment(run_after)]
@@ -107,7 +107,7 @@ class Jobs(Engine):
 
 
 def write_job(connection: Connection, how: str, job: Job, person_id: str | None) -> list[tuple[str]]:
-    """Queue a job in place of one of its kind and key (`put_job`), or unless there is one; return its row, if any."""
+    """Queue a job; one queued with its kind and key is replaced (`put_job`) or kept (`add_job`). Return its row."""
     key, when = (make_scope(connection, job.scope), job.kind, job.key), (job.run_after, job.created_at)
     return _SQL.rows(connection, how, job.id, *key, job.payload, *when, job.person_id or person_id)
 

@@ -1,4 +1,4 @@
-"""What is noted of what happened: sessions of hosts, events, retrievals, calls to chat models, runs of benchmarks."""
+"""Records of what happened: hosts' sessions, events, retrievals, calls to chat models, benchmark runs."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
 
 CHAT_TOKENS = "chat_tokens"
-"""The metric of a call; its value is the tokens of input and output."""
+"""The metric of a call; its value is the number of input and output tokens."""
 
 _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 
@@ -35,9 +35,9 @@ class Journal(Engine):
     ) -> frozenset[str]:
         """Return the memories that tasks of a host's session were shown since its context was last cleared.
 
-        With `LISTED` those whose moments were: the session's own id stands for its tasks'.
+        With `LISTED`, return those for which the session was shown when they matter; `task_ids` is then its own id.
         """
-        # Taken before the look at the database: what is written meanwhile is in both rather than in neither.
+        # Taken before the database is read: what is written meanwhile is in both rather than in neither.
         waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
         unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
         known = {"injected": kind, "cleared": CLEARED, "session_id": session_id, "tasks": task_ids}
@@ -61,13 +61,13 @@ class Journal(Engine):
     def events_of_kind(
         self, connection: Connection, scope: Scope, kind: str, limit: int, since: datetime | None = None
     ) -> list[Event]:
-        """Return the newest lines of the audit trail of one kind, newest first, or those `since` then."""
+        """Return the newest events of one kind, newest first; with `since`, none older than that."""
         return events(_SQL.rows(connection, "events_of_kind", scope, kind, since or "", limit))
 
     async def chat_spending(self, since: datetime) -> ChatDay:
-        """Return what was spent since then, as of one day, by every process and in every scope of the database."""
+        """Return what every process spent since then, in every scope of the database, summed up as one day."""
         await self.recorder.settle()
-        # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
+        # Taken before the database is read: a call that is written meanwhile counts twice rather than not at all.
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
         days = await self.chat_days(since)
         unwritten = [record for record in (*waiting, *self.unwritable) if record.at >= since]
@@ -81,7 +81,7 @@ class Journal(Engine):
         )
 
     async def chat_days(self, since: datetime) -> list[ChatDay]:
-        """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
+        """Return the days (UTC) since then on which models were called, counted as in `chat_spending`, newest first."""
         await self.recorder.settle()
         return await self.read(lambda connection: _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since))
 
@@ -109,7 +109,7 @@ class Journal(Engine):
 
     @writes
     def write_records(self, connection: Connection, records: Sequence[Record]) -> None:
-        """Write what was queued."""
+        """Write queued records."""
         for record in records:
             if isinstance(record, RetrievalRecord):
                 _write_retrieval(connection, record)
@@ -122,7 +122,7 @@ class Journal(Engine):
 
 
 def _write_retrieval(connection: Connection, record: RetrievalRecord) -> None:
-    """Write a retrieval: its events, and a use of each memory that was given."""
+    """Write a retrieval: its events, and a use of each memory that it returned."""
     scope_id, ids = make_scope(connection, record.scope), list(record.scores)
     via = {} if record.via is None else {"via": record.via}
     of_task: list[tuple[str, dict[str, Any]]] = []
@@ -162,7 +162,7 @@ class Benchmarks(Part):
 
     @writes
     def save_benchmark(self, connection: Connection, scope: Scope, run: BenchmarkRun) -> None:
-        """Write a run, new or as it stands now."""
+        """Write a new run, or the current state of a known one."""
         values = {
             "run_id": run.run_id,
             "scope_id": make_scope(connection, scope),

@@ -1,4 +1,4 @@
-"""Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
+"""Memory items in the bank: searching, reading, writing with their indexes, changes of status, daily counts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql(
 _MOST_FIXES = 20
 
 _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
-"""The tags of what was distilled from calls, in an item's JSON; within a text a quote is escaped."""
+"""The tags of items distilled from calls, as they appear in an item's JSON; within a text, quotes are escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
@@ -71,7 +71,7 @@ class Memories(Engine):
 
     @reads
     def search(self, connection: Connection, query: SearchQuery) -> SearchResult:
-        """Return the union of both legs' pools; what is no longer active by now is left out."""
+        """Return the union of both legs' pools, without what is no longer active."""
         search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
         found = search.run(connection)
         model, dims = (found.vector.space.model, found.vector.space.dims) if found.vector else ("", 0)
@@ -99,9 +99,9 @@ class Memories(Engine):
 
     @reads
     def said(self, connection: Connection, scope: Scope, content: str) -> list[MemoryItem]:
-        """Return what the user said, active or quarantined, with a content that is the same in NFKC but for case.
+        """Return what the user said, active or quarantined, whose content is the same in NFKC, ignoring case.
 
-        Behind it come agents' notes of it, the newest first.
+        Agents' notes of it follow, the newest first.
         """
         expression = words.match_all(find_scope(connection, scope) or 0, tokenize(content.lower()))
         values = {"scope_id": scope, "characters": len(content), "words": expression}
@@ -115,7 +115,7 @@ class Memories(Engine):
 
     @reads
     def state_of_memories(self, connection: Connection, scope: Scope) -> str:
-        """Return what changes whenever a memory of the scope does."""
+        """Return a value that changes whenever a memory of the scope does."""
         return str(_SQL.row(connection, "state_of_patterns", scope_id=scope)[0])
 
     @reads
@@ -129,8 +129,8 @@ class Memories(Engine):
     ) -> list[MemoryItem]:
         """Return the active items of these scopes that some handles call for, none of suspect wording.
 
-        What the user said comes first, then what is of the first scope's project, the surest before others. A handle
-        that is given with a number calls for nothing where it does so for fewer of them.
+        What the user said comes first, then items of the first scope's project, the surest first. A handle that is
+        given with a number counts only if it calls for at least that many items.
         """
         least = handles if isinstance(handles, Mapping) else dict.fromkeys(handles, 0)
         values = {"handles": list(least.items()), "scopes": scopes, "limit": limit, "project": scopes[0].project}
@@ -142,7 +142,7 @@ class Memories(Engine):
     ) -> list[KnownFix]:
         """Return the active memories of the project and the global scope that ended such errors, the surest first.
 
-        Or those that ended the same errors as the memories that they stand `beside`.
+        `beside`: ids of memories; also return those that ended the same errors as these.
         """
         values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_FIXES, "tried": TRIED}
         asked = [*signatures, *_FIXES.column(connection, "signatures_of", ids=beside)]
@@ -161,15 +161,15 @@ class Memories(Engine):
 
     @reads
     def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:
-        """Return what the user said and the surest memories, of the project and of all, with a third of the team's.
+        """Return what the user said and the surest memories, of the project and of all; up to a third are the team's.
 
-        The content of one that another contradicts says so.
+        If another memory contradicts one of these, its content says so.
         """
         team = _team_names(connection, scope)
         found = _BANK.rows(connection, "briefing", **_place(scope), limit=limit)
         if team["team"]:
             shared = _BANK.rows(connection, "team_briefing", **_place(scope), **team, limit=max(1, limit // 3))
-            said = sum(priority > 0 for *_, priority in found)  # never in the place of what the user said
+            said = sum(priority > 0 for *_, priority in found)  # never displaces what the user said
             found = [*found[: max(said, limit - len(shared))], *shared][:limit]
         contents = {memory_id: content for memory_id, content, _ in found}
         scopes = (*scope.readable(), *(scope.model_copy(update={"project": name}) for name in team.values() if name))
@@ -189,9 +189,9 @@ class Memories(Engine):
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
-        Where there are any, `job` is queued with them, unless one of its kind and key is. With `once` none is written
-        that another process stored a moment ago, after whoever writes it looked for it: the same in NFKC but for case.
-        Raises `QuotaReached`, and writes none, where a project would get more than `limit` allows on that day (UTC).
+        If there are any, `job` is queued with them, unless one of its kind and key already is. With `once`, skip items
+        that another process stored a moment ago, after the caller looked for them (same text in NFKC, ignoring case).
+        Raises `QuotaReached`, writing none, if a project would get more than `limit` allows on that day (UTC).
         """
         new = add_items(connection, self, memories, embedder, once=once)
         if limit is not None:
@@ -203,7 +203,7 @@ class Memories(Engine):
 
     @reads
     def added_on(self, connection: Connection, scope: Scope, at: datetime) -> int:
-        """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
+        """Return how much of the quota for that moment's day (UTC) all processes together have used."""
         return added_on(connection, scope, at)
 
     @writes
@@ -225,7 +225,7 @@ class Memories(Engine):
     def memory_histories(
         self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
     ) -> dict[str, list[Event]]:
-        """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
+        """Return the events of these kinds for each memory, by id, oldest first; empty for one that does not exist."""
         found: dict[str, list[Event]] = {subject: [] for subject in ids}
         for event in events(_SQL.rows(connection, "events_of", subject_ids=ids, scopes=scopes, kinds=kinds)):
             found[event.subject_id or ""].append(event)
@@ -246,7 +246,7 @@ def _place(scope: Scope) -> dict[str, str]:
 
 
 def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
-    """Return under which names a project reads what a team shares about it, and about all; empty without a team."""
+    """Return the names under which a project reads a team's memories about it, and about all; empty without a team."""
     names = _FIXES.column(connection, "read_with", tenant_id=scope.tenant_id, project=scope.project)
     about, about_all = names if len(names) == 2 else ("", "")
     return {"team": about, "team_global": about_all}
@@ -255,7 +255,7 @@ def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
 def add_items(
     connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str, *, once: bool = False
 ) -> list[MemoryItem]:
-    """Write new items with their indexes, return them: no id that is there, `once` none just written in any case."""
+    """Write new items with their indexes and return them, skipping known ids and, with `once`, texts just written."""
     scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
     now, new = now_text(), list[tuple[int, int, StoredMemory]]()
     for memory in memories:
@@ -276,7 +276,7 @@ def add_items(
 
 
 def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, embedder: str, reason: str) -> None:
-    """Write a changed item, which is there, and its indexes; its former text goes into an event."""
+    """Overwrite an existing item and its indexes; its former text goes into an event."""
     item = memory.item
     scope_id = make_scope(connection, item.scope)
     seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
@@ -296,7 +296,7 @@ def _enter(
 ) -> None:
     """Write tags, tokens, handles and vectors of items, given as (seq, scope id, item), and index the active ones.
 
-    Vectors go into the space of their embedder's name and their dimensions; beside them go those of the light one.
+    Vectors go into the space for their embedder's name and their dimensions; vectors of the light embedder are added.
     """
     active = defaultdict[int, list[int]](list)
     vectors = defaultdict[tuple[int | None, str, int], dict[int, Vector]](dict)
@@ -308,7 +308,7 @@ def _enter(
         if memory.vector is not None:
             vectors[partition, embedder, len(memory.vector)][seq] = memory.vector
         if light is not None:
-            with suppress(InputError):  # its words say nothing to it
+            with suppress(InputError):  # it can make nothing of the item's words
                 vector = light.embed(memory.item.embedding_text)
                 vectors[partition, light.name, len(vector)][seq] = vector
     fields = [(seq, each.title_tokens, each.description_tokens, each.content_tokens) for seq, _, each in placed]
@@ -336,9 +336,9 @@ def change_status(
     at: datetime | None = None,
     **why: str | None,
 ) -> None:
-    """Change the status of one item, given as (seq, id, scope id, former status), and say so in the audit trail.
+    """Change the status of one item, given as (seq, id, scope id, former status), and log that in the audit trail.
 
-    The event has the reason, or `why` in its place.
+    The event holds the reason and what `why` gives, which may replace the reason.
     """
     _, item_id, scope_id, former = found
     put_status(connection, index, found, wanted, at)
@@ -363,7 +363,7 @@ def put_status(
 
 
 def delete_item(connection: Connection, index: Index, found: tuple[int, str, int, str]) -> None:
-    """Delete an item, given as (seq, id, scope id, status), with its indexes and the texts of what happened to it."""
+    """Delete an item, given as (seq, id, scope id, status), with its indexes and the texts in its events."""
     seq, item_id, scope_id, status = found
     if status == "active":
         index.leave(connection, seq, scope_id)
@@ -373,17 +373,17 @@ def delete_item(connection: Connection, index: Index, found: tuple[int, str, int
 
 
 def put_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
-    """Note what calls for some items, given with their positions."""
+    """Write the handles that call for items, given with their positions."""
     connection.executemany(_HANDLES["put_handle"], [(each, seq) for seq, item in items for each in handles_of(item)])
 
 
 def handles_due(connection: Connection) -> bool:
-    """Whether an older version wrote items of which nobody noted yet what calls for them."""
+    """Whether there are items from an older version whose handles are not written yet."""
     return bool(_HANDLES.row(connection, "handles_due")[0])
 
 
 def make_handles(connection: Connection, after: int, limit: int) -> int | None:
-    """Note what calls for so many items after a position; return the last position, None where there was none."""
+    """Write the handles of at most `limit` items after a position; return the last position, None if none was left."""
     rows = _HANDLES.rows(connection, "items_after", after, limit)
     put_handles(connection, [(seq, item_of(row)) for seq, *row in rows])
     if not rows:
@@ -399,7 +399,7 @@ def find_patterns(
 
 
 def count_added(connection: Connection, scope_id: int, added: int, limit: int, at: datetime) -> None:
-    """Count what is being added. Raises `QuotaReached` when the day's limit does not hold it: nothing is written."""
+    """Count what is being added. Raises `QuotaReached`, writing nothing, when that exceeds the day's limit."""
     if (total := added_on(connection, scope_id, at) + added) > limit:
         raise QuotaReached(limit)
     _SQL.run(connection, "put_added", scope_id=scope_id, value=f"{to_text(at)[:10]} {total}")
@@ -419,15 +419,15 @@ def answer_of(
     rows: Sequence[Sequence[Any]],
     alike: Sequence[float | None],
 ) -> SearchResult:
-    """Return what a search gives of rows, each with its cosine to the query.
+    """Return the result of a search from its rows, each with its cosine to the query.
 
-    A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its priority.
+    A row is (position, tokens, vector), then the item as `get_patterns` returns it, then its priority.
     """
     views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows])
     scored = words.keyword_scores(found.items, found.frequency, [row[1] for row in rows])
     quantization: Quantization = found.vector.space.quantization if found.vector else "float32"
 
-    @cache  # each stage of a retrieval asks for some
+    @cache  # each stage of a retrieval reads some
     def item_at(place: int) -> MemoryItem:
         return item_of(rows[place][3:-1])
 
@@ -450,7 +450,7 @@ def answer_of(
         )
 
     if found.unreachable and _SQL.row(connection, "is_embedding", scopes=search.query.scopes):
-        found = found._replace(unreachable=0)  # what was just stored has its vector in a moment
+        found = found._replace(unreachable=0)  # what was just stored will have its vector in a moment
     return search.answer(found, tuple(map(candidate, range(len(rows)))), "memories")
 
 

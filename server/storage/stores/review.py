@@ -1,4 +1,4 @@
-"""What a person reads who looks after memories, and what is decided about them."""
+"""What a reviewer of memories reads, and the decisions made about them."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone,
 
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
-"""What tasks change in a memory, whatever is decided about it."""
+"""The fields of a memory that tasks change, whatever is decided about it."""
 
 _MAX_FACET = 100
 
@@ -28,7 +28,7 @@ class Review(Part):
 
     @reads
     def showings(self, connection: Connection, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Showing]:
-        """Return when a memory was shown in the scopes, or kept from a task, newest first."""
+        """Return when a memory was shown in the scopes, or withheld from a task, newest first."""
         values = {"scopes": find_scopes(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
         kinds = {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
         rows = _SQL.rows(connection, "showings", **values, **kinds)
@@ -42,21 +42,21 @@ class Review(Part):
 
     @reads
     def most_shown(self, connection: Connection, scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
-        """Return the active memories that were shown most often, none that never was."""
+        """Return the active memories that were shown most often, without those never shown."""
         ids = _SQL.column(connection, "most_shown", scopes=find_scopes(connection, scopes), limit=limit)
         return items_at(connection, scopes, ids)
 
     @reads
     def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[Event]:
-        """Return what was decided about memories and what of it taken back, oldest first."""
+        """Return the events of decisions about memories, and of decisions taken back, oldest first."""
         scope_ids = find_scopes(connection, scopes)
         return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
 
     @reads
     def facets(self, connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[str, int]]:
-        """Return what active memories differ by: domains, tags, agents, with how many have each, most frequent first.
+        """Return the domains, tags and agents of active memories, with how many have each, most frequent first.
 
-        And the tenant's projects, by name, with their active memories.
+        Also return the tenant's projects, by name, with how many active memories each has.
         """
         found: dict[str, dict[str, int]] = {"domains": {}, "tags": {}, "agents": {}}
         for facet, value, items in _SQL.rows(connection, "facets", scopes=find_scopes(connection, scopes)):
@@ -73,7 +73,7 @@ class Review(Part):
         links: Sequence[MemoryLink],
         unlinked: Sequence[MemoryLink],
     ) -> bool:
-        """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
+        """Write a decision in one transaction; return False, and write nothing, if a memory is not as it was seen."""
         found: list[tuple[int, str, int, str]] = []
         for seen in (each.before for each in changes):
             now = items_at(connection, (seen.scope,), [seen.id])
@@ -104,7 +104,7 @@ class Review(Part):
 
 
 def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:
-    """Return what a row says; None where the memory is only named in the query."""
+    """Return the showing that a row records; None if the row only names the memory in its query."""
     kind, at, subject, text, outcome, task = row
     data: dict[str, Any] = json.loads(text)
     withheld = kind == WITHHELD

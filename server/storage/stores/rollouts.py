@@ -22,12 +22,12 @@ _SQL = Sql("rollouts")
 class Rollouts(Engine):
     """MaTTS runs and their rollouts in one bank.
 
-    A run's summary grows in the transaction that writes a rollout's trajectory: what is not in it was not done.
+    The transaction that writes a rollout's trajectory also extends the run's summary: what is not in it was not done.
     """
 
     @writes
     def begin_run(self, connection: Connection, run: MattsRun) -> MattsRun:
-        """Write the run as running unless it has ended, and return it as it stands, with the rollouts that ended."""
+        """Write the run as running unless it has ended, and return its current state with the rollouts that ended."""
         scope_id = make_scope(connection, run.scope)
         values = {**_columns(run), "scope_id": scope_id, "created_at": run.created_at}
         if _SQL.run(connection, "add_matts_run", **values).rowcount:
@@ -59,7 +59,7 @@ class Rollouts(Engine):
         trajectory: Trajectory | None,
         verdict: Verdict | None,
     ) -> bool:
-        """Keep an ended rollout and its trajectory; False, and nothing written, when the run is no longer running."""
+        """Keep an ended rollout and its trajectory; return False, writing nothing, if the run is no longer running."""
         run = _find(connection, scope, run_id)
         if run is None or run.status != "running":
             return False
@@ -75,7 +75,7 @@ class Rollouts(Engine):
 
     @writes
     def end_run(self, connection: Connection, end: RunEnd) -> bool:
-        """Write how a run ended, with its memories; False, and nothing written, when it is no longer running."""
+        """Write how a run ended, with its memories; return False, writing nothing, when it is no longer running."""
         run, now = end.run, datetime.now(UTC)
         stands = _find(connection, run.scope, run.run_id)
         if stands is None or stands.status != "running":
@@ -83,7 +83,7 @@ class Rollouts(Engine):
         scope_id = make_scope(connection, run.scope)
         add_items(connection, self, end.memories, end.embedder)
         if end.new_per_day is not None and end.memories:
-            # It was checked when the run began: what many rollouts cost is not thrown away at its end.
+            # The quota was checked when the run began: the costly result of many rollouts is not thrown away now.
             added = added_on(connection, scope_id, now) + len(end.memories)
             count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
         if end.reinforced and end.reinforcement > 0:
@@ -96,7 +96,7 @@ class Rollouts(Engine):
 
     @writes
     def reopen_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
-        """Queue a run that was cancelled once more."""
+        """Queue a cancelled run again."""
         return _SQL.run(connection, "reopen_matts_run", run_id, scope).rowcount == 1
 
     @writes
@@ -113,13 +113,13 @@ def _find(connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
 
 
 def _columns(run: MattsRun) -> dict[str, Any]:
-    """Return what changes of a run's row; the task's words stand in the summary, which is JSON."""
+    """Return the columns of a run's row that change; the task's text is in the summary, which is JSON."""
     summary = {"task": run.task, **run.summary.model_dump(mode="json", exclude_defaults=True)}
     return run.model_dump(include={"run_id", "task_id", "mode", "k", "status"}) | {"summary": summary}
 
 
 def _runs(connection: Connection, scope: Scope, *, limit: int = 1, **which: Any) -> list[MattsRun]:
-    """Return the newest runs of a scope that a filter lets through."""
+    """Return the newest runs of a scope that pass a filter."""
     found: list[MattsRun] = []
     values = {"id": None, "statuses": None, **which}
     for row in _SQL.named(connection, "matts_runs", **values, scope_id=scope, limit=limit):

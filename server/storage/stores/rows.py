@@ -1,4 +1,4 @@
-"""What all stores share: queries asked with values of Python, rows as values again, ids of scopes, the audit trail."""
+"""What all stores share: queries that take Python values, rows turned into values, scope ids, the audit trail."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 def _to_plain(value: Any) -> Any:
-    """Return what JSON has for a value that it does not know: of a scope its tenant and project."""
+    """Return a value that JSON does not know as one that it does: a scope as its tenant and project."""
     if isinstance(value, Scope):
         return value.tenant_id, value.project
     return to_text(value) if isinstance(value, datetime) else dict(value)
@@ -32,7 +32,7 @@ def to_json(value: object) -> str:
 
 
 def now_text() -> str:
-    """Return the present as the bank has every time."""
+    """Return the current time in the bank's format."""
     return to_text(datetime.now(UTC))
 
 
@@ -42,11 +42,11 @@ def to_text(moment: datetime) -> str:
 
 
 to_moment = datetime.fromisoformat
-"""Returns the moment of a text that `to_text` made."""
+"""Returns the moment in a text that `to_text` made."""
 
 
 def to_column(value: Any) -> Any:
-    """Return a value as a column or a parameter has it: a moment as text; a list, a mapping or scopes as JSON."""
+    """Return a value as it is stored or passed to a query: a moment as text; a list, a mapping or scopes as JSON."""
     if value is None or isinstance(value, str | int | float | bytes):
         return value
     return to_text(value) if isinstance(value, datetime) else to_json(value)
@@ -55,8 +55,8 @@ def to_column(value: Any) -> Any:
 class Sql(dict[str, Query]):
     """The queries of one file by name.
 
-    A query's values are given by place or by name, as `to_column` takes them; a scope alone is given as its id, None
-    where nothing was ever written in it.
+    A query's values are passed by place or by name, and converted by `to_column`; a single scope is converted to its
+    id, or to None if nothing was ever written in it.
     """
 
     def __init__(self, subject: str) -> None:
@@ -71,7 +71,7 @@ class Sql(dict[str, Query]):
         return connection.execute(self[query], dict(zip(values, bound, strict=True)) if values else bound)
 
     def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
-        """Return the rows that a query gives."""
+        """Return the rows of a query."""
         return self.run(connection, query, *places, **values).fetchall()
 
     def row(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Any:
@@ -83,18 +83,18 @@ class Sql(dict[str, Query]):
         return [row[0] for row in self.rows(connection, query, *places, **values)]
 
     def named(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[dict[str, Any]]:
-        """Return the rows, each by the names of its columns."""
+        """Return the rows, each as a dict by column name."""
         cursor = self.run(connection, query, *places, **values)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def models(self, connection: Connection, kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
-        """Return the rows as models, whose fields are named as the columns are."""
+        """Return the rows as models whose fields have the names of the columns."""
         return [made(kind, row) for row in self.named(connection, query, *places, **values)]
 
 
 def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
-    """Return a model of the columns that carry the names of its fields, and of others. Raises `ValueError`."""
+    """Return a model made of the columns that have its fields' names, and of `others`. Raises `ValueError`."""
     return kind.model_validate({name: row[name] for name in kind.model_fields if name in row} | others)
 
 
@@ -108,7 +108,7 @@ def find_scope(connection: Connection, scope: Scope) -> int | None:
 
 
 def make_scope(connection: Connection, scope: Scope) -> int:
-    """Return the id of a scope, which is made when it is new. Within a write transaction."""
+    """Return the id of a scope, creating the scope if it is new. Call it within a write transaction."""
     scope_id = find_scope(connection, scope)
     if scope_id is None:
         _SQL.run(connection, "add_scope", scope.tenant_id, scope.project)
@@ -118,7 +118,7 @@ def make_scope(connection: Connection, scope: Scope) -> int:
 
 
 def find_scopes(connection: Connection, scopes: Sequence[Scope]) -> list[int]:
-    """Return the ids of those of the scopes that exist, in order."""
+    """Return the ids of those scopes that exist, in order."""
     return _SQL.column(connection, "find_scopes", scopes)
 
 
@@ -132,12 +132,12 @@ def log_event(
 def event_row(
     scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
 ) -> tuple[int, str, str | None, str, str, str | None]:
-    """Return what `add_event` writes."""
+    """Return the parameters of `add_event`."""
     return scope_id, kind, subject_id, to_json(data), to_text(at or datetime.now(UTC)), author()
 
 
 def events(rows: Iterable[Sequence[Any]]) -> list[Event]:
-    """Return the events of rows (type, moment, subject, data)."""
+    """Return the events in rows of (type, moment, subject, data)."""
     return [Event(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
 
 
@@ -166,7 +166,7 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
 
 
 def item_of(row: Sequence[Any]) -> MemoryItem:
-    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one."""
+    """Return the item in a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one."""
     item_id, tenant_id, project, data, confidence, usage, created_at, last_used, status, reason, outcome = row
     try:
         if type(usage) is not int or not (isinstance(created_at, str) and isinstance(last_used, str | None)):

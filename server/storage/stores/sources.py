@@ -1,4 +1,4 @@
-"""The passages of sources in the bank, never among memories: searched, read, written by group with their indexes."""
+"""The passages of sources in the bank, never among memories: searched, read, written in groups with indexes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Sources(Part):
 
     @reads
     def groups(self, connection: Connection, source: SourceKey) -> dict[str, str]:
-        """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
+        """Return the hashes of a source's groups by their names; empty if it was never indexed."""
         found: tuple[int, int] | None = _SQL.row(connection, "find_source", *source)
         return {} if found is None else dict(_SQL.rows(connection, "groups_of_source", found[1]))
 
@@ -47,7 +47,7 @@ class Sources(Part):
     def write_groups(
         self, connection: Connection, source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
-        """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
+        """Write groups with all indexes in one transaction, each replacing the group of the same name."""
         index, now = self.index, now_text()
         (partition,) = _SQL.column(connection, "put_partition", make_scope(connection, source.scope), source.kind)
         (source_id,) = _SQL.column(connection, "put_source", partition, source.location, now)
@@ -96,7 +96,7 @@ class Sources(Part):
     ) -> SourceResult:
         """Search both indexes for passages of some kinds. Raises `StorageError` for an unsound query vector.
 
-        At most `neighbours` on each side of a candidate of a kind are candidates too. What is gone by now is left out.
+        Up to `neighbours[kind]` passages on each side of a candidate are candidates too. Deleted ones are left out.
         """
         search = Search(self.index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
         found = search.run(connection)
@@ -110,7 +110,7 @@ class Sources(Part):
 
     @reads
     def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
-        """Return those that are there, in the order of `seqs`."""
+        """Return those that exist, in the order of `seqs`."""
         rows = _SQL.named(connection, "passages", seqs=seqs, scope_ids=find_scopes(connection, scopes))
         return [
             FoundPassage(passage=made(Passage, row, data=json.loads(row["data"])), **{at: row[at] for at in _AROUND})
@@ -140,7 +140,7 @@ _AROUND = ("seq", "location", "project", "before_title", "before", "after_title"
 
 
 def _remove_group(connection: Connection, index: Index, partition: int, source_id: int, name: str) -> bool:
-    """Take a group's passages out of the indexes and delete it; return whether it was there."""
+    """Remove a group's passages from the indexes and delete the group; return whether it existed."""
     row = _SQL.row(connection, "find_group", source_id, name)
     if row is None:
         return False

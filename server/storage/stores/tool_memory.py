@@ -1,6 +1,6 @@
 """The tool memory in the bank: calls with their totals and window, evaluations, summaries, the index of past calls.
 
-The window, the totals and the ids of calls that left the window are kept in the transaction that logs a call.
+The window, the totals and the ids of calls that left the window are updated in the transaction that logs a call.
 """
 
 import json
@@ -18,22 +18,22 @@ from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_
 from swarm_memory.tools.ports.records import CORRECTED, EvaluatedCall, PendingCalls
 
 AROUND = 500
-"""At most this many calls after those that are evaluated are looked at for what followed."""
+"""At most this many calls after those being evaluated are examined for what followed."""
 
 SMALL_SCOPE = 600
-"""In a scope with so few calls all of them are compared with a task."""
+"""In a scope with at most this many calls, all of them are compared with a task."""
 
 POOL = 150
-"""Calls that a search by words gives."""
+"""At most this many calls are returned by a search by words."""
 
 WHOLE_SESSION = "\x01"
-"""In older banks: every call of a session that has none left in the window; no id can be that."""
+"""In older banks, stands for every call of a session that has none left in the window; no real id equals it."""
 
 _SQL = Sql("tool_memory")
 
 
 class PastCall(NamedTuple):
-    """A call that was evaluated, as far as ranking needs it."""
+    """What ranking needs to know of an evaluated call."""
 
     tool_name: str
     score: float
@@ -42,26 +42,26 @@ class PastCall(NamedTuple):
 
 
 class PastCalls(NamedTuple):
-    """What a search of past calls gives."""
+    """The result of a search of past calls."""
 
     calls: tuple[PastCall, ...]
     documents: int
-    """Calls in the windows of the scope."""
+    """How many calls the windows of the scope hold."""
     document_frequency: Mapping[str, int]
-    """Of each token of the query: in how many calls it stands."""
+    """For each token of the query, how many calls contain it."""
     sessions: Mapping[str, int]
-    """In how many sessions each tool of these calls has evaluated ones; one without a session is its own."""
+    """For each tool of these calls, how many sessions have evaluated ones; a call without a session counts as one."""
 
 
 class ToolMemoryCounts(NamedTuple):
-    """How the tool memory of a scope stands."""
+    """The counts of a scope's tool memory."""
 
     tools: int
     calls: int
     """Over all time."""
     kept: int
     not_evaluated: int
-    """Of those kept."""
+    """Among those kept."""
     summarized: int
     """Tools with a summary."""
 
@@ -73,20 +73,20 @@ class ToolCalls(Part):
     def add_calls(self, connection: Connection, calls: Sequence[ToolCall], window: int) -> int:
         """Write calls, count them, and trim each tool to the `window` newest, in one transaction.
 
-        Return how many were new: a call whose session and id were seen before, even past the window, is left alone.
+        Return how many were new: a call whose session and id were seen before, even beyond the window, is skipped.
         """
         scope_ids = {scope: make_scope(connection, scope) for scope in dict.fromkeys(call.scope for call in calls)}
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
     @reads
     def known_calls(self, connection: Connection, scope: Scope, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` knows them."""
+        """Return which (session id or empty, call id) pairs were seen before, by the same test as in `add_calls`."""
         known = _SQL.column(connection, "known_calls", scope_id=scope, ids=ids, whole=WHOLE_SESSION)
         return {ids[place] for place in known}
 
     @writes
     def put_schema(self, connection: Connection, scope: Scope, tool_name: str, schema: str) -> None:
-        """Keep what a tool says of itself."""
+        """Save a tool's schema: its description of itself."""
         _SQL.run(connection, "put_tool_schema", schema, scope, tool_name)
 
     @reads
@@ -114,7 +114,7 @@ class ToolCalls(Part):
         after: int,
         limit: int,
     ) -> PendingCalls:
-        """Return calls made until a moment that are not evaluated and not to be retried later, after a position."""
+        """Return calls after a position, made by `until`, that are not evaluated and not waiting for a later retry."""
         values = {"scope_id": scope, "now": now, "until": until, "tools": tools, "after": after, "limit": limit}
         calls = tuple(_kept(scope, row) for row in _SQL.named(connection, "pending_calls", **values))
         if not calls:
@@ -141,7 +141,7 @@ class ToolCalls(Part):
     ) -> int:
         """Write evaluations, and why calls (by position) could not be evaluated, in one transaction.
 
-        What left the window is passed over, and of two evaluations the first stays. Return how many were written.
+        Calls that left the window are skipped, and of two evaluations the first is kept. Return how many were written.
         """
         scope_id = make_scope(connection, scope)
         written = sum(_save_evaluation(connection, scope_id, each, now) for each in evaluated)
@@ -174,7 +174,7 @@ class ToolCalls(Part):
         seqs: Sequence[int],
         at: datetime,
     ) -> None:
-        """Write a summary and mark the calls that it has seen, in one transaction."""
+        """Write a summary and mark the calls that it covers, in one transaction."""
         _SQL.run(connection, "put_summary", summary.model_dump_json(), at, scope, tool_name)
         _SQL.run(connection, "mark_summarized", seqs)
 
@@ -182,7 +182,7 @@ class ToolCalls(Part):
     def past_calls(
         self, connection: Connection, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
-        """Return evaluated calls that may be similar: of the tools, of a small scope all, or with the rarest tokens."""
+        """Return evaluated calls that may be similar: of `tools`, all of a small scope, or with the rarest tokens."""
         scope_id = find_scope(connection, scope)
         if scope_id is None:
             return PastCalls((), 0, {}, {})
@@ -248,7 +248,7 @@ def _add_call(connection: Connection, scope_id: int, call: ToolCall, window: int
 
 
 def leave_window(connection: Connection, seqs: Sequence[int]) -> Counter[tuple[int, str]]:
-    """Take calls out of the windows of their tools; their ids and totals stay. Return how many of (scope id, tool)."""
+    """Remove calls from their tools' windows; ids and totals stay. Return how many for each (scope id, tool)."""
     tools: Counter[tuple[int, str]] = Counter()
     for seq in seqs:
         if found := _SQL.row(connection, "tool_of_call", seq):
@@ -261,7 +261,7 @@ def leave_window(connection: Connection, seqs: Sequence[int]) -> Counter[tuple[i
 
 
 def forget_words(connection: Connection) -> None:
-    """Leave nothing in the pages of the index of the words of calls that are gone, those of earlier versions too."""
+    """Purge the words of deleted calls from the index's pages, including those that earlier versions left there."""
     _SQL.run(connection, "unindex_gone")
     _SQL.run(connection, "optimize_tool_index")
 
@@ -279,7 +279,7 @@ def _save_evaluation(connection: Connection, scope_id: int, done: EvaluatedCall,
         return False
     _SQL.run(connection, "count_evaluation", **values)
     if tokens:
-        _SQL.run(connection, "unindex_call", done.seq)  # an earlier version left words where a call was
+        _SQL.run(connection, "unindex_call", done.seq)  # an earlier version left a deleted call's words
         _SQL.run(connection, "index_call", done.seq, " ".join(in_scope(scope_id, token) for token in tokens))
     return True
 

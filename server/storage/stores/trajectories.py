@@ -1,7 +1,7 @@
 """Tasks in the bank: what was done, what was learned from it, what came of it, and what that changes in memories.
 
-The newest `task.outcome` event of a task is its outcome. Beside it stands one figure in `performance_metrics`, for
-those who ask the bank by SQL: a later outcome of the same task replaces it, so that every task is counted once.
+The newest `task.outcome` event of a task is its outcome. There is also one figure for it in `performance_metrics`, for
+those who query the bank by SQL: a later outcome of the same task replaces it, so that every task is counted once.
 """
 
 import json
@@ -36,17 +36,17 @@ from swarm_memory.tools.ports.records import (
 _SQL, _FIXES, _TASKS, _CREDIT, _BANK = Sql("trajectories"), Sql("fixes"), Sql("tasks"), Sql("credit"), Sql("bank")
 
 _SHOWN_CHARS = 300
-"""Of a task in a list."""
+"""How many characters of a task a list shows."""
 
 FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 TRIALS = "memory_trials"
-"""The metric of which memories are suspected."""
+"""The metric that records which memories are suspected."""
 
 _MOST_KEPT = 8
-"""Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
+"""For each memory at most this many tasks that kept to it, or did not, are noted: later ones would say the same."""
 
 
 class Trajectories(Journal):
@@ -61,9 +61,9 @@ class Trajectories(Journal):
     def save_learning(self, connection: Connection, record: LearnRecord) -> tuple[str, ...]:
         """Write trajectory, verdict, items and events in one transaction.
 
-        Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
-        archived as superseded; their ids are returned. Of a trajectory that was learned from nothing is written, unless
-        by the run that this one `replaces`: what that one gave counts as given by an earlier version.
+        Items that an earlier version of the same task produced, and that this one neither produced again nor
+        reinforced, are archived as superseded; return their ids. Nothing is written if the trajectory was learned from
+        before, unless by the run that this one `replaces`: that run's items count as those of an earlier version.
         """
         task_id = record.trajectory.task_id
         # Another process may have learned from the same trajectory meanwhile.
@@ -72,7 +72,7 @@ class Trajectories(Journal):
             return ()
         scope_id = make_scope(connection, record.scope)
         if record.new_per_day is not None:
-            added = max(1, len(record.memories))  # a task that taught nothing new takes room too
+            added = max(1, len(record.memories))  # a task that taught nothing new counts too
             count_added(connection, scope_id, added, record.new_per_day, record.at)
         learned = {"run_id": record.run_id, "failures": record.failures}
         add_trajectory(
@@ -93,9 +93,9 @@ class Trajectories(Journal):
     def save_verdict(
         self, connection: Connection, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
     ) -> str:
-        """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
+        """Save a trajectory with its verdict, which replaces an earlier verdict on it; return the id it is saved under.
 
-        One that was learned from keeps the verdict that was learned with.
+        A trajectory that was learned from keeps the verdict it was learned with.
         """
         scope_id = make_scope(connection, scope)
         before = _SQL.row(connection, "judged_before", scope_id, trajectory.task_id, trajectory.content_digest)
@@ -109,7 +109,7 @@ class Trajectories(Journal):
     def get_trajectory(
         self, connection: Connection, scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
-        """Look up by trajectory id, or by task id for the newest of that task."""
+        """Look up a trajectory by its id, or the newest one of a task by the task's id."""
         row = _TASKS.row(connection, "find_task", scope_id=scope, id=trajectory_id)
         return None if row is None else _read(*row[1:3])
 
@@ -119,18 +119,18 @@ class Trajectories(Journal):
 
     @reads
     def tasks_by_day(self, connection: Connection, scope: Scope) -> list[tuple[date, str, int]]:
-        """Return for a day (UTC) how many tasks ended with a verdict."""
+        """Return (day in UTC, verdict, how many tasks ended with it)."""
         rows = _TASKS.rows(connection, "tasks_by_day", scope_id=scope)
         return [(date.fromisoformat(day), label, count) for day, label, count in rows]
 
     @reads
     def sources_of_tasks(self, connection: Connection, scope: Scope) -> list[TrajectorySource]:
-        """Return the agents of which there are trajectories."""
+        """Return the agents that have trajectories here."""
         return _TASKS.column(connection, "sources_of_tasks", scope)
 
     @reads
     def kept_task(self, connection: Connection, scope: Scope, given_id: str) -> KeptTask | None:
-        """Look up as `get_trajectory` does, with all that a list has."""
+        """Look up a task as `get_trajectory` does, with everything that a list shows of it."""
         found = _TASKS.row(connection, "find_task", scope_id=scope, id=given_id)
         if found is None:
             return None
@@ -152,7 +152,7 @@ class Trajectories(Journal):
         self.index.tidy(connection)
 
     async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
-        """Return what was retrieved for a task; what this store has queued is written first."""
+        """Return what was retrieved for a task, after writing what this store has queued."""
         await self.recorder.settle()
         values = {"task_id": task_id, "scope_id": scope, "injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
 
@@ -175,10 +175,10 @@ class Trajectories(Journal):
 
     @writes
     def save_outcome(self, connection: Connection, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
-        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
+        """Write the outcome of a task in the first scope and change memories in all scopes, in one transaction.
 
-        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
-        what the former one changed before it is applied. Return it with what was really applied.
+        The same outcome a second time changes nothing (`already_credited`); a different one for the same task first
+        undoes what the former one changed. Return the outcome with what was really applied.
         """
         now = datetime.now(UTC)
         scope_id = make_scope(connection, scopes[0])
@@ -196,13 +196,13 @@ class Trajectories(Journal):
 
     @reads
     def list_outcomes(self, connection: Connection, scope: Scope) -> list[OutcomeRecord]:
-        """Return the outcome of every task, the one that ended first before others."""
+        """Return the outcome of every task whose figure is still kept, in the order in which the tasks ended."""
         texts = _CREDIT.column(connection, "outcomes", scope_id=scope, type=OUTCOME)
         return sorted(map(OutcomeRecord.model_validate_json, texts), key=lambda each: each.at)
 
     @writes
     def save_trials(self, connection: Connection, scope: Scope, trials: Trials) -> None:
-        """Keep which memories are suspected, in the place of what was kept before."""
+        """Save which memories are suspected, replacing what was saved before."""
         scope_id, data = make_scope(connection, scope), {"resting": sorted(trials.resting), "doubted": trials.doubted}
         _CREDIT.run(connection, "delete_figures", scope_id, TRIALS)
         _CREDIT.run(connection, "add_figure", scope_id, TRIALS, float(len(trials.resting)), data, datetime.now(UTC))
@@ -215,7 +215,7 @@ class Trajectories(Journal):
 
     @reads
     def items_by_day(self, connection: Connection, scope: Scope) -> dict[date, int]:
-        """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
+        """Return for each day (UTC) on which memories were made how many those were, whatever became of them."""
         rows = _CREDIT.rows(connection, "items_by_day", scope)
         return {date.fromisoformat(day): count for day, count in rows}
 
@@ -232,7 +232,7 @@ def _described(connection: Connection, seqs: Sequence[int]) -> list[RecordedTask
 
 
 def _note_tried(connection: Connection, index: Index, scope_id: int, record: LearnRecord) -> None:
-    """Note which memories a task tried; a candidate becomes a memory where a task of another session shows it helps."""
+    """Note which memories a task tried; a candidate becomes a memory when a task of another session shows it helps."""
     of_task = {"task_id": record.trajectory.task_id, "session_id": record.trajectory.session_id}
     for signature, memory_id, worked in record.tried_fixes:
         if worked and signature:
@@ -291,7 +291,7 @@ def reinforce(
     of_task: Mapping[str, str | None],
     at: datetime,
 ) -> None:
-    """Raise the confidence of items that a run of a task, and of a host's session if there was one, found again."""
+    """Raise the confidence of items that a run found again; `of_task`: the ids of the run, its task and any session."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):
         _SQL.run(connection, "reinforce", by, at, seq)
         log_event(connection, scope_id, REINFORCED, item_id, {"by": by, **of_task}, at)
@@ -300,9 +300,9 @@ def reinforce(
 def _supersede(
     connection: Connection, index: Index, record: LearnRecord, scope_id: int, keep: set[str]
 ) -> tuple[str, ...]:
-    """Archive what earlier versions of the task gave and this one did not.
+    """Archive the items that earlier versions of the task produced and this one did not.
 
-    What the agent wrote about the task stays when it goes on, unless it failed or the agent says it again.
+    As a task goes on, what the agent wrote about it stays, unless the task failed or the agent reports on it again.
     """
     values: dict[str, Any] = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
     values["replaces"] = record.replaces
@@ -315,7 +315,7 @@ def _supersede(
 
 
 def _stored(connection: Connection, scope: Scope | int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
-    """Return the outcome of a task, and where its figure stands."""
+    """Return the outcome of a task, and the position of its figure."""
     row = _CREDIT.row(connection, "outcome_of", task_id=task_id, scope_id=scope, type=OUTCOME)
     if row is None:
         return None, None

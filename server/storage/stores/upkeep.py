@@ -1,7 +1,7 @@
-"""The upkeep of the bank: what a consolidation reads, writes and takes back, vectors, and what goes once it is old.
+"""The maintenance of the bank: what a consolidation reads, writes and undoes, vectors, and the removal of old data.
 
-What is to be changed, and why, is decided elsewhere; here is only checked that an item is still as it was seen. A batch
-leaves one event that holds all that is needed to undo it.
+What to change, and why, is decided elsewhere; this module only checks that an item is still as it was seen. A batch
+leaves one event that holds everything needed to undo it.
 """
 
 import json
@@ -45,24 +45,24 @@ from swarm_memory.tools.ports.records import (
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 REMOVED = "(removed: older than retention.trajectories_days)"
-"""Stands where the words of a trajectory stood: the memories that came of it still name it."""
+"""Replaces the text of a trajectory, which stays because the memories made from it still name it."""
 
 _SQL, _BANK, _RETENTION = Sql("upkeep"), Sql("bank"), Sql("retention")
 
 
 class PendingUpkeep(NamedTuple):
-    """What in a scope waits for upkeep."""
+    """What waits for maintenance in a scope."""
 
     new: int
-    """Active items that no consolidation has compared yet, counted up to a number."""
+    """Active items that no consolidation has compared yet, counted up to a limit."""
     not_embedded: int
     """Active items without a vector of the embedder."""
     consolidated: int
-    """The position up to which a consolidation has compared them."""
+    """The position up to which a consolidation has compared items."""
 
 
 class Upkeep(Engine):
-    """What the upkeep of one bank reads and writes."""
+    """What the maintenance of one bank reads and writes."""
 
     @reads
     def upkeep_state(self, connection: Connection, scope: Scope) -> UpkeepState:
@@ -71,7 +71,7 @@ class Upkeep(Engine):
 
     @reads
     def pending_upkeep(self, connection: Connection, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
-        """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
+        """Return what waits, counting new items only up to `most`: a large bank takes no longer than a small one."""
         row = _SQL.row(connection, "pending_upkeep", scope_id=scope, model=embedder, most=most)
         return PendingUpkeep(*(row or (0, 0, 0)))
 
@@ -119,7 +119,7 @@ class Upkeep(Engine):
         consolidated: int,
         summary: Mapping[str, JsonValue],
     ) -> None:
-        """Write that a run ended, that items up to a position are compared, and what it did; tidy the indexes."""
+        """Record that a run ended, up to which position items are compared, and what it did; tidy the indexes."""
         scope_id = make_scope(connection, scope)
         _SQL.run(connection, "mark_consolidated", consolidated, scope_id)
         log_event(connection, scope_id, FINISHED, run_id, summary, at)
@@ -154,14 +154,14 @@ class Upkeep(Engine):
 
     @reads
     def unembedded(self, connection: Connection, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
+        """Return (position, text to embed) of items of any status that have no vector, or only a light embedder's."""
         values = {"scope_id": scope, "limit": limit, "after": after, "light": self.light and self.light.name}
         return _texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
     def put_first_vectors(self, connection: Connection, embedder: str, made: Mapping[int, Vector]) -> dict[str, Vector]:
-        """Write vectors by position, with their index, of those that `unembedded` would give; return them by id."""
-        # One edited meanwhile has the vector of its new text.
+        """Write and index vectors, by position, for items that `unembedded` would return; return them by id."""
+        # An item that was edited meanwhile already has the vector of its new text.
         rows = _SQL.rows(connection, "unembedded_of", seqs=list(made), light=self.light and self.light.name)
         found = {seq: made[seq] for seq, _ in rows}
         self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
@@ -169,7 +169,7 @@ class Upkeep(Engine):
 
 
 class Vectors(Part):
-    """The vectors of all that stands in one index, of every scope."""
+    """The vectors of everything in one index, in all scopes."""
 
     def __init__(self, bank: Engine, index: Index) -> None:
         super().__init__(bank)
@@ -179,28 +179,28 @@ class Vectors(Part):
     def without_vector(
         self, connection: Connection, embedder: str, dimensions: int, limit: int, after: int
     ) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
+        """Return (position, text to embed) of items after a position without a vector of the embedder, in order."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
         return _texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
     def put_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index; return how many of the items were there."""
+        """Write and index vectors by position; return how many were written."""
         return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
 
 
 class Retention(Part):
-    """The age of what one bank keeps."""
+    """The removal of old data from one bank."""
 
     @reads
     def expired(self, connection: Connection, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
-        """Return the kinds of which something is older than a moment."""
+        """Return the kinds of data of which something is older than the moment given for it."""
         return [kind for kind, limit in before.items() if any(_old(connection, scope, kind, limit, 1).values())]
 
     async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
         """Remove about `limit` of the oldest before a moment, in one short transaction; return how many: 0 when done.
 
-        Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
+        A trajectory loses its text, replaced by a line that says so: that it was learned from stays known.
         """
         found = await self.read(lambda connection: _old(connection, scope, kind, before, limit))
 
@@ -220,7 +220,7 @@ class Retention(Part):
 
 @dataclass(slots=True)
 class _BatchWriter:
-    """Writes the changes of one batch, or takes them back."""
+    """Writes the changes of one batch, or undoes them."""
 
     connection: Connection
     index: Index
@@ -245,7 +245,7 @@ class _BatchWriter:
         return {"id": seen.id, "before": [status, reason, confidence], "after": after}
 
     def restore(self, change: Mapping[str, Any]) -> bool:
-        """Take a change back; False when the item is gone or was changed since."""
+        """Undo a change; False when the item is gone or was changed since."""
         row = self._found(change["id"])
         if row is None or list(row[1:4]) != change["after"]:
             return False
@@ -254,7 +254,7 @@ class _BatchWriter:
         return True
 
     def link(self, link: MemoryLink) -> bool:
-        """Write a link; False when it is there already or cannot be."""
+        """Write a link; False when it already exists or cannot exist."""
         values = {**link.model_dump(), "scope_id": self.scope_id, "at": self.at}
         return _SQL.run(self.connection, "add_link", **values).rowcount == 1
 
@@ -271,7 +271,7 @@ class _BatchWriter:
 
 
 def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str]:
-    """Return what the batches of a run that were not undone wrote, by number, the latest first.
+    """Return what a run's batches wrote, except those undone, by number, the latest first.
 
     Raises `NotFoundError` for an unknown run.
     """
@@ -305,7 +305,7 @@ def _aging_of(text: str | None) -> Aging | None:
 
 
 def _old(connection: Connection, scope: Scope, kind: Retained, before: datetime, limit: int) -> dict[str, list[Any]]:
-    """Return the keys of what is old, by the rows they are of: jobs go with the audit trail."""
+    """Return the keys of old rows, by table; jobs are removed with the audit trail."""
     known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
     asked = {**known, "scope_id": scope, "before": before, "limit": limit}
     names = ("events", "jobs") if kind == "events" else (kind,)

@@ -26,11 +26,11 @@ FORGOTTEN_PERSON = "person.forgotten"
 _SQL, _TEAM, _FORGETTING = Sql("people"), Sql("team"), Sql("forgetting")
 
 _SHOWN = ("reason", "decision", "role", "count", "from", "to", "label", "name", "issuer", "status")
-"""What is shown of an event's data: no texts of memories or tasks."""
+"""The fields of an event's data that are shown: no texts of memories or tasks."""
 
 _KINDS = ("reasoning_memory.forgotten", DECIDED, TAKEN_BACK, VERDICT, UNDONE, PROPOSED, RULED)
 _KINDS_OF_PEOPLE = (EDITED, "reasoning_memory.active", "reasoning_memory.quarantined", "reasoning_memory.archived")
-"""Kinds of events that are shown where a person wrote them: others are upkeep."""
+"""Kinds of events that are shown only if a person wrote them: the others are maintenance."""
 
 
 class People(Part):
@@ -54,14 +54,14 @@ class People(Part):
         token_hash: str | None = None,
         name: str | None = None,
     ) -> Person | None:
-        """Return who has an id, a token or a name. One who was revoked is found too, but by no token."""
+        """Return the person with an id, a token or a name. Someone revoked is found too, but not by a token."""
         known = {"id": person_id, "token_hash": token_hash, "name": name}
         found = _SQL.models(connection, Person, "find_person", **known, tenant_id=tenant_id)
         return found[0] if found else None
 
     @reads
     def list(self, connection: Connection, tenant_id: str) -> list[Person]:
-        """Return all, those that were revoked too, by name."""
+        """Return all people, including those revoked, by name."""
         return _SQL.models(connection, Person, "list_people", tenant_id)
 
     @writes
@@ -71,13 +71,13 @@ class People(Part):
 
     @writes
     def set_token(self, connection: Connection, person: Person, token_hash: str) -> None:
-        """Give another token in the place of the former; whoever was revoked may come in again."""
+        """Replace a person's token; someone revoked gets access again."""
         _SQL.run(connection, "set_token", token_hash, person.id)
         note(connection, person.tenant_id, TOKEN_MADE, person.id, {})
 
     @writes
     def revoke(self, connection: Connection, person: Person) -> None:
-        """Let somebody in no more, by whatever they were known."""
+        """Revoke a person's access, however they were identified."""
         _SQL.run(connection, "revoke_person", now_text(), person.id)
         note(connection, person.tenant_id, REVOKED, person.id, {})
 
@@ -92,7 +92,7 @@ class People(Part):
     def audit(
         self, connection: Connection, tenant_id: str, limit: int, before: datetime | None = None
     ) -> Sequence[AuditEntry]:
-        """Return the newest lines first: what was done to people, and what people did to memories."""
+        """Return the audit trail, newest first: what was done to people, and what people did to memories."""
         kinds = {"kinds": _KINDS, "kinds_of_people": _KINDS_OF_PEOPLE}
         before = before or datetime.max.replace(tzinfo=UTC)
         rows = _SQL.rows(connection, "audit", **kinds, tenant_id=tenant_id, before=before, limit=limit)
@@ -110,25 +110,25 @@ class People(Part):
 
     @reads
     def brought(self, connection: Connection, person: Person, limit: int) -> Sequence[str]:
-        """Return the ids of so many memories that somebody brought."""
+        """Return the ids of at most `limit` memories that a person contributed."""
         return _SQL.column(connection, "brought", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
 
     @reads
     def authors(self, connection: Connection, scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
-        """Return the names of those who brought memories, by the memory's id; the bank's own user has none."""
+        """Return the names of those who contributed memories, by memory id; the bank's own user has no name."""
         return dict(_SQL.rows(connection, "authors", ids=memory_ids, scopes=scopes))
 
 
 def note(connection: Connection, tenant_id: str, action: str, subject_id: str | None, data: dict[str, Any]) -> None:
-    """Write a line of the audit trail, by whoever this transaction runs for."""
+    """Write a line of the audit trail, attributed to the person this transaction runs for."""
     values = {"tenant_id": tenant_id, "at": now_text(), "person_id": author(), "action": action}
     _SQL.run(connection, "add_audit", **values, subject_id=subject_id, data=data)
 
 
 def take_out_of_team(connection: Connection, person: Person) -> None:
-    """Delete a person's proposals and evidence, and take their name out of what others proposed and decided.
+    """Delete a person's proposals and evidence, and remove their name from what others proposed and decided.
 
-    What changed by that goes to everybody's cache as any other change does.
+    The memories that this changes reach everybody's cache like any other change.
     """
     _SQL.run(connection, "part_from_alike", person.id)
     _SQL.run(connection, "drop_proposals_of_person", person.id)

@@ -1,5 +1,5 @@
-"""What a team shares: on its server proposals, decisions, evidence and changes; in a person's bank the copy of it,
-and what was proposed from there.
+"""What a team shares: on its server, proposals, decisions, evidence and changes; in a person's bank, a copy of the
+shared memories, and what was proposed from that bank.
 """
 
 import json
@@ -58,10 +58,10 @@ class SharedMemories(Part):
     def add_proposal(
         self, connection: Connection, scope: Scope, asked: Proposal, bank: str, most_waiting: int
     ) -> Proposal:
-        """Write a proposal from a bank; where the same person proposed its memory before, that one stands.
+        """Write a proposal from a bank; if the same person proposed its memory before, that proposal is kept.
 
-        One that waits gets the new words; one that was decided is opened again by other words alone. Raises
-        `InputError` where more than `most_waiting` of the person would wait.
+        A waiting proposal gets the new text; a decided one is reopened only if the text differs. Raises `InputError`
+        when more than `most_waiting` proposals of the person would wait.
         """
         scope_id, person_id = make_scope(connection, scope), asked.person_id or ""
         place = {"scope_id": scope_id, "person_id": person_id, "origin_id": asked.origin_id}
@@ -93,14 +93,14 @@ class SharedMemories(Part):
 
     @reads
     def count_waiting(self, connection: Connection, tenant_id: str) -> int:
-        """Return how many proposals wait for a decision, each with those that say the same."""
+        """Return how many proposals wait for a decision, counting those that say the same as one."""
         return int(_SQL.row(connection, "count_waiting", tenant_id=tenant_id)[0])
 
     @reads
     def get_proposal(
         self, connection: Connection, tenant_id: str, proposal_id: str
     ) -> tuple[Proposal, list[Proposal]] | None:
-        """Return a proposal, and those that say the same and wait, or were decided, with it."""
+        """Return a proposal, and those that say the same, which wait or were decided together with it."""
         found = {each.id: each for each in _with_same(connection, tenant_id, proposal_id)}
         leading = found.pop(proposal_id, None)
         return None if leading is None else (leading, [*found.values()])
@@ -111,8 +111,8 @@ class SharedMemories(Part):
     ) -> bool:
         """Accept a waiting proposal, and those that say the same, in one transaction.
 
-        The memory is new or stands in the place of its former words; None: it is shared already. The proposals'
-        evidence and the errors that they ended go to it. False, and nothing written, where they are not as seen.
+        The memory is new or replaces its former text; None: it is shared already. It gets the proposals' evidence and
+        the errors that they ended. Return False, writing nothing, if the proposals are not as they were seen.
         """
         assert accepted.memory_id is not None
         assert accepted.decided_at is not None
@@ -120,7 +120,7 @@ class SharedMemories(Part):
         if not _ruled(connection, scope_id, accepted, "waiting"):
             return False
         if memory is not None:
-            with writing_as(accepted.person_id):  # who brought it
+            with writing_as(accepted.person_id):  # who contributed it
                 if _MEMORIES.row(connection, "find_pattern", accepted.memory_id, scope_id) is None:
                     add_items(connection, self.bank, [memory], embedder)
                 else:
@@ -131,7 +131,7 @@ class SharedMemories(Part):
 
     @writes
     def rule(self, connection: Connection, scope: Scope, ruled: Proposal, former: ProposalStatus) -> bool:
-        """Write a decision that shares nothing about a proposal of a `former` status. False as `share`."""
+        """Write a decision that shares nothing; `former`: the status the proposal must have. False as with `share`."""
         if not _ruled(connection, make_scope(connection, scope), ruled, former):
             return False
         if former == "accepted" and ruled.memory_id is not None:
@@ -146,9 +146,9 @@ class SharedMemories(Part):
     def put_evidence(
         self, connection: Connection, tenant_id: str, by: tuple[str, str], counted: Sequence[Counted], at: datetime
     ) -> list[tuple[Scope, str, Evidence]]:
-        """Write what a person counted, given with their bank.
+        """Write the evidence that a person counted; `by`: the ids of the person and of their bank.
 
-        Return the active memories whose counts that changed, each with its evidence since a person last vouched for it.
+        Return the active memories whose counts changed, each with its evidence since a person last vouched for it.
         """
         changed: list[str] = []
         stepped: set[int] = set()
@@ -173,7 +173,7 @@ class SharedMemories(Part):
         ]
 
     async def changes(self, scope: Scope, stamp: str, after: int, person_id: str, limit: int) -> Changes:
-        """Return what changed after a cursor, in the order of its being committed."""
+        """Return what changed after a cursor, in commit order."""
         if await self._out_of_step(scope):
             await self.write(lambda connection: _take_step(connection, make_scope(connection, scope)))
         return await self._changes(scope, stamp, after, person_id, limit)
@@ -195,7 +195,7 @@ class SharedMemories(Part):
         page = [(memory_id, revision, state.startswith("active:")) for memory_id, revision, state in rows[:limit]]
         ids = [memory_id for memory_id, _, is_active in page if is_active]
         items = {item.id: item for item in items_at(connection, (scope,), ids) if item.status == "active"}
-        # Of what was withdrawn meanwhile nobody can say yet whether it stays so: whoever looks next is given it.
+        # Whether a memory that was withdrawn meanwhile stays withdrawn is not known yet: the next call returns it.
         sure = list(takewhile(lambda row: row[0] in items or not row[2], page))
         return Changes(
             stamp=own_stamp,
@@ -207,18 +207,18 @@ class SharedMemories(Part):
 
     @reads
     def sharing(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
-        """Return what is known of those that are shared, by id."""
+        """Return what is known of those memories that are shared, by id."""
         return _sharings(connection, memory_ids)
 
 
 def forget_shared(connection: Connection, memory_id: str) -> None:
-    """Forget what was proposed, counted and said of a memory that is forgotten; that it is gone goes to everybody."""
+    """Delete the proposals, evidence and names of a forgotten memory; that it is gone still reaches everybody."""
     for query in ("forget_proposals", "forget_evidence", "forget_names", "forget_sent"):
         _SQL.run(connection, query, memory_id=memory_id)
 
 
 def _ruled(connection: Connection, scope_id: int, ruled: Proposal, former: ProposalStatus) -> bool:
-    """Write a decision about a proposal, and those that say the same; False where it has another former status."""
+    """Write a decision on a proposal, and on those that say the same; False if its status was not `former`."""
     values: dict[str, Any] = {**ruled.model_dump(include=_RULING), "former": former}
     if ruled.status == "waiting":
         values |= {"decided_by": None, "decided_at": None}
@@ -231,7 +231,7 @@ def _ruled(connection: Connection, scope_id: int, ruled: Proposal, former: Propo
 
 
 def _enter(connection: Connection, scope_id: int, memory_id: str, *, by: str | None, at: datetime) -> None:
-    """Give a shared memory the evidence, the errors and the names of all whose proposals it stands for."""
+    """Give a shared memory the evidence, the errors and the proposers' names of all proposals accepted for it."""
     _take_step(connection, scope_id)
     names: list[str] = []
     for person_id, name, bank, text, _ in _SQL.rows(connection, "accepted_for", memory_id=memory_id):
@@ -249,14 +249,14 @@ def _enter(connection: Connection, scope_id: int, memory_id: str, *, by: str | N
 
 
 def _count_evidence(connection: Connection, scope_id: int, memory_id: str) -> None:
-    """Sum up what all counted of a memory; that is a change."""
+    """Sum up the evidence that everybody counted on a memory; this is a change of its scope."""
     _SQL.run(connection, "count_evidence", memory_id=memory_id, revision=next_revision(connection, scope_id))
 
 
 def _take_step(connection: Connection, scope_id: int) -> None:
-    """Count as changed what was edited, withdrawn, restored or forgotten, by whatever way.
+    """Count as changed what was edited, withdrawn, restored or forgotten, in whatever way.
 
-    What a person restored is weighed from now on only by what comes after.
+    A memory that a person restored is judged from now on only by later evidence.
     """
     for memory_id, former, state in _SQL.rows(connection, "out_of_step", scope_id=scope_id):
         if former.startswith("archived:") and state.startswith("active:"):
@@ -300,7 +300,7 @@ def _sharings(connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sh
 
 
 def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedMemory:
-    """Return a shared memory as the server gives it to a person."""
+    """Return a shared memory as the server sends it to a person."""
     known = _sharings(connection, [item.id])[item.id]
     proposals = _SQL.rows(connection, "accepted_for", memory_id=item.id)
     return SharedMemory(
@@ -327,7 +327,7 @@ class TeamCache(Part):
 
     @reads
     def bank_id(self, connection: Connection) -> str:
-        """Return by what others know the bank: they can tell banks apart by it, and not know the id."""
+        """Return a digest of the bank's id, by which others can tell banks apart without knowing the id."""
         bank = next(iter(_SQL.column(connection, "bank_id")), "")
         return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
@@ -340,7 +340,7 @@ class TeamCache(Part):
 
     @writes
     def keep_caches(self, connection: Connection, scope: Scope, url: str, projects: Sequence[str]) -> None:
-        """Have a project read what is shared under these names at a server, and nothing else any more."""
+        """Make a project read what a server shares under these names, and no longer anything else."""
         scope_id, kept = make_scope(connection, scope), [f"{TEAM}{each}" for each in projects]
         for project in _SQL.column(connection, "caches", scope_id=scope_id):
             if project in kept:
@@ -354,7 +354,7 @@ class TeamCache(Part):
 
     @writes
     def note_check(self, connection: Connection, scope: Scope, at: datetime, fault: str | None) -> int:
-        """Note how asking the server went; return how often it failed in a row."""
+        """Record the result of a request to the server; return how many requests in a row have failed."""
         values = {"scope_id": make_scope(connection, scope), "at": at, "fault": fault}
         _SQL.run(connection, "note_answer" if fault is None else "note_fault", **values)
         return max((failures for *_, failures, _ in _SQL.rows(connection, "caches", **values)), default=0)
@@ -371,7 +371,7 @@ class TeamCache(Part):
     ) -> tuple[str, ...]:
         """Write what was pulled, and the cursor, in one transaction; return the ids that were refused.
 
-        Refused is an id that a memory of another scope has; None stands for words that are as they were.
+        An id is refused if a memory of another scope has it. A stored memory of None means that its text is unchanged.
         """
         team = Scope(tenant_id=scope.tenant_id, project=f"{TEAM}{project}")
         team_id, refused = make_scope(connection, team), list[str]()
@@ -400,11 +400,11 @@ class TeamCache(Part):
 
     @reads
     def cached_ids(self, connection: Connection, project: Scope) -> set[str]:
-        """Return the ids of what is kept of a team's scope, whatever its status."""
+        """Return the ids of the memories kept of a team's scope, whatever their status."""
         return {*_SQL.column(connection, "ids_of_scope", scope_id=project)}
 
     def _drop(self, connection: Connection, team: Scope, ids: Sequence[str]) -> None:
-        """Delete memories of a cache with their indexes."""
+        """Delete memories from a cache, with their indexes."""
         for found in find_patterns(connection, (team,), ids):
             delete_item(connection, self.bank.index, found)
             _SQL.run(connection, "drop_shared", memory_id=found[1])
@@ -412,13 +412,13 @@ class TeamCache(Part):
 
     @writes
     def link_same(self, connection: Connection, pairs: Sequence[tuple[str, str]]) -> None:
-        """Note that an own memory (first) says the same as a shared one (second)."""
+        """Note that one of the bank's own memories (first) says the same as a shared one (second)."""
         for own_id, shared_id in pairs:
             _SQL.run(connection, "link_same", own_id=own_id, shared_id=shared_id, at=now_text())
 
     @reads
     def own_evidence(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Evidence]:
-        """Return what tasks of this bank showed of memories, or of own ones that say the same."""
+        """Return what tasks of this bank showed of memories, and of its own memories that say the same."""
         return {each: _evidence_of(connection, each) for each in memory_ids}
 
     @reads
@@ -445,7 +445,7 @@ class TeamCache(Part):
 
 
 def _evidence_of(connection: Connection, memory_id: str) -> Evidence:
-    """Count what tasks showed: of each task by what was seen of its errors, else by its outcome."""
+    """Count what tasks showed: each task by what became of its errors, or else by its outcome."""
     ids = [memory_id]
     for each in ids:  # which grows: a duplicate of a duplicate counts too
         ids += [other for other in _SQL.column(connection, "says_the_same", memory_id=each) if other not in ids]
