@@ -126,7 +126,7 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
     try:
         if file.is_file():
             if file.is_symlink() or file.parent.is_symlink():  # it may lead to any file of the user's
-                raise ConfigError(f"{file} is reached by a symbolic link: a project's settings must be a real file")
+                raise ConfigError(f"{file} is reached via a symbolic link: a project's settings must be a real file")
             values = _from_file(file, MAX_PROJECT_FILE_BYTES)
             _refuse_dangerous(values)
             known = {**values}
@@ -134,7 +134,7 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
             _validated(known)
     except (ConfigError, OSError) as error:
         kept = {key: value for key, value in values.items() if key == ENABLED and value[0] is False}
-        return kept, (f"the project's settings are left out: {error}",)
+        return kept, (f"the project's settings are ignored: {error}",)
     return values, ()
 
 
@@ -154,7 +154,7 @@ def _taken_unknown(values: Values) -> dict[str, str]:
 def _from_file(path: Path, max_bytes: int) -> Values:
     try:
         if path.stat().st_size > max_bytes:
-            raise ConfigError(f"{path} is larger than {max_bytes:,} bytes: that is no settings file")
+            raise ConfigError(f"{path} is larger than {max_bytes:,} bytes: that is too large for a settings file")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
@@ -177,7 +177,7 @@ def _parsed(text: str, origin: str) -> Values:
             for name, value in named.items():
                 key = f"{section}.{name}" if name else section
                 if key in values:
-                    raise ConfigError(f"{key} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
+                    raise ConfigError(f"{key} appears twice in {origin}, under {ROOT_KEY} and outside it: remove one")
                 values[key] = (value, origin)
     return values
 
@@ -211,7 +211,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
         with suppress(ConfigError):  # a way that does not fit the file's form may produce invalid YAML
             if _parsed(after, origin) == wanted:
                 return after
-    raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} in it yourself")
+    raise ConfigError(f"{origin} is written in a form that swarm-memory does not edit: set {key} in it yourself")
 
 
 def _from_environment(environ: Mapping[str, str]) -> Values:
@@ -307,7 +307,7 @@ def _unknown(key: str, origin: str) -> ConfigError:
     model, _, name = key.rpartition("].")
     known = (*ChatProviderSettings.model_fields,) if model else (ROOT_KEY, *SECTIONS, *KEYS)
     near = difflib.get_close_matches(name, known, n=1)
-    every = f"a model has {', '.join(known)}" if model else "`swarm-memory status --settings` lists all"
+    every = f"a model's settings are {', '.join(known)}" if model else "`swarm-memory status --settings` lists them all"
     return ConfigError(f"unknown setting {key!r} in {origin}: {f'did you mean {near[0]}?' if near else every}")
 
 

@@ -52,7 +52,7 @@ def read_message(text: bytes) -> Message | Refusal | None:
     """
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MAX_VALUES:
-        has = f"{values:,} commas and opening brackets ([ and {{), in texts too; {MAX_VALUES:,} are the most"
+        has = f"{values:,} commas and opening brackets ([ and {{), strings included; at most {MAX_VALUES:,} are allowed"
         return refused(f"it has {has}; send less at a time", id_of_request(text, text))
     if (cost := _BYTE_COST * len(text) + _VALUE_COST * values) > _SMALL_COST:
         try:  # parsers in native code abort when they get no memory
@@ -66,7 +66,7 @@ def read_message(text: bytes) -> Message | Refusal | None:
             text = json.dumps(json.loads(text.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
             decoded = from_json(text)
     except (ValueError, RecursionError) as error:
-        return refused(f"it is no JSON: {error}", code=PARSE_ERROR)
+        return refused(f"it is not JSON: {error}", code=PARSE_ERROR)
     return _checked(text, decoded)
 
 
@@ -85,7 +85,7 @@ def _checked(text: bytes, decoded: Any) -> Message | Refusal | None:
         return Message(jsonrpc_message_adapter.validate_python(sent, by_name=False), text)
     except ValidationError:
         if is_response:
-            log.warning("a response that is no JSON-RPC was left out")
+            log.warning("a response that is not JSON-RPC was ignored")
             return None
         known = cast(RequestId, given) if is_id else None
         return refused('it needs "jsonrpc": "2.0", a method, and its params as an object', known)
@@ -110,5 +110,5 @@ def id_of_request(start: bytes, end: bytes) -> RequestId | None:
 
 def refused(reason: str, of: RequestId | None = None, code: int = INVALID_REQUEST) -> Refusal:
     """Return the error for a message that is not accepted; its id is None where it is unknown (JSON-RPC 2.0 §5)."""
-    said = ErrorData(code=code, message=f"the message cannot be taken: {reason}")
+    said = ErrorData(code=code, message=f"the message cannot be accepted: {reason}")
     return Refusal(JSONRPCError(jsonrpc="2.0", id=of, error=said))

@@ -193,7 +193,7 @@ class ServedBank:
             self._worker = self._make_worker(replace(toolbox, give_way=self.give_way, wake=None))
             await self._worker.run(is_served=True)
         except Exception:  # the worker's main: its failure must not end the server
-            log.exception("no more jobs are worked off by this server")
+            log.exception("this server runs no more jobs")
 
     async def _opened_for_work(self) -> "Toolbox":
         """Return the bank without creating one. While it is missing or fails to open, wait for a use or a hook."""

@@ -67,7 +67,7 @@ def _paused() -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}; delete it to switch all on") from error
+        raise ConfigError(f"{file} cannot be read: {error.strerror}; delete it to switch everything on") from error
 
 
 def _write(names: list[str]) -> None:

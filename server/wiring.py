@@ -162,7 +162,7 @@ def make_care(place: Location, settings: Settings) -> SqliteCare:
     """
     if place.is_remote:
         raise ConfigError(
-            "this bank is on a PostgreSQL server, which is backed up, restored and repaired by its own means (pg_dump, "
+            "this bank is on a PostgreSQL server, which is backed up, restored and repaired by its own tools (pg_dump, "
             "pg_restore, pg_amcheck)"
         )
     from swarm_memory.server.storage.care.care import SqliteCare
@@ -199,7 +199,7 @@ def without_minilm(settings: EmbeddingSettings) -> str | None:
     """Return why the static table replaces the MiniLM that the settings ask for; None where it does not."""
     if settings.provider != "auto" or find_spec("onnxruntime") is not None:
         return None
-    return "the static table embeds in place of MiniLM: onnxruntime is not installed, which not every system has"
+    return "the static table is used instead of MiniLM: onnxruntime is not installed; not every system has it"
 
 
 def api_key_of(settings: EmbeddingSettings) -> str | None:
@@ -221,7 +221,7 @@ def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[
         try:
             settings = read()
         except ConfigError as error:
-            _log.warning("no model is asked: %s", error)
+            _log.warning("no model is called: %s", error)
             return None
         wanted = settings.chat.model_copy(update={"providers": settings.chat.learning})
         if wanted != chat:

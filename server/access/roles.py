@@ -37,7 +37,7 @@ class Caller(NamedTuple):
     def require(self, needed: Role, what: str) -> None:
         """Raise `NotAllowed`, which names the role that is needed, where theirs is not enough."""
         if not self.may(needed):
-            raise NotAllowed(f"{what} needs the role {needed}; yours is {self.role}: ask who looks after this server")
+            raise NotAllowed(f"{what} needs the role {needed}; yours is {self.role}: ask whoever runs this server")
 
 
 OWNER = Caller()

@@ -70,8 +70,8 @@ class ChainChatModel:
         used = 0 if budget is None else await self._meter.used_today()
         if budget is not None and used + self._reserved_tokens + wanted > budget:
             raise ModelUnavailable(
-                f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
-                f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
+                f"The day's token budget does not allow the call: {used:,} of {budget:,} are used, with "
+                f"{self._reserved_tokens + wanted:,} more needed. Raise chat.daily_token_budget or wait for 00:00 UTC."
             )
         self._reserved_tokens += wanted
         try:
@@ -93,7 +93,7 @@ class ChainChatModel:
         for model in asked:
             left_s = deadline - self._monotonic()
             if left_s <= 0:
-                reasons.append(f"{model.name} was not asked: no time was left.")
+                reasons.append(f"{model.name} was not called: no time was left.")
                 continue
             share_s = left_s if model is asked[-1] else min(self._settings.timeout_s, left_s * 2 / 3)
             try:

@@ -82,7 +82,7 @@ class ClaudeCliChatModel(MeteredModel):
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             raise ModelUnavailable(
-                f"{self._settings.command} was not found: install Claude Code, or take claude_cli from chat.providers."
+                f"{self._settings.command} was not found: install Claude Code or remove claude_cli from chat.providers."
             )
         command = [program, *_FIXED_FLAGS, f"--json-schema={json.dumps(request.answer_schema)}"]
         if self._settings.model:
@@ -118,14 +118,14 @@ class ClaudeCliChatModel(MeteredModel):
 
     def _read(self, finished: Finished, usage: ChatUsage) -> Reply:
         if finished.is_cut:
-            raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was ended.")
+            raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was stopped.")
         try:
             # Warnings may precede the result.
             result = _Result.model_validate_json(finished.output.rstrip().rpartition(b"\n")[2])
         except ValidationError:
             said = shown(finished.error.decode("utf-8", "replace"))
             raise ModelUnavailable(
-                f"{self.name} ended with code {finished.code} and without a result: {said}"
+                f"{self.name} exited with code {finished.code} and without a result: {said}"
             ) from None
         used, text = result.usage, result.result or ""
         read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
@@ -136,8 +136,8 @@ class ClaudeCliChatModel(MeteredModel):
         if "output token maximum" in text:
             return Reply("", is_cut=True)
         if result.subtype == "error_max_structured_output_retries":
-            raise ModelAnswerInvalid(f"{self.name} gave no answer that is valid by the schema.")
+            raise ModelAnswerInvalid(f"{self.name} gave no answer that matches the schema.")
         if "prompt is too long" in text.lower():
-            raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {shown(text)}")
+            raise ModelWindowTooSmall(f"{self.name} cannot take a request this long: {shown(text)}")
         advice = " Run `claude` once and sign in." if "login" in text or "authenticate" in text else ""
         raise ModelUnavailable(f"{self.name} gave no answer ({result.subtype}): {shown(text)}{advice}")

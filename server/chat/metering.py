@@ -60,7 +60,7 @@ def add(usage: ChatUsage, input_tokens: int, output_tokens: int, cost_usd: float
 
 def shown(said: str) -> str:
     """Return what an endpoint or a program said, redacted and on one line, at most 300 characters."""
-    return redact(" ".join(said.split())[:2000]).text[:300] or "nothing was said"
+    return redact(" ".join(said.split())[:2000]).text[:300] or "no message"
 
 
 class Reply(NamedTuple):
@@ -93,7 +93,7 @@ class MeteredModel(ABC):
         what `_ask` raises. All of it is recorded, cancelled calls too.
         """
         if self._fault is not None:
-            raise ModelUnavailable(f"{self.name} cannot be asked: {self._fault}")
+            raise ModelUnavailable(f"{self.name} cannot be called: {self._fault}")
         began, usage = time.perf_counter(), ChatUsage()
         outcome: Outcome = "cancelled"
         try:
@@ -121,7 +121,7 @@ class MeteredModel(ABC):
 
 def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed:
     """Return the object of an answer, or why it cannot be used."""
-    cut = Unparsed(f"The answer was cut at {request.max_tokens:,} tokens.")
+    cut = Unparsed(f"The answer was cut off at {request.max_tokens:,} tokens.")
     if reply.is_cut and not reply.text.lstrip().startswith("{"):
         return cut
     if not reply.text.strip():

@@ -82,7 +82,7 @@ class OpenAIChatModel(MeteredModel):
             except APIStatusError as error:
                 said = self._said(error)
                 if error.status_code == 413 or _TOO_LONG.search(said):
-                    raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
+                    raise ModelWindowTooSmall(f"{self.name} cannot take a request this long: {said}") from None
                 # It refuses the parameter that it names, or else the answer's format.
                 named = [name for name, word in _OPTIONAL.items() if name in body and word in said.lower()]
                 if "response_format" in body:
@@ -92,13 +92,13 @@ class OpenAIChatModel(MeteredModel):
                 refused |= {named[0]}
             except APIConnectionError as error:
                 reason = type(error.__cause__ or error).__name__
-                raise ModelUnavailable(f"{self._settings.url} was not reached or hung up ({reason}).") from None
+                raise ModelUnavailable(f"{self._settings.url} could not be reached or hung up ({reason}).") from None
             except BodyTooLarge:
-                raise ModelUnavailable(f"{self.name} answered compressed, or with too many bytes.") from None
+                raise ModelUnavailable(f"{self.name} sent an answer that is compressed or too large.") from None
             except (APIError, ValueError, RecursionError):
                 raise self._no_completion() from None
         if refused != self._refused:
-            _log.warning("%s does not take %s: not sent from now on", self.name, ", ".join(sorted(refused)))
+            _log.warning("%s does not accept %s: no longer sent", self.name, ", ".join(sorted(refused)))
             self._refused = refused
         return self._read(completion, request, usage)
 
@@ -165,7 +165,7 @@ class OpenAIChatModel(MeteredModel):
         return Reply(text, is_cut=ended == "length")
 
     def _no_completion(self) -> ModelUnavailable:
-        return ModelUnavailable(f"{self.name} answered with no chat completion: check base_url.")
+        return ModelUnavailable(f"{self.name} returned no chat completion: check base_url.")
 
 
 def _tokens(completion: Any, kind: str, chars: int) -> int:

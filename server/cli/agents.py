@@ -37,14 +37,14 @@ def chosen(names: str | None, root: Path, *, may_ask: bool) -> list[InstalledHos
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
-            raise InputError(f"not an agent to install into: {unknown[0]}: {', '.join(agents)}")
+            raise InputError(f"cannot install into {unknown[0]}: choose from {', '.join(agents)}")
         return [agents[name] for name in wanted]
     here = [agent for agent in agents.values() if agent.is_there()]
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
     if answered := [agent for agent in here if agent.installed_scopes(root)]:
         return answered
-    say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
+    say("These coding agents are on this machine. They can share one memory for the project:", bold=True)
     for agent in here:
         say(f"  {agent.name:9} {agent.title}")
 
@@ -71,16 +71,16 @@ def examined(root: Path) -> Iterator[Finding]:
     for agent, scopes in installed:
         plugin, title = agent.plugin(root), agent.title
         if plugin and scopes:
-            advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
-            yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks give way", advice)
+            advice = f"remove one of them: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
+            yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks do nothing", advice)
         elif plugin:
-            yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
+            yield Finding(title, "ok", f"the plugin {plugin} provides server and hooks")
         elif agent.name == CLAUDE and not any(each for _, each in installed):
             advice = "run `swarm-memory install` (--dry-run shows what it writes)"
             yield Finding(title, "warn", "server and hooks are not installed", advice)
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
-            yield Finding(title, "ok", "on this machine, not set up", advice)
+            yield Finding(title, "ok", "on this machine, but not set up", advice)
         for scope in scopes:
             if agent.plan_install(scope, root):
                 advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
@@ -88,16 +88,16 @@ def examined(root: Path) -> Iterator[Finding]:
             else:
                 yield Finding(title, "ok", f"server and hooks are installed ({scope})")
         if len(scopes) > 1:
-            advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
+            advice = f"remove all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
-            advice = "put it there, as with `uv tool install`"
+            advice = "put it on the PATH, for example with `uv tool install`"
             yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
 CLIENTS = {
-    "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
-    "other": ("the client's file of MCP servers", "mcpServers", ""),
+    "vscode": ("VS Code: .vscode/mcp.json in the project", "servers", "${workspaceFolder}"),
+    "other": ("the client's configuration file for MCP servers", "mcpServers", ""),
 }
 """By name for `install --print`: where the client keeps its servers, their key, its variable for the project folder."""
 
@@ -105,9 +105,9 @@ CLIENTS = {
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
     """Return in words where a client keeps its servers, and the text that goes there. Raises `InputError`."""
     if name in ROOMS:
-        raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
+        raise InputError(f"`swarm-memory install --agent {name}` sets it up: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:
-        raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")
+        raise InputError(f"unknown client {name!r}: choose from {', '.join(CLIENTS)}")
     where, key, workspace = CLIENTS[name]
     words = [*command, "--project", workspace or str(root)]
     server = {"type": "stdio", "command": words[0], "args": [*words[1:], "serve"]}

@@ -90,7 +90,7 @@ def _print_entries(entries: list[Any], indent: str) -> None:
         names = dict.fromkeys(name for row in rows for name, value in row.items() if in_words(value))
         print_table([_title(name) for name in names], ([in_words(row.get(name)) for name in names] for row in shown))
         if len(rows) > len(shown):
-            say(f"… and {len(rows) - SHOWN} more; --json has all", dim=True)
+            say(f"… and {len(rows) - SHOWN} more; --json shows all", dim=True)
     else:
         for number, entry in enumerate(entries):
             if number and in_words(entry) is None:

@@ -40,7 +40,7 @@ def carry_out(
         for change in changes:
             say(change.diff())
     if changes and asks and not dry_run:
-        click.confirm("Write this?", abort=True, err=True)
+        click.confirm("Write these changes?", abort=True, err=True)
     copies = list(write(changes)) if changes and not dry_run else []
     if as_json:
         files = [{"path": change.path, "diff": change.diff()} for change in changes]
@@ -88,9 +88,9 @@ def say_who_learns(settings: Settings) -> None:
     """Say who learns from finished tasks now, and how to change it."""
     names = ", ".join(provider.name for provider in settings.chat.learning)
     if settings.chat.learn_with == "agent":
-        who = "The agent is asked at the end of a task that is worth it, once; else rules learn from it"
+        who = "The agent is asked once, at the end of a task that is worth it; otherwise rules learn from it"
     elif names:
-        who = f"Tasks that are worth it are shown to {names} in the background; else rules learn from them"
+        who = f"Tasks that are worth it are shown to {names} in the background; rules learn from all others"
     else:
         who = "Rules learn from finished tasks, and no model is asked"
     say(f"{who}. `swarm-memory install --learn-with {'|'.join(WAYS)}` changes that.")
@@ -100,7 +100,7 @@ def _lack(way: str, settings: Settings) -> str | None:
     """Return what is missing here for a way of learning; None where it is possible."""
     providers = settings.chat.providers
     if way == "endpoint" and not providers:
-        return "no model is named; name one in chat.providers of your own settings (docs/MANUAL.md, With a chat model)"
+        return "no model is named: name one in chat.providers in your own settings (docs/MANUAL.md, With a chat model)"
     command = next((each.command for each in providers if each.provider == "claude_cli"), "claude")
     if way == "claude" and shutil.which(command) is None:
         return f"`{command}` is not on your PATH"
@@ -111,23 +111,23 @@ def _asked(settings: Settings, agent_asks: bool) -> str:
     """Ask the user who may learn from finished tasks, offering the ways that are possible here."""
     chat = settings.chat
     meanings = {
-        "agent": "the agent that did the task: it is asked once after its answer, where the task was worth it and a\n"
-        "            person is there: one further request of its session",
+        "agent": "the agent that did the task: it is asked once after its answer, if the task was worth it and a\n"
+        "            person is there; this costs one further request in its session",
         "rules": "nobody: nothing is sent, nothing is spent, and little is learned",
-        "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
+        "claude": f"your own Claude Code, with your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
         "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
     }
     possible = [way for way in WAYS if (way != "agent" or agent_asks) and _lack(way, settings) is None]
-    budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
+    budget = "with no limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
     say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:
         say(f"  {way:9} {meanings[way]}")
     if "claude" not in possible:
         say(f"  claude    not possible here: {_lack('claude', settings)}")
     say(
-        "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
-        "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
-        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about {TASK_TOKENS:,} tokens a "
-        f"task, {budget} a day and project."
+        "A model is asked in the background, and only about tasks that were long, in which something failed, or in\n"
+        "which you corrected the agent. It is sent the task's words and what was done, without secrets or personal\n"
+        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it, twice: about {TASK_TOKENS:,} tokens a "
+        f"task, {budget} per day and project."
     )
     return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

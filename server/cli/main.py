@@ -39,32 +39,32 @@ GARBAGE = 20_000
 time of a server with 32 clients, and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
-    "install": ("Everyday", "setup", "Write the MCP server and the hooks into the files of coding agents"),
-    "status": ("Everyday", "status", "What the notes did, and how the bank stands; --settings: the settings"),
+    "install": ("Everyday", "setup", "Add the MCP server and the hooks to the files of coding agents"),
+    "status": ("Everyday", "status", "Show what the notes did, and the bank's state; --settings: the settings"),
     "doctor": ("Everyday", "doctor", "Check the installation and the bank; --repair repairs the bank"),
-    "ui": ("Everyday", "serve", "Look at everything in the browser, and decide what waits for a decision"),
+    "ui": ("Everyday", "serve", "Look at everything in the browser, and review what is waiting"),
     "remember": ("Everyday", "memories", "Keep what you say: it outranks what was learned"),
     "retrieve": ("Everyday", "memories", "Find the memories that fit a task"),
-    "memories": ("Everyday", "memories", "List, show, edit, quarantine, restore, forget, export or import them"),
-    "learn": ("Everyday", "learn", "Learn from sessions: from files, or --all that agents did here"),
-    "uninstall": ("Set up", "setup", "Take the server and the hooks out again"),
-    "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere; --end: on again"),
+    "memories": ("Everyday", "memories", "List, show, edit, quarantine, restore, forget, export or import memories"),
+    "learn": ("Everyday", "learn", "Learn from sessions: from files, or with --all from what agents did here"),
+    "uninstall": ("Set up", "setup", "Remove the server and the hooks again"),
+    "pause": ("Set up", "setup", "Switch hooks and learning off, here or everywhere; --end: on again"),
     "serve": ("Set up", "serve", "Run the MCP server over stdin and stdout, or over HTTP"),
-    "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
-    "mirror": ("Look after memories", "memories", "Keep memories as Markdown files, and take in what is edited there"),
-    "promote": ("Look after memories", "memories", "Write memories into skills, and take them out again"),
+    "demo": ("Set up", "setup", "Show the whole loop on a bundled transcript"),
+    "mirror": ("Look after memories", "memories", "Keep memories as Markdown files, and read what is edited there"),
+    "promote": ("Look after memories", "memories", "Write memories into skills, and remove them again"),
     "consolidate": ("Look after memories", "bank", "Tidy up: duplicates, contradictions, aging; a run can be undone"),
-    "bank": ("Look after memories", "bank", "Back the bank up, restore it, take one over, embed it again"),
-    "metrics": ("Measure", "status", "Success, steps and tokens by week, with and without memory"),
-    "benchmark": ("Measure", "work", "Measure the memory; report runs"),
-    "propose": ("The team", "team", "Send memories to the team's reviewers, with how often they worked"),
-    "team": ("The team", "team", "Review proposals; who may use this bank over HTTP, and what they did"),
-    "tools": ("More", "tools_and_sources", "What each tool is good for, from the calls that were made"),
+    "bank": ("Look after memories", "bank", "Back up, restore or re-embed the bank, or take one over"),
+    "metrics": ("Measure", "status", "Show success, steps and tokens by week, with and without memory"),
+    "benchmark": ("Measure", "runs", "Measure the memory, and report on the runs"),
+    "propose": ("The team", "team", "Send memories, and how often they worked, to the team's reviewers"),
+    "team": ("The team", "team", "Review proposals; manage who may use this bank over HTTP, and see what they did"),
+    "tools": ("More", "tools_and_sources", "Show what each tool is good for, learned from real calls"),
     "sources": ("More", "tools_and_sources", "Index and search tools, documents, code and API descriptions"),
-    "matts": ("More", "work", "Do a task several times and learn from the comparison"),
+    "matts": ("More", "runs", "Do a task several times and learn from the comparison"),
     "jobs": ("More", "status", "List queued jobs, or run them"),
     "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
-    "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),
+    "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or how it ended"),
 }
 """The section, module and summary of each command, in the order of the help."""
 
@@ -130,13 +130,13 @@ class Commands(click.Group):
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of the project. Default: CLAUDE_PROJECT_DIR, the git root, or where you are.",
+    help="The project's folder. Default: CLAUDE_PROJECT_DIR, the git root, or the current folder.",
 )
 @click.option("--db", type=click.Path(dir_okay=False), help="Database file. Default: .swarm/memory.db in the project.")
 @click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting, such as retrieve.k=5. Repeatable."
 )
-@click.option("-v", "--verbose", count=True, help="Say more on stderr; -vv with tracebacks.")
+@click.option("-v", "--verbose", count=True, help="Print more to stderr; -vv adds tracebacks.")
 @click.pass_context
 def cli(ctx: click.Context, project: Path | None, db: str | None, assignments: tuple[str, ...], verbose: int) -> None:
     """Let coding agents learn from what they did.
@@ -181,7 +181,7 @@ def main() -> None:
             sys.excepthook(type(error), error, error.__traceback__)
         elif is_out_of_ram(error):
             click.echo(
-                "swarm-memory: the process ran out of RAM; nothing was half written; send less at once", err=True
+                "swarm-memory: the process ran out of RAM; nothing was left half-written; send less at a time", err=True
             )
         else:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)

@@ -50,7 +50,7 @@ class OpenAIEmbedder:
     def __init__(self, settings: EmbeddingSettings, api_key: str | None) -> None:
         """Connect to nothing yet. Raises `ConfigError` without a model, or without its dimensions."""
         if settings.model is None:
-            raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
+            raise ConfigError("embedding.provider is openai: set embedding.model too, e.g. to text-embedding-3-small")
         self._settings = settings
         self._model_name = settings.model
         self._api_key = api_key
@@ -122,19 +122,18 @@ class OpenAIEmbedder:
         import openai
 
         if isinstance(error, TimeoutError):
-            return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later.")
+            return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try again later.")
         if isinstance(error, openai.APIConnectionError):
-            return ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.")
+            return ModelUnavailable(f"{self._model_name} is unreachable ({type(error).__name__}): try again later.")
         if not isinstance(error, openai.APIStatusError):
             return ModelAnswerInvalid(
-                f"{self._model_name} answered with something that is not embeddings "
-                f"({type(error).__name__}): check embedding.base_url."
+                f"{self._model_name} did not return embeddings ({type(error).__name__}): check embedding.base_url."
             )
         status = error.status_code
         if status in (408, 409, 429) or status >= 500:
-            return ModelUnavailable(f"{self._model_name} failed again and again (HTTP {status}): try later.")
+            return ModelUnavailable(f"{self._model_name} kept failing (HTTP {status}): try again later.")
         advice = {401: "set embedding.api_key", 404: "check embedding.base_url and embedding.model"}
-        hint = advice.get(status, "check embedding.model, its key, and that the texts fit it")
+        hint = advice.get(status, "check embedding.model, its key, and that the texts are not too long for it")
         return ModelError(f"{self._model_name} refused the request (HTTP {status}): {hint}.")
 
     def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
@@ -144,7 +143,7 @@ class OpenAIEmbedder:
             by_index = {}
         if len(by_index) != count or by_index.keys() != set(range(count)) or len(answer.data) != count:
             raise ModelAnswerInvalid(
-                f"{self._model_name} answered without one vector for each of {count} texts: check embedding.base_url."
+                f"{self._model_name} did not return one vector for each of {count} texts: check embedding.base_url."
             )
         return [self._unit(by_index[at]) for at in range(count)]
 
@@ -157,8 +156,8 @@ class OpenAIEmbedder:
         length = math.hypot(*numbers)
         if len(numbers) != self.dimensions or not math.isfinite(length) or length == 0.0:
             raise ModelAnswerInvalid(
-                f"{self._model_name} answered with a vector of {len(numbers)} numbers and length {length:g}, where "
-                f"{self.dimensions} and a finite one were expected: set embedding.dimensions to the model's own."
+                f"{self._model_name} returned a vector of {len(numbers)} numbers and length {length:g}, but "
+                f"{self.dimensions} numbers and a finite length were expected: set embedding.dimensions to the model's."
             )
         return array("f", [number / length for number in numbers])
 
@@ -167,5 +166,5 @@ def _model_text(prefix: str, text: str, what: str) -> str:
     """Return ``prefix`` and ``text``, cut to `MAX_MODEL_CHARS`, without lone surrogates."""
     valid = text[:MAX_MODEL_CHARS].encode("utf-8", "replace").decode("utf-8")
     if not any(character.isprintable() and not character.isspace() for character in valid):
-        raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+        raise InputError(f"{what} contains nothing to embed: give it at least one word.")
     return prefix + valid

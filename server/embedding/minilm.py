@@ -153,7 +153,7 @@ class _Model:
         size = MAX_TOKENS - 2
         rows = self._tokenizer.rows(text, most * size)
         if not rows:
-            raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+            raise InputError(f"{what} contains nothing to embed: give it at least one word.")
         starts = range(0, max(size, len(rows) - _LEAST_TOKENS + 1), size)
         return [[self._first, *rows[at : at + size], self._last] for at in starts]
 
@@ -167,7 +167,7 @@ class _Model:
         try:
             (found,) = self._session.run(["vectors"], {"input_ids": ids, "attention_mask": mask})
         except self._failures as error:
-            raise ModelUnavailable(f"onnxruntime failed at {len(rows)} texts ({type(error).__name__}).") from error
+            raise ModelUnavailable(f"onnxruntime failed on {len(rows)} texts ({type(error).__name__}).") from error
         return [array("f", vector.tobytes()) for vector in found]
 
 

@@ -171,7 +171,7 @@ class StaticEmbedder:
         """Return the rows of a text's tokens, and how often each occurs."""
         rows = self._table.tokenizer.rows(text)
         if not rows:
-            raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+            raise InputError(f"{what} contains nothing to embed: give it at least one word.")
         return Counter(rows)
 
     def _sums(self, counts: Sequence[Counter[int]]) -> list[Vector]:
@@ -184,7 +184,7 @@ class StaticEmbedder:
         sums = numpy.add.reduceat(weighted, starts, dtype=numpy.int32).astype(numpy.float64)
         lengths = numpy.sqrt(numpy.square(sums).sum(axis=1, keepdims=True))
         if not lengths.all():
-            raise InputError("The text's words cancel each other out: give it other words.")
+            raise InputError("The text's words cancel each other out: use other words.")
         return [array("f", row.tobytes()) for row in (sums / lengths).astype(numpy.float32)]
 
 
@@ -203,11 +203,11 @@ class Table:
         except (OSError, ValueError, struct.error) as error:
             raise _damaged(path, str(error)) from error
         if magic != MAGIC:
-            raise _damaged(path, "it does not begin as a table does")
+            raise _damaged(path, "it does not begin like a table")
         rows_at = HEADER.size + 2 * self.rows
         vocabulary_at = rows_at + self.rows * self.dimensions
         if len(self._data) != vocabulary_at + vocabulary_bytes:
-            raise _damaged(path, f"it has {len(self._data)} bytes where its header asks for another length")
+            raise _damaged(path, f"it has {len(self._data)} bytes, but its header gives another length")
         self.weights: Any = numpy.frombuffer(self._data, "<u2", self.rows, HEADER.size).astype(numpy.int32)
         values = numpy.frombuffer(self._data, numpy.uint8, self.rows * self.dimensions, rows_at)
         self.values: Any = values.reshape(self.rows, self.dimensions)

@@ -74,11 +74,11 @@ def ask(
             channel.sendall(GO)
             answer = _line(channel)
         except TimeoutError:
-            raise TimeoutError(f"a server took the event and did not answer within {answer_s:g} s") from None
+            raise TimeoutError(f"a server accepted the event but did not answer within {answer_s:g} s") from None
         except OSError:
             answer = b""
         if not answer.endswith(b"\n"):
-            raise ConnectionError("a server took the event and ended before it answered")
+            raise ConnectionError("a server accepted the event but exited before it answered")
         return answer
     return None
 

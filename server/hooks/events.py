@@ -184,7 +184,7 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
     try:
         note_missed(place.root, named, reason)
     except OSError as error:
-        log.warning("what a hook missed could not be noted: %s", error)
+        log.warning("what a hook missed could not be recorded: %s", error)
     return {}
 
 
@@ -374,7 +374,7 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
         return await beside_failure(toolbox, await _around(toolbox, event), handles)
 
 
-ANSWERED_WELL = "Kept for later tasks; the answer stands above."
+ANSWERED_WELL = "Saved for later tasks; the answer is above."
 """What the user sees when an agent's turn ends with its answer to what its task taught."""
 
 
@@ -440,7 +440,7 @@ async def _begun(write: Write) -> None:
     try:
         await write()
     except SwarmMemoryError as error:
-        log.warning("a prompt's task was not noted: %s", error)
+        log.warning("a prompt's task was not recorded: %s", error)
 
 
 async def _queue_learning(toolbox: Toolbox, session: HostSession, after: timedelta) -> None:

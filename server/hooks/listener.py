@@ -67,7 +67,7 @@ async def listen(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     try:
         Path(run_folder()).mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240
         if not is_private(run_folder()):
-            raise PermissionError(errno.EPERM, "others may enter its folder")
+            raise PermissionError(errno.EPERM, "other users can enter its folder")
         await anyio.to_thread.run_sync(_sweep)
         with short_name(path) as address:
             listener = await anyio.create_unix_listener(address, mode=0o600)
@@ -108,7 +108,7 @@ async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: 
     lines = BufferedByteReceiveStream(stream)
     lengths = [int(each) for each in (await lines.receive_until(b"\n", _MAX_LENGTHS_BYTES)).split()]
     if len(lengths) != 2 or min(lengths) < 0 or sum(lengths) > MAX_REQUEST_BYTES:
-        raise ValueError("it is no request, or too long a one")
+        raise ValueError("it is not a request, or it is too long")
     fields, text = [await lines.receive_exactly(length) for length in lengths]
     of, parent, session, called, *settings = fields.split(b"\0")
     if of != os.fsencode(root):
@@ -117,7 +117,7 @@ async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: 
     if text:
         event: Any = json.loads(text)
         if not isinstance(event, dict):
-            raise ValueError("its event is no object")
+            raise ValueError("its event is not an object")
         if settings != given_settings() or not may_answer():
             return
         await stream.send(READY)

@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> None:
     """Run one verb of a host; a verb alone is one of Claude Code's, whose settings name no host."""
     of, verb = [CLAUDE, *arguments, ""][:2] if arguments[:1] and arguments[0] in VERBS else [*arguments, "", ""][:2]
     if verb not in VERBS:
-        raise ValueError(f"there is no hook {verb or of!r}: {', '.join(VERBS)}")
+        raise ValueError(f"there is no hook {verb or of!r}; the hooks are {', '.join(VERBS)}")
     name, limit_s, does_it_alone = VERBS[verb]
     _thread.start_new_thread(leave_in_time, (limit_s, project_root(), name))
     text = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)

@@ -122,7 +122,7 @@ class Transcripts(NamedTuple):
 def host(name: str) -> "InstalledHost":
     """Return a host by its name. Raises `InputError`."""
     if name not in ROOMS:
-        raise InputError(f"there is no agent {name!r}: {', '.join(ROOMS)}")
+        raise InputError(f"there is no agent {name!r}; the agents are {', '.join(ROOMS)}")
     return cast("InstalledHost", _part(name, "host").HOST)
 
 

@@ -52,13 +52,13 @@ class Given(NamedTuple):
                 return sys.stdin.buffer if path == "-" else Path(path)
             return Path(checked_file(path, self.folders))
         if not self.task or not self.task.strip():
-            raise InputError("task is missing: what was asked, in the words of who asked it")
+            raise InputError("task is missing: give what was asked, in the words of whoever asked it")
         if not self.steps:
             raise InputError("steps is empty: give what was done, as {role, content} in order")
         for number, step in enumerate(self.steps, 1):  # a verdict on unreadable steps would be about nothing
             if not is_step(step):
                 keys = ", ".join(repr(key[:40]) for key in list(step)[:8]) or "no keys"
-                raise InputError(f"step {number} of steps says nothing that can be read (it has {keys}): {A_STEP}")
+                raise InputError(f"step {number} of steps contains nothing that can be read (it has {keys}): {A_STEP}")
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
 
@@ -91,7 +91,7 @@ async def read_one(given: Given) -> "Trajectory":
     async for trajectory in read_all(given, subagents=False):
         last = trajectory
     if last is None:
-        raise InputError("the transcript holds no task: no prompt with anything done after it")
+        raise InputError("the transcript contains no task: no prompt was followed by any work")
     return last
 
 

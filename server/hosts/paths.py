@@ -18,7 +18,7 @@ _NAMED = 2
 def named_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:
     """Return the checked path of a session's transcript; None where there is none. Raises `InputError`."""
     if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
-        raise InputError(f"not a session's id: {session_id[:40]!r}")
+        raise InputError(f"not a session id: {session_id[:40]!r}")
     return checked_transcript(transcript, folders) if os.path.lexists(transcript) else None
 
 
@@ -42,7 +42,7 @@ def checked_file(
     try:
         path = os.path.realpath(os.path.expanduser(text))
     except (OSError, ValueError):
-        raise InputError(f"transcript_path is no path: {text[:200]!r}") from None
+        raise InputError(f"transcript_path is not a valid path: {text[:200]!r}") from None
     if not path.endswith(suffixes):
         raise InputError(f"transcript_path must end in {' or '.join(suffixes)}: {path[:500]}")
     if folders is not None:
@@ -56,5 +56,5 @@ def check_place(path: str, folders: Iterable[str | os.PathLike[str]]) -> None:
     """Raise `InputError` unless a file or a folder, links resolved, is one of `folders` or below one."""
     allowed = [os.path.realpath(folder) for folder in folders]
     if not any(os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, "")) for folder in allowed):
-        where = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
-        raise InputError(f"transcript_path must lie in {where}: {path[:500]}")
+        where = " or ".join(allowed[-_NAMED:]) + (", or in an agent's own folder" if len(allowed) > _NAMED else "")
+        raise InputError(f"transcript_path must be in {where}: {path[:500]}")

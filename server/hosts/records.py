@@ -182,7 +182,7 @@ class Records:
             size += len(line)
             if size > MAX_DOCUMENT_CHARS:
                 megabytes = MAX_DOCUMENT_CHARS // 1_000_000
-                raise InputError(f"one JSON document of more than {megabytes} MB: write one record a line")
+                raise InputError(f"the JSON document is larger than {megabytes} MB: write one record per line")
         value = parsed("\n".join(parts))
         if value is None:
             self.skipped += len(parts)
@@ -205,7 +205,7 @@ class Records:
         try:
             return self._stream.readline(limit)
         except OSError as error:
-            raise InputError(f"the transcript cannot be read to its end: {error}") from error
+            raise InputError(f"the transcript cannot be read to the end: {error}") from error
 
 
 @contextmanager

@@ -312,12 +312,12 @@ class InstalledHost(Host):
             inside = real_path(places.folder)
             if path.is_relative_to(places.folder) and not real_path(path).is_relative_to(inside):
                 raise ConfigError(
-                    f"{path} leads to {real_path(path)}, by a symbolic link out of the project; nothing was changed: "
-                    "put a real file in a real folder in its place, or use `--user` for all your projects"
+                    f"{path} leads out of the project through a symbolic link, to {real_path(path)}; nothing was "
+                    "changed: replace it with a real file in a real folder, or use `--user` for all your projects"
                 )
         if places.is_shared and real_path(places.hooks) == real_path(self.places("user", root).hooks):
             raise ConfigError(
-                f"{places.hooks} holds for all your projects: use --user, as in `swarm-memory install --user`, "
-                "or go to a project"
+                f"{places.hooks} applies to all your projects: use --user, as in `swarm-memory install --user`, "
+                "or change to a project's folder"
             )
         return places

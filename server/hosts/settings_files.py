@@ -91,7 +91,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
     for change in changes:
         path = change.path.resolve()
         if _read(path) != change.before:
-            raise ConfigError(f"{change.path} was changed by another program just now; run the command again")
+            raise ConfigError(f"{change.path} was just changed by another program; run the command again")
         kept = _Kept(path)
         try:
             copies += kept.note(change)
@@ -192,7 +192,7 @@ def read_object(path: Path, text: str | None) -> Json:
     try:
         data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid JSON ({error}); mend it first, nothing was changed") from None
+        raise ConfigError(f"{path} is not valid JSON ({error}): fix it first; nothing was changed") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold a JSON object; nothing was changed")
     return cast(Json, data)
@@ -202,7 +202,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Json:
     """Refuse an object that has a key twice: writing it back would silently lose one of the values."""
     for key, times in Counter(key for key, _ in pairs).items():
         if times > 1:
-            raise ValueError(f"the key {key!r} stands twice in one object")
+            raise ValueError(f"the key {key!r} appears twice in one object")
     return dict(pairs)
 
 

@@ -12,8 +12,8 @@ from swarm_memory.server.hosts.messages import MESSAGES, OBJECTS
 from swarm_memory.server.hosts.records import Source, open_source
 
 ACCEPTED = (
-    "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
-    'an object with "messages", or one message a line), and objects {id, task, steps: [{role, content}]}'
+    "accepted: a transcript of Claude Code or another agent, a list of messages with role and content (a JSON array, "
+    'an object with "messages", or one message per line), or objects {id, task, steps: [{role, content}]}'
 )
 
 
@@ -57,7 +57,7 @@ def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterato
                 break
             records.skipped += 1
         else:
-            raise InputError(f"no transcript that is known; {ACCEPTED}")
+            raise InputError(f"not a transcript of a known kind; {ACCEPTED}")
         yield from form.read(itertools.chain([record], stream), Origin(records, path, session_id))
     for file in form.subagents(path) if subagents and path is not None else ():
         yield from _read(file, session_id, subagents=False)

@@ -42,13 +42,13 @@ class Guard:
         try:
             caller = await self._admits(scope)
         except SwarmMemoryError as error:
-            log.warning("nobody is let in: %s", error)
-            await _refused(503, "It cannot be seen who you are now; the server's log says why")(scope, receive, send)
+            log.warning("cannot identify the sender of a request: %s", error)
+            await _refused(503, "The server cannot identify you right now; its log says why")(scope, receive, send)
             return
         if caller is not None:
             await self._app({**scope, SCOPE_KEY: caller}, receive, self._while_known(caller, scope, send))
         else:
-            await _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})(scope, receive, send)
+            await _refused(401, "A bearer token is required", {"www-authenticate": "Bearer"})(scope, receive, send)
 
     def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:
         """Return a `send` that ends a long answer once its caller is revoked, or may do less than when it began."""
@@ -64,7 +64,7 @@ class Guard:
                 try:
                     now = await self._admits(scope)
                 except SwarmMemoryError as error:
-                    log.warning("an answer was ended: %s", error)
+                    log.warning("a response was ended early: %s", error)
                     now = None
                 is_over = now is None or now.person is None or not now.may(caller.role)
                 checked = time.monotonic()
@@ -92,7 +92,7 @@ class Messages:
             return
         if scope["method"] != "POST":
             # No session is kept, so there is none to listen to by GET, nor to end by DELETE.
-            await _refused(405, "Messages are sent by POST", {"allow": "POST"})(scope, receive, send)
+            await _refused(405, "Messages must be sent by POST", {"allow": "POST"})(scope, receive, send)
             return
         came = await receive()
         message = read_message(came.get("body", b"")) if came["type"] == "http.request" else None

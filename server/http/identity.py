@@ -22,7 +22,7 @@ TOKEN_BYTES = 32
 MIN_CHARS, MAX_CHARS = 32, 4096
 """The fewest characters of the token in a file, and the most that are read from it."""
 
-AGAIN = "Remove it, and the next start makes a new one"
+AGAIN = "Delete it, and the next start creates a new one"
 
 MAX_TOKEN_CHARS = 16_384
 """The most characters of a token in a request."""
@@ -98,7 +98,7 @@ def load_token(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         reason = error.strerror or error
-        raise ConfigError(f"the token file {path} cannot be used: {reason}; name another by --token-file") from error
+        raise ConfigError(f"the token file {path} cannot be used: {reason}; name another with --token-file") from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
@@ -108,5 +108,5 @@ def load_token(path: Path) -> str:
             raise ConfigError(f"the token file {path} is not private to you: others may know the token. {AGAIN}")
         token = file.read(MAX_CHARS).decode("ascii", "replace").strip()
     if len(token) < MIN_CHARS or not token.isprintable() or not token.isascii() or " " in token:
-        raise ConfigError(f"the token file {path} holds no token of {MIN_CHARS} or more printable characters. {AGAIN}")
+        raise ConfigError(f"the token file {path} has no token of {MIN_CHARS} or more printable characters. {AGAIN}")
     return token

@@ -67,7 +67,7 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
         return (*LOOPBACK_NAMES, *names)
     if not names:
         raise ConfigError(
-            f"{host} can be reached from other machines: say by --allow-host under which names clients will call it, "
+            f"{host} can be reached from other machines: use --allow-host to list the names that clients call it by, "
             "such as --allow-host memory.example.org"
         )
     return names
@@ -173,6 +173,6 @@ class _Server(uvicorn.Server):
 
 
 def _give_up() -> None:
-    sys.stderr.write("swarm-memory: the server did not close in time; it was ended\n")
+    sys.stderr.write("swarm-memory: the server did not shut down in time and was terminated\n")
     sys.stderr.flush()
     os._exit(1)

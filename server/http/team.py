@@ -45,9 +45,9 @@ class _Evidence(Model):
 async def _list(request: Request, team: TeamBank, _: object) -> Any:
     mine, status = request.query_params.get("mine") == "yes", request.query_params.get("status", "waiting")
     if status not in STATUSES:
-        raise InputError(f"status is one of {', '.join(STATUSES)}")
+        raise InputError(f"status must be one of {', '.join(STATUSES)}")
     if not mine:
-        caller_of(request).require("review", "to see what others propose")
+        caller_of(request).require("review", "seeing what others propose")
     return await team.proposals(None if status == "any" else cast("ProposalStatus", status), mine=mine)
 
 
@@ -55,7 +55,7 @@ async def _changes(request: Request, team: TeamBank, _: object) -> Model:
     given = request.query_params
     after = given.get("after", "0")
     if not (after.isascii() and after.isdigit() and len(after) < 20 and int(after) <= MAX_CURSOR):
-        raise InputError("after is a cursor that an answer gave")
+        raise InputError("after must be a cursor from an earlier answer")
     return await team.changes(given.get("project", ""), given.get("stamp", "")[:100], int(after))
 
 
@@ -107,7 +107,7 @@ async def _given(request: Request, kind: type[Model]) -> Model:
     try:
         body = await request.body()
     except ClientDisconnect as error:
-        raise InputError("the request was broken off") from error
+        raise InputError("the client disconnected during the request") from error
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:

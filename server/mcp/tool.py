@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AppContext: TypeAlias = Context[ServedBank]
 
-NO_MEMORY = "the process ran out of RAM; nothing was half written; send less at once"
+NO_MEMORY = "the process ran out of RAM; nothing was left half-written; send less at a time"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ServedSite(Site):
         with self.waiting():
             ended = await run_as_job(toolbox, kind, payload, key=key, wake=self.wake, on_progress=self.report)
         if ended.status == "failed":
-            raise InputError(ended.error or "the job failed and does not say why")
+            raise InputError(ended.error or "the job failed without saying why")
         return of_job(ended)
 
 
@@ -231,7 +231,7 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
     Its field `cut` says how many tokens are missing and how to get them: by the next `offset` where the tool has one.
     """
     left: Row = json.loads(json.dumps(content))
-    how = "ask for less at once"
+    how = "ask for less at a time"
     while (tokens := _tokens(left)) > max_tokens - NOTE_TOKENS:
         heaviest = max(_parts(left), key=lambda part: part[0], default=None)
         if heaviest is None:

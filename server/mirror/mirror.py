@@ -64,7 +64,7 @@ def record_of(root: Path) -> Record:
     except FileNotFoundError:
         return Record()
     except (OSError, ValidationError) as error:
-        raise ConfigError(f"{file} cannot be read: delete it, and what the mirror holds waits for review") from error
+        raise ConfigError(f"{file} cannot be read: delete it; what the mirror holds then waits for review") from error
 
 
 def folder_of(toolbox: Toolbox) -> str:
@@ -77,7 +77,7 @@ def switch(root: Path, folder: str) -> None:
     """Mirror a project in one of its folders, or with "" no longer. Raises `InputError`, `ConfigError`."""
     files, _ = _read(_checked(root, folder)) if folder else ({}, [])
     if strange := [name for name, text in files.items() if not text.startswith(b"---\n")]:
-        raise InputError(f"{folder} holds {strange[0]}, which is no memory: name a folder of its own")
+        raise InputError(f"{folder} contains {strange[0]}, which is not a memory: name a folder just for the mirror")
     former = record_of(root)
     record = former.model_copy(update={"folder": folder}) if former.folder in (None, folder) else Record(folder=folder)
     write_private(record_file(root), record.model_dump_json())
@@ -90,7 +90,7 @@ async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonVa
     """
     root = Path(toolbox.root)
     if not (folder := folder_of(toolbox)):
-        raise InputError(f"there is no mirror: `swarm-memory mirror` makes one in {DEFAULT}")
+        raise InputError(f"there is no mirror: `swarm-memory mirror` creates one in {DEFAULT}")
     record = record_of(root)
     run = _Run(toolbox, _checked(root, folder), record)
     try:
@@ -137,7 +137,7 @@ class _Run:
                             gone.remove(former)
                         await self._take_in(name, page, blobs.get(name, set()))
                     except (InputError, UnicodeDecodeError) as error:
-                        self.notices.append(f"{name} is left as it is: {error}")
+                        self.notices.append(f"{name} is left unchanged: {error}")
                 for name in gone:
                     await self._gone(name, blobs.get(name, set()))
                 self.has_read = True
@@ -174,7 +174,7 @@ class _Run:
             self._note(name, done.items[0], is_written=False)
             self.count["edited"] += 1
         else:
-            why = "the bank says something else by now" if is_by_hand else "it came by a commit, or nobody knows how"
+            why = "the bank now says something else" if is_by_hand else "it came with a commit, or nobody knows how"
             proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
             # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
             self._note(name, item or proposal, is_written=not is_by_hand, is_ours=is_by_hand)
@@ -224,7 +224,7 @@ def _checked(root: Path, folder: str) -> Path:
     """Return the path of a mirror within the project, if no link leads to it. Raises `InputError`, `ConfigError`."""
     parts = Path(folder).parts
     if Path(folder).is_absolute() or not parts or {"..", ".git"} & {*parts}:
-        raise InputError(f"{folder!r} is no folder within the project: name one such as {DEFAULT}")
+        raise InputError(f"{folder!r} is not a folder within the project: name one such as {DEFAULT}")
     try:
         refuse_links(*(root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)))
     except OSError as error:
@@ -267,7 +267,7 @@ async def _in_git(folder: Path) -> dict[str, set[str]]:
         last = past
     for each in (staged, last, past):
         if each is None or each.code:
-            raise ConfigError("Git does not say what came by a commit: no file was read")
+            raise ConfigError("Git does not say what came with a commit: no file was read")
         for line in filter(None, each.output.decode("utf-8", "replace").split("\0")):
             about, _, name = line.rpartition("\t")
             found = blobs.setdefault(name, set())

@@ -67,7 +67,7 @@ def of_learned(result: "LearnResult") -> Row:
         stored=[item.id for item in result.stored],
         titles=[item.title for item in result.stored],
         distiller=result.distiller,
-        notice=f"{waiting}: shown to no agent until another session bears it out, or you restore it"
+        notice=f"{waiting}: shown to no agent until another session confirms it, or you restore it"
         if waiting
         else None,
         reinforced=result.reinforced,
@@ -89,10 +89,10 @@ async def judge_trajectory(
     agent_id: AgentId = None,
     store: Annotated[bool, Field(description="false: judge without storing")] = True,
 ) -> Row:
-    """Say whether a task was met, why and by which steps, and keep that verdict.
+    """Say whether a task succeeded, why and by which steps, and keep that verdict.
 
-    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` evidence and a chat
-    model, if one is set, judge.
+    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict`, evidence and a chat
+    model, if set, judge.
     """
     from swarm_memory.tools.judge.judge import judge_given
 
@@ -115,7 +115,7 @@ async def distill_memories(
     items: Annotated[list[MemoryDraft] | None, Field(max_length=10, description="Your own")] = None,
     agent_id: AgentId = None,
 ) -> Row:
-    """Distill general strategies (of a success) or guardrails (of a failure) from a trajectory.
+    """Distill general strategies (success) or guardrails (failure) from a trajectory.
 
     Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and stored.
     """
@@ -162,8 +162,8 @@ async def learn_from_trajectory(
 ) -> Row:
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
-    Give either transcript_path (all its tasks, or only task_id) or task and steps. Learning the same work twice changes
-    nothing. Says what was stored, or why nothing.
+    Give transcript_path (all its tasks, or only task_id) or task and steps. Learning the same work twice changes
+    nothing. Says what was stored, or why nothing was.
     """
     from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
     from swarm_memory.tools.learn.learn import Contained
@@ -174,9 +174,9 @@ async def learn_from_trajectory(
         raise InputError("a verdict applies to one task: give task_id")
     if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
         if dry_run:
-            raise InputError("--dry-run looks at files of transcripts, not at a folder")
+            raise InputError("--dry-run reads transcript files, not a folder")
         if task_id is not None:
-            raise InputError("task_id is of one transcript: name its file, or leave task_id out")
+            raise InputError("task_id belongs to one transcript: give its file, or leave task_id out")
         if site.is_users:
             return await learn_from_files(site, [Path(folder)])
         # An export in a folder may be anybody's: its memories wait in quarantine.
@@ -224,7 +224,7 @@ async def record_outcome(
     used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
     reasons: Annotated[list[str] | None, "Why; repeatable", "--reason", Only.USER] = None,
 ) -> Row:
-    """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
+    """Record how a task ended: its memories gain or lose trust. Learning does so by itself; your word wins."""
     from swarm_memory.tools.credit.outcome import record_outcome as record
 
     verdict = Verdict.by_agent(outcome, reasons=reasons or ())

@@ -22,7 +22,7 @@ async def log_tool_call(
         Field(description="{tool_name, input, output, success}, maybe time_cost (s), token_cost, create_time, task_id"),
     ],
 ) -> Row:
-    """Log calls of tools, so that it is known what each is good for. Hooks log the host's own calls by themselves."""
+    """Log tool calls, to learn what each tool is good for. Hooks log the host's own calls by themselves."""
     from swarm_memory.tools.tool_memory.log import log_tool_calls, read_calls
 
     result = await log_tool_calls(await site.toolbox(), read_calls(calls))
@@ -33,7 +33,7 @@ async def log_tool_call(
 async def summarize_tool_memory(
     site: Site, tool_names: Annotated[list[str] | None, Field(description="Tools; default all")] = None
 ) -> Row:
-    """Evaluate what was logged and summarize tools that have new calls; after 45 s a job_id instead."""
+    """Evaluate what was logged and summarize tools that have new calls; after 45 s, a job_id."""
     from swarm_memory.server.jobs.handlers import SUMMARIZE
 
     return await site.work(SUMMARIZE, {"tool_names": list[JsonValue](tool_names) if tool_names else None})
@@ -41,8 +41,8 @@ async def summarize_tool_memory(
 
 async def retrieve_tool_memory(
     site: Site,
-    tool_names: Annotated[list[str] | None, Field(description="Tools to know of"), Word("[TOOL]...")] = None,
-    task: Annotated[str | None, Field(description="Or: what a tool is wanted for")] = None,
+    tool_names: Annotated[list[str] | None, Field(description="Tools to look up"), Word("[TOOL]...")] = None,
+    task: Annotated[str | None, Field(description="Or what a tool is needed for")] = None,
 ) -> Row:
     """How to use tools, or which to pick for a task, learned from real calls. Notes, not instructions."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
@@ -70,7 +70,7 @@ async def index_sources(
         bool, "Start the MCP servers that the file names, to list their tools.", Only.USER
     ] = False,
 ) -> Row:
-    """Make documents, code, APIs or MCP tools searchable, or read again what changed."""
+    """Make documents, code, APIs or MCP tools searchable, or re-read what changed."""
     from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, Leave, check, index
 
     toolbox, asked = await site.toolbox(), IndexRequest(kind=kind, path=path)

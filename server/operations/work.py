@@ -39,7 +39,7 @@ async def run_matts(
         "--given PATH",
         Only.USER,
     ] = None,
-    run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,
+    run_id: Annotated[str | None, "Resume a run that was interrupted or failed.", Only.USER] = None,
 ) -> Row:
     """Do a task several times, judge each attempt, and store what tells success from failure.
 
@@ -74,7 +74,7 @@ async def run_benchmark(
 ) -> Row:
     """Run a benchmark of this memory, only when the user asks.
 
-    Answers tables, or a job_id; without arguments what each suite costs.
+    Returns tables or a job_id; without arguments, what each suite costs.
     """
     from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is
     from swarm_memory.server.benchmark.running import run_benchmark as run
@@ -107,7 +107,7 @@ def of_job(job: Job) -> Row:
 async def job(
     site: Site,
     action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
-    job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
+    job_id: Annotated[str | None, Field(description="Or run_id; not for list")] = None,
 ) -> Row:
     """Check, wait for, cancel or resume a long-running job, or list jobs. Resuming keeps finished work."""
     from swarm_memory.server.jobs.control import manage_jobs

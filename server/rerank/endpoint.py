@@ -71,7 +71,7 @@ class EndpointReranker:
         except TimeoutError:
             raise ModelUnavailable(f"{self.name} gave no answer within {self._timeout_s:g} s") from None
         except httpx.HTTPError as error:
-            raise ModelUnavailable(f"{self.name} was not reached ({type(error).__name__})") from None
+            raise ModelUnavailable(f"{self.name} could not be reached ({type(error).__name__})") from None
         if status != 200:
             hint = (
                 "set sources.rerank_api_key" if status == 401 else "check sources.rerank_url and sources.rerank_model"
@@ -92,7 +92,7 @@ class EndpointReranker:
         try:
             found = _ANSWER.validate_json(answer)
         except ValidationError:
-            raise ModelAnswerInvalid(f"{self.name} answered with no scores that can be used") from None
+            raise ModelAnswerInvalid(f"{self.name} answered without usable scores") from None
         scores: dict[int, float] = {}
         for row in found if isinstance(found, list) else found.results:
             if 0 <= row.index < count:

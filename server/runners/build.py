@@ -39,13 +39,13 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
     """Return the runner. Raises `InputError` for what is missing, `ConfigError` for a command that is not allowed."""
     if spec.kind == "given":
         if not spec.trajectories:
-            raise InputError("runner is given: give the attempts (trajectories) too")
+            raise InputError("runner is `given`: pass the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     from swarm_memory.server.runners.command import CommandRunner
     from swarm_memory.server.runners.workplace import Workplace
 
     if not spec.command:
-        raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
+        raise InputError("runner is `command`: pass the command line too, as in matts.allowed_commands")
     outside = InputError(f"folder must be a folder within the project: {str(spec.folder)[:500]}")
     try:
         folder = (root / (spec.folder or ".")).resolve()

@@ -95,7 +95,7 @@ class CommandRunner:
             if finished.code != 0:
                 last = finished.error.decode("utf-8", "replace")[-4_000:] + "\n"
                 if finished.code == TIMED_OUT:
-                    last = "the command was ended by its time limit"
+                    last = "the command was stopped at its time limit"
                 messages += _shell("end", shlex.join(self._words), last.lstrip("\n"), finished.code)
             messages += check
         draft = read_list(map(as_object, messages), task_id=request.task_id, task=request.task, source="agent")
@@ -104,9 +104,9 @@ class CommandRunner:
 
 def _fault(finished: Finished, request: RolloutRequest) -> str | None:
     if finished.code == TIMED_OUT:
-        return f"ended by its time limit of {request.timeout_s:g} s"
+        return f"stopped at its time limit of {request.timeout_s:g} s"
     if finished.is_cut:
-        return f"ended because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
+        return f"stopped because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
     if finished.code == 0:
         return None
     last = one_line(finished.error.decode("utf-8", "replace")[-2_000:], 200)

@@ -29,7 +29,7 @@ def _words(line: str, where: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(line))
     except ValueError as error:
-        raise ConfigError(f"{where}: {line.strip()!r} is no command line ({error})") from error
+        raise ConfigError(f"{where}: {line.strip()!r} is not a valid command line ({error})") from error
 
 
 def permitted(line: str, settings: MattsSettings) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class Workplace:
         source = former if goes_on else self._folder
         shutil.rmtree(place, ignore_errors=True)
         if not source.is_dir():
-            raise InputError(f"folder {source} is not there: name the folder that the agent works in")
+            raise InputError(f"folder {source} does not exist: name the folder that the agent works in")
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             shutil.copytree(source, place, symlinks=True, ignore=_left_out(source))
@@ -126,7 +126,7 @@ class Workplace:
 
     def _place(self, run_id: str, number: int) -> Path:
         if not run_id.replace("_", "").replace("-", "").isalnum():
-            raise InputError("run_id may hold letters, digits, `_` and `-` only")
+            raise InputError("run_id may contain only letters, digits, `_` and `-`")
         return self._scratch / run_id / str(number)
 
 

@@ -81,7 +81,7 @@ def missing(language: Language) -> str:
     if all(importlib.util.find_spec(package) for package in packages):
         return ""
     alone = " ".join(packages).replace("_", "-")
-    return f"reading {language.name} needs its grammar: pip install 'swarm-memory[code]', or {alone} alone"
+    return f"reading {language.name} needs its grammar: pip install 'swarm-memory[code]', or just {alone}"
 
 
 @dataclass(slots=True)

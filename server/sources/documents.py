@@ -184,7 +184,7 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
         data = read_bytes(file, MAX_TEXT_BYTES)
         said, faults = turns_in(decode(data).text, by_line=suffix != ".json")
         if faults:
-            why = f"is no valid JSON in {counted(len(faults), 'place')}: {faults[0]}"
+            why = f"is not valid JSON in {counted(len(faults), 'place')}: {faults[0]}"
             if not (said or named):
                 raise InputError(why)
             how = "without that" if said else "as text"
@@ -196,12 +196,12 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
     if suffix != PDF_SUFFIX:
         data = read_bytes(file, MAX_TEXT_BYTES)
         if is_binary(data):
-            return faulty(name, "is binary: it is no text")
+            return faulty(name, "is binary, not text")
         return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))
     if not pdf.is_available():
         if named:
             raise ConfigError(pdf.MISSING)
-        raise InputError(f"was left out: {pdf.MISSING}")
+        raise InputError(f"was skipped: {pdf.MISSING}")
     hashed = content_hash(READER, name, read_bytes(file, MAX_PDF_BYTES))
     return Group(name, hashed, partial(_pdf_passages, name, file))
 
@@ -223,7 +223,7 @@ def _pdf_passages(name: str, file: Path) -> list[Passage]:
         starts.append(len(text))
         text += decode(raw.encode("utf-8", "replace")).text.strip() + "\n\n"
     if not text.strip():
-        raise InputError("holds no text: its pages are pictures")
+        raise InputError("contains no text: its pages are images")
     title = decode(title.encode("utf-8", "replace")).text
     return document_passages(name, title, text, "pdf", starts, has_lines=False)
 

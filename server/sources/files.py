@@ -84,7 +84,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from None
     if len(data) > max_bytes:
-        raise InputError(f"is larger than {max_bytes:,} bytes, the most that is read")
+        raise InputError(f"is larger than {max_bytes:,} bytes, the limit")
     return data
 
 

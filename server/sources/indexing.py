@@ -43,7 +43,7 @@ _KINDS: Mapping[ReadKind, tuple[Callable[..., Iterator[Group]], str]] = {
     "tool": (read_json_tools, "a .mcp.json, or lists of functions in JSON"),
     "document": (read_documents, "texts such as .md and .txt, HTML, PDF, conversations in JSON"),
     "code": (read_code, "the source files of known languages"),
-    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints as RapidAPI's in .json"),
+    "api": (read_openapi, "OpenAPI 3 in .json, .yaml and .yml, and endpoints like RapidAPI's in .json"),
 }
 """The reader for each kind of source, and what it reads, as told to a caller who named something else."""
 
@@ -93,12 +93,12 @@ async def index(
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
     if leave.written_before is not None and location != asked.path:
-        raise InputError(f"{asked.path} is a link to {location} by now: index that yourself where it is meant")
+        raise InputError(f"{asked.path} is now a link to {location}: index that yourself if it is meant")
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
-        return done.model_copy(update={"reason": f"{done.reason}; read are {what}, and no ignored file"})
+        return done.model_copy(update={"reason": f"{done.reason}; this kind reads {what}, but no ignored files"})
     if done.reason is None and asked.kind == "document" and await anyio.to_thread.run_sync(hints_at_api, path):
-        notice = f"{path.name} looks like a description of an API and was read as a document: {WANTED}"
+        notice = f"{path.name} looks like an API description but was read as a document: {WANTED}"
         return done.model_copy(update={"notices": (*done.notices, notice)})
     return done
 
@@ -114,14 +114,14 @@ async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> 
     sources = [
         (IndexRequest(kind=each.kind, path=each.location), each.indexed_at) for each in listed if each.kind != "github"
     ]
-    left: dict[str, JsonValue] = {f"{asked.kind} {asked.path}": "there was no time" for asked, _ in sources}
+    left: dict[str, JsonValue] = {f"{asked.kind} {asked.path}": "there was no time left" for asked, _ in sources}
     changed: dict[str, JsonValue] = {}
     with anyio.move_on_after(REFRESH_S) as whole:
         for asked, indexed_at in sorted(sources, key=itemgetter(1)):
             await toolbox.give_way()
             name = f"{asked.kind} {asked.path}"
             share_s = (whole.deadline - anyio.current_time()) / 4
-            left[name] = f"it was not done within its {share_s:.0f} s"
+            left[name] = f"it did not finish within its {share_s:.0f} s"
             try:
                 with anyio.move_on_after(share_s):
                     done = await index(toolbox, asked, root, Leave(written_before=indexed_at), report)
@@ -139,20 +139,20 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
-        raise InputError(f"{path} belongs to the database of the memories: it is not read")
+        raise InputError(f"{path} belongs to the memory database and is not read")
     if asked.kind == "tool" and path.is_file() and names_servers(path):
         real = root.resolve()  # noqa: ASYNC240 - one short look
         is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
         if not (leave.start_servers or is_allowed):
             raise ConfigError(
-                f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
+                f"{path} names MCP servers, and starting them runs the commands in it. Read it; then either run "
                 f"`swarm-memory sources index --kind tool --start-servers` yourself, or add {real} to the list "
                 "sources.allow_mcp_servers in your own settings file"
             )
         status = path.stat()
         written = max(status.st_mtime, status.st_ctime)  # the latter cannot be set, and says something else on Windows
         if leave.written_before is not None and written > leave.written_before.timestamp():
-            raise ConfigError(f"{path} was written to since it was indexed: read it, and index it again yourself")
+            raise ConfigError(f"{path} has been written to since it was indexed: read it, then index it again yourself")
     return path
 
 
@@ -166,7 +166,7 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     Whether something outside exists is not disclosed.
     """
     given = Path(asked.path or (".mcp.json" if asked.kind == "tool" else "."))
-    missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")
+    missing = InputError(f"{root / given} does not exist: give path as a file or folder relative to {root}")
     try:
         path = (root / given.expanduser()).resolve()
         is_there = path.exists()
@@ -175,7 +175,7 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     allowed = [root.resolve(), *_folders(settings.allowed_folders)]
     if not leave.any_folder and not any(path.is_relative_to(folder) for folder in allowed):
         raise InputError(
-            f"{path} lies outside the project: add its folder to sources.allowed_folders in your own settings, "
+            f"{path} is outside the project: add its folder to sources.allowed_folders in your own settings, "
             "or run `swarm-memory sources index` yourself"
         )
     if not is_there:

@@ -34,7 +34,7 @@ _SIGNS = ("paths", "endpoints", "parameters")
 _FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
 """In OpenAPI 3.0 they are booleans, which a JSON schema does not have there, and are left out."""
 _JSON = ("application/json", "*/*", "application/*")
-WANTED = "OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON, is wanted"
+WANTED = "expected OpenAPI 3, or {endpoint: {description, parameters: [{name, type}]}} in JSON"
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 """Names of Python's types, with those of JSON's."""
 
@@ -81,9 +81,9 @@ def parse_api(group: str, data: bytes) -> list[Passage]:
     elif "swagger" in document:
         raise InputError(f"{group} is Swagger {document['swagger']}: convert it to OpenAPI 3 first")
     else:
-        raise InputError(f"{group} is no description of an API: {WANTED}")
+        raise InputError(f"{group} is not an API description: {WANTED}")
     if len(found) > MAX_TOOLS:
-        raise InputError(f"{group} has {len(found):,} operations: {MAX_TOOLS:,} are the most")
+        raise InputError(f"{group} has {len(found):,} operations: at most {MAX_TOOLS:,} are allowed")
     return found
 
 
@@ -127,7 +127,7 @@ def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> di
         operation = {"operationId": name, "description": each.get("description"), "parameters": parameters}
         methods, method = paths.setdefault(f"/{name.lstrip('/')}", {}), str(each.get("method") or "get").lower()
         if method not in _METHODS or method in methods:
-            raise InputError(f"{name} cannot be asked by {method.upper()}: it is no method, or another endpoint's")
+            raise InputError(f"{name} cannot be called with {method.upper()}: not a method, or another endpoint's")
         methods[method] = operation
     return {"openapi": "3.1.0", "servers": [{"url": document.get("base_url")}], "paths": paths}
 

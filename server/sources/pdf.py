@@ -16,7 +16,7 @@ TIMEOUT_S = 120.0
 MAX_PAGES = 5_000
 MAX_TEXT_CHARS = 20_000_000
 
-MISSING = "reading PDF needs pypdf: pip install 'swarm-memory[pdf]'"
+MISSING = "reading PDFs needs pypdf: pip install 'swarm-memory[pdf]'"
 
 
 def is_available() -> bool:
@@ -36,7 +36,7 @@ def read_pdf(path: Path) -> tuple[str, list[str]]:
         raise InputError(f"took longer than {TIMEOUT_S:.0f} s to read") from None
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InputError(f"is no PDF that can be read ({said[-1][:200] if said else f'exit code {done.returncode}'})")
+        raise InputError(f"is not a readable PDF ({said[-1][:200] if said else f'exit code {done.returncode}'})")
     answer = cast("dict[str, object]", json.loads(done.stdout))
     if "fault" in answer:
         raise InputError(str(answer["fault"]))

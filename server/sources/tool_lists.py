@@ -74,7 +74,7 @@ def parse_tools(group: str, data: bytes) -> list[Passage]:
     entries = _entries(parse_json(data))
     if not entries:
         raise InputError(
-            f"{group} holds no functions: a list of objects with name, description and parameters is wanted"
+            f"{group} contains no functions: expected a list of objects with name, description and parameters"
         )
     return passages_of(group, entries)
 
@@ -85,7 +85,7 @@ def passages_of(group: str, entries: Sequence[Mapping[str, Any]], **beside: Json
     Raises `InputError` when there are more than 10,000.
     """
     if len(entries) > MAX_TOOLS:
-        raise InputError(f"{group} has {len(entries):,} tools: {MAX_TOOLS:,} are the most")
+        raise InputError(f"{group} has {len(entries):,} tools: at most {MAX_TOOLS:,} are allowed")
     passages: list[Passage] = []
     for position, entry in enumerate(entries):
         schema = next((mapping_of(entry[key]) for key in _SCHEMA_KEYS if isinstance(entry.get(key), dict)), None)
@@ -111,7 +111,7 @@ def parse_json(data: bytes) -> Any:
     try:
         return json.loads(data, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid JSON: {str(error)[:200] or 'it is nested too deep'}") from None
+        raise InputError(f"is not valid JSON: {str(error)[:200] or 'it is nested too deeply'}") from None
 
 
 def described_parameters(schema: object) -> str:
@@ -156,7 +156,7 @@ def list_of(value: object) -> list[Any]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _entries(document: Any) -> list[dict[str, Any]]:
@@ -210,10 +210,10 @@ def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer 
     except InputError as error:
         raise InputError(f"{path} {error}") from None
     if not isinstance(document.get("mcpServers"), dict):
-        raise InputError(f"{path} has no object `mcpServers`")
+        raise InputError(f"{path} has no `mcpServers` object")
     entries = mapping_of(document["mcpServers"])
     if len(entries) > MAX_SERVERS:
-        raise InputError(f"{path} names {len(entries):,} servers: {MAX_SERVERS} are the most that are asked")
+        raise InputError(f"{path} names {len(entries):,} servers: at most {MAX_SERVERS} are queried")
     found: dict[str, McpServer | str] = {}
     for name, entry in entries.items():
         server = found[name] = _server(entry, environ)
@@ -232,7 +232,7 @@ def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
         return McpServer.model_validate_json(_VARIABLE.sub(value, json.dumps(entry)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"cannot be asked for its tools: {'.'.join(map(str, first['loc']))} {first['msg']}"
+        return f"cannot be queried for its tools: {'.'.join(map(str, first['loc']))} {first['msg']}"
 
 
 async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:
@@ -270,7 +270,7 @@ async def _read_server(name: str, server: McpServer, folder: Path) -> Group | No
         text = " ".join(str(first).split()) or type(first).__name__
         if server.url:  # the values of an address's variables are not disclosed
             text = text.replace(server.url, "its address")
-        fault = f"cannot be asked for its tools: {shorten(redact(text).text, _MAX_REASON_CHARS)}"
+        fault = f"cannot be queried for its tools: {shorten(redact(text).text, _MAX_REASON_CHARS)}"
     if fault:
         unset = dict.fromkeys(variable for variable, _ in _VARIABLE.findall(repr(server)))
         return faulty(name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)

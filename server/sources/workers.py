@@ -54,7 +54,7 @@ async def _in_process(preparation: "Preparation") -> "list[Prepared]":
     if finished is not None and finished.code == 0:  # else its output may be half of an answer
         return pickle.loads(finished.output)  # noqa: S301 - from our own process
     if len(groups) == 1:
-        return [Fault(group=groups[0][0], reason="the process that parsed it ended, or took too long")]
+        return [Fault(group=groups[0][0], reason="the process that parsed it died or took too long")]
     middle = len(groups) // 2
     halves = (replace(preparation, groups=half) for half in (groups[:middle], groups[middle:]))
     return [each for half in halves for each in await _in_process(half)]

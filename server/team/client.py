@@ -38,7 +38,7 @@ class TeamClient:
         token = os.environ.get(settings.token_env, "").strip() or kept
         if not token or not token.isascii() or not token.isprintable():
             raise ConfigError(
-                f"your token for the team is missing: run `swarm-memory team join {settings.url}`, or put it into the "
+                f"your token for the team is missing: run `swarm-memory team join {settings.url}`, or put it in the "
                 f"variable {settings.token_env}"
             )
         self._url = settings.url
@@ -91,7 +91,7 @@ class TeamClient:
         except TimeoutError:
             raise TeamUnavailable(f"{self._host} gave no complete answer within {TIMEOUT_S:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
+            raise TeamUnavailable(f"{self._host} could not be reached ({type(error).__name__})") from None
         return self._answered(answer.status_code, bytes(text))
 
     def _answered(self, status: int, text: bytes) -> Any:
@@ -106,7 +106,7 @@ class TeamClient:
         error = cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else None
         said = one_line(clean(error), MAX_SAID_CHARS) if isinstance(error, str) else f"it answered {status}"
         if status == 401:
-            raise ConfigError(f"{self._host} does not know your token: it was revoked, or is another server's")
+            raise ConfigError(f"{self._host} does not know your token: it was revoked, or belongs to another server")
         for known, kind in ((400, InputError), (403, NotAllowed), (404, NotFoundError)):
             if status == known:
                 raise kind(f"{self._host}: {said}")
@@ -117,4 +117,4 @@ def _as(kind: type[T], answer: Any) -> T:
     try:
         return TypeAdapter(kind).validate_python(answer)
     except ValidationError:
-        raise TeamUnavailable("the team's server answered with something that cannot be used") from None
+        raise TeamUnavailable("the team's server sent an answer that cannot be used") from None

@@ -93,7 +93,7 @@ class Access:
         caller = None if self.known is None else await self.known.by_token(token.strip())
         if caller is None:
             return None
-        caller.require("review", "looking at the pages")
+        caller.require("review", "viewing the pages")
         return self._let_in(caller)
 
     def enter(self, key: str) -> str | None:
@@ -182,7 +182,7 @@ class Asked:
         """The requested page of a list, from 1. Raises `InputError`."""
         asked = self.query.get("page", "1")
         if not (asked.isascii() and asked.isdigit() and len(asked) < 9 and 1 <= int(asked) <= MAX_PAGE):
-            raise InputError(f"page is a number from 1 to {MAX_PAGE:,}, not {asked[:20]!r}")
+            raise InputError(f"page must be a number from 1 to {MAX_PAGE:,}, not {asked[:20]!r}")
         return int(asked)
 
 

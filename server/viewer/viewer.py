@@ -217,7 +217,7 @@ class Viewer:
         if posted and not is_own_form(request.headers, session, form.pop("form_token", "")):
             raise HTTPException(403, "This form belongs to another page or an expired session: reload the page.")
         if posted and self._read_only:
-            raise HTTPException(403, "These pages were opened read-only: `swarm-memory ui` without --read-only.")
+            raise HTTPException(403, "These pages are read-only; to edit, run `swarm-memory ui` without --read-only.")
         bank = self._bank
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
@@ -234,7 +234,7 @@ class Viewer:
     async def _let_in(self, request: Request) -> Session:
         """Return the session of a request. Raises `HTTPException`."""
         if not self._access.is_called_by_name(request.headers):
-            raise HTTPException(421, "This server is not called by that name.")
+            raise HTTPException(421, "This server does not answer to that name.")
         session = await self._session(request)
         if session is None:
             raise HTTPException(401)
@@ -284,7 +284,7 @@ class Viewer:
     async def _enter(self, request: Request) -> Response:
         """Let a browser in by a page of ours: on a redirect that another site began, a new cookie is not sent."""
         if not self._access.is_called_by_name(request.headers):
-            raise HTTPException(421, "This server is not called by that name.")
+            raise HTTPException(421, "This server does not answer to that name.")
         form = await _form(request) if request.method == "POST" else {}
         try:
             by_token = await self._access.enter_by_token(form["token"]) if form.get("token") else None
@@ -292,7 +292,7 @@ class Viewer:
             raise HTTPException(403 if isinstance(error, NotAllowed) else 503, str(error)) from error
         value = by_token or self._access.enter(request.query_params.get("key", ""))
         if value is None:
-            raise HTTPException(401, "That link was used, or is too old." if not form else "That is not the token.")
+            raise HTTPException(401, "That link has been used or is too old." if not form else "That is not the token.")
         answer = self._rendered(request, "entered.html", {})
         answer.set_cookie(self._access.cookie, value, path=BASE, httponly=True, samesite="strict")
         return answer
@@ -332,11 +332,11 @@ async def _form(request: Request) -> dict[str, str]:
         async for part in request.stream():
             body += part
             if len(body) > MAX_FORM_BYTES:
-                raise HTTPException(413, f"That is more than {MAX_FORM_BYTES // 1024} KB.")
+                raise HTTPException(413, f"The form is larger than {MAX_FORM_BYTES // 1024} KB.")
     except ClientDisconnect as error:
         raise HTTPException(400) from error
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=MAX_FIELDS)
     except ValueError as error:
-        raise HTTPException(400, "That is no form.") from error
+        raise HTTPException(400, "That is not a valid form.") from error
     return {name: clean(value) for name, value in pairs}

@@ -65,7 +65,7 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
                 assert SECRET not in answer
         for folder in folders:
             answer = await server.call("learn_from_trajectory", {"transcript_path": folder})
-            assert "must lie in" in answer
+            assert "must be in" in answer
             assert SECRET not in answer
         assert server.tally.internal == []
         assert server.tally.unanswered == []

@@ -156,7 +156,7 @@ def test_a_text_of_many_commas_is_taken_and_a_message_of_too_many_is_not() -> No
     text = '{"query":"' + "1,2,[3,{" * (MAX_VALUES // 6) + '"}'
     assert isinstance(read_message(call(1, text)), Message)
     assert isinstance(refused := read_message(call(2, '{"query":[' + "[]," * MAX_VALUES + "[]]}")), Refusal)
-    said = "commas and opening brackets ([ and {), in texts too; 500,000 are the most; send less at a time"
+    said = "commas and opening brackets ([ and {), strings included; at most 500,000 are allowed; send less at a time"
     assert refused.answer.error.message.endswith(said)
 
 

@@ -58,7 +58,7 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
     assert "option k.0" in swarm("benchmark", "run", "-o", "k=0", code=2).stderr
     assert "there is no run" in swarm("benchmark", "report", "bench_x", code=2).stderr
     swarm("benchmark", "run", "-o", "dataset=locomo", code=2)
-    assert "there is no run yet" in swarm("benchmark", "report", code=2).stderr, "a failed run measured nothing"
+    assert "no run has measured" in swarm("benchmark", "report", code=2).stderr, "a failed run measured nothing"
     assert "locomo" in swarm("benchmark", "run", "--list").stdout
 
 

@@ -112,7 +112,7 @@ async def test_an_answer_that_is_cut_with_all_room_is_invalid_and_says_so() -> N
     cut = completion('{"label": "Succ', finish_reason="length")
     problem, tries = await failure_of([cut] * 5, request(max_tokens=1000))
     assert isinstance(problem, ModelAnswerInvalid)
-    assert "cut at 16,000 tokens" in str(problem)
+    assert "cut off at 16,000 tokens" in str(problem)
     assert tries == 2
 
 
@@ -214,7 +214,7 @@ async def test_a_lasting_fault_ends_the_call_at_once_and_says_what_to_change(scr
 async def test_nobody_listening_is_unavailable() -> None:
     async with ScriptedServer([]) as server:
         tried = bench(server, retries=0)
-    with pytest.raises(ModelUnavailable, match="not reached"):
+    with pytest.raises(ModelUnavailable, match="could not be reached"):
         await tried.model.complete(request())
 
 

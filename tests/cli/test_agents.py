@@ -53,7 +53,7 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     found = swarm("doctor", "-v").out
     assert "Codex CLI: server and hooks are installed (user)" in found
     left = swarm("uninstall").out
-    assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` takes that out" in left
+    assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` removes that" in left
     assert swarm("uninstall", "--agent", "codex").code == 0
     assert list(codex.glob("*")) == []
 
@@ -103,11 +103,11 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
 
 
 @pytest.mark.parametrize(("arguments", "complaint"), [
-    (("--agent", "emacs"), "not an agent to install into: emacs"),
-    (("--agent", " , "), "not an agent to install into"),
+    (("--agent", "emacs"), "cannot install into emacs"),
+    (("--agent", " , "), "cannot install into nothing"),
     (("--project", "--user"), "--user is for all your projects"),
-    (("--print", "emacs"), "there is no client 'emacs'"),
-    (("--print", "codex"), "`swarm-memory install --agent codex` writes it"),
+    (("--print", "emacs"), "unknown client 'emacs'"),
+    (("--print", "codex"), "`swarm-memory install --agent codex` sets it up"),
 ])  # fmt: skip
 def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, swarm: Shell) -> None:
     refused = swarm("install", *arguments)
@@ -118,7 +118,7 @@ def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, sw
 def test_a_configuration_is_printed_alone_and_where_it_goes_beside_it(swarm: Shell, project: Path) -> None:
     printed = swarm("install", "--print", "other")
     assert printed.json["mcpServers"]["swarm-memory"]["args"][-3:] == ["--project", str(project), "serve"]
-    assert "the client's file" in printed.err
+    assert "the client's configuration file" in printed.err
     assert swarm("install", "--print", "vscode").json["servers"]["swarm-memory"]["args"][-2] == "${workspaceFolder}"
 
 

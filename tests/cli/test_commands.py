@@ -97,7 +97,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
     assert "missing.json: " in ran.err
     none = swarm("learn", "bad.json", "odd.json")
     assert (none.code, none.err.count("\n")) == (2, 1)
-    assert "2 files, such as bad.json: no transcripts" in none.err
+    assert "2 files, such as bad.json: not a known kind of transcript" in none.err
 
 
 def test_post_task_records_under_its_own_id_and_pre_task_prints_what_fits(swarm: Shell, fixed: dict[str, Any]) -> None:
@@ -247,11 +247,11 @@ def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
     being_made = half.with_name("memory-x.db.77.part-journal")
     being_made.touch()
     found = swarm("doctor").out
-    assert f"half a copy as {half}" in found
+    assert f"an incomplete copy at {half}" in found
     assert str(being_made) not in found
     assert f"removed {half}" in swarm("doctor", "--repair").err
     assert list(half.parent.glob("*.part*")) == [being_made]
-    assert "half a copy" not in swarm("doctor").out
+    assert "incomplete copy" not in swarm("doctor").out
 
 
 def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
@@ -294,7 +294,7 @@ def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(sw
 def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, project: Path) -> None:
     assert swarm("install", "--user").code == 0
     assert "installed 2 times: local, user" in swarm("install").out
-    assert "take out all but one: `swarm-memory uninstall`, `swarm-memory uninstall --user`" in swarm("doctor").out
+    assert "remove all but one: `swarm-memory uninstall`, `swarm-memory uninstall --user`" in swarm("doctor").out
     assert "Still installed in Claude Code: `swarm-memory uninstall --user`" in swarm("uninstall").out
 
 
@@ -332,7 +332,7 @@ def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
     assert "a model would read" not in again, "proofs decided both"
     looked = [step for number in range(12) for step in ran(f"c{number}", f"cat part{number}.txt", "some words")]
     (folder / "three.jsonl").write_text(json.dumps({"id": "t-3", "task": "Put the parts in order.", "steps": looked}))
-    assert "a model would read 1, some 20,000 tokens: `swarm-memory install" in swarm("learn").out
+    assert "a model would read 1, about 20,000 tokens: run `swarm-memory install" in swarm("learn").out
 
 
 def test_a_folder_is_read_with_all_below_it_and_what_was_skipped_is_counted(
@@ -449,7 +449,7 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     added = swarm("team", "add", "ada", "--role", "write")
     token = added.out.strip()
     assert token.startswith("swm_")
-    assert (token in added.err, "ada may come in as write" in added.err) == (False, True)
+    assert (token in added.err, "ada has access with the role write" in added.err) == (False, True)
     again = swarm("team", "add", "ada")
     assert (again.code, "swarm-memory team" in again.err) == (2, True)
     assert json.loads(swarm("team", "add", "eve", "--json").out)["person"]["role"] == "read"

@@ -54,7 +54,7 @@ def test_a_person_is_asked_once_and_shown_what_is_sent_and_what_it_takes(
     shown = at_a_terminal(project, "install", types="claude\n")
     for part in (
         "claude -p --model haiku",
-        "at most 500,000 a day",
+        "at most 500,000 per day",
         "8,000 tokens",
         "about 20,000 tokens a task",
         "without secrets",

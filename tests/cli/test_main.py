@@ -109,7 +109,7 @@ def test_a_file_that_is_no_bank_ends_with_4_and_is_left_alone(swarm: Shell, proj
 
 
 def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path, tmp_path: Path) -> None:
-    assert swarm("--db", "other.db", "status", "--json").json["database"].endswith(f" makes {project / 'other.db'}")
+    assert swarm("--db", "other.db", "status", "--json").json["database"].endswith(f" creates {project / 'other.db'}")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     assert not (project / "other.db").exists(), "what only reads makes nothing"
@@ -140,7 +140,7 @@ def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title
     assert lines[3:6] == ["n: 1,234.50", "by status: 2 active", "merged:"]
     assert lines[6] == "id      similarity   by"
     assert lines[-2].split() == ["rm_19", "0.9", "2", "shop"]
-    assert lines[-1] == "… and 1 more; --json has all"
+    assert lines[-1] == "… and 1 more; --json shows all"
     print_answer(merged)
     assert "rm_20" in capsys.readouterr().out
     print_answer([])

@@ -140,4 +140,4 @@ def test_people_see_what_happened_and_how_to_take_it_back(command: Command) -> N
     assert "merged:" in done
     run_id = done.split("--undo ")[1].split()[0]
     assert "restored: 1" in command("--undo", run_id).output
-    assert "neither dry_run nor full" in str(command("--undo", "run_01JXYZ", "--full").exception)
+    assert "cannot be combined with dry_run or full" in str(command("--undo", "run_01JXYZ", "--full").exception)

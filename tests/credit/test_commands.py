@@ -66,7 +66,7 @@ def test_metrics_of_an_empty_bank_say_so(swarm: Shell) -> None:
 
 def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Shell, memory: str, home: Path) -> None:
     file = home / ".config" / "swarm-memory" / "config.yaml"
-    assert "one session in ten works without any notes" in swarm("metrics", "--measure", "on").out
+    assert "one session in ten now works without any notes" in swarm("metrics", "--measure", "on").out
     assert "holdout_rate: 0.1" in file.read_text(encoding="utf-8")
     assert swarm("status", "--settings", "--json").json["credit.holdout_rate"]["value"] == 0.1
     assert "every task is shown" in swarm("metrics", "--measure", "off").out

@@ -142,7 +142,7 @@ async def test_what_harms_rests_from_every_other_task_and_is_withdrawn_and_undon
     assert done.withdrawn == (harmful,)
     (item,) = await shop.toolbox.store.get_memories([shop.toolbox.scope], [harmful])
     assert item.status == "archived"
-    assert (item.status_reason or "").startswith("tasks did better without it: of ")
+    assert (item.status_reason or "").startswith("tasks did better without it: ")
     rested = [each for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope) if each.rested]
     assert {each.rested for each in rested} == {(harmful,)}
     assert all(rests(each.task_id, harmful) and each.label == "Success" for each in rested)
@@ -172,7 +172,7 @@ async def test_the_users_own_word_is_never_kept_back_but_put_before_the_user(sho
     assert (done.withdrawn, done.trials.resting) == ((), frozenset())
     counts, kind, (card,) = await to_review(shop.toolbox)
     assert (counts["failing"], kind, card.item.id) == (1, "failing", said)
-    assert card.reason == "20 of 20 tasks that were shown it failed, where 33% are to be expected"
+    assert card.reason == "20 of 20 tasks that were shown it failed, where 33% would be expected"
     await keep(shop.toolbox, said, "failing")
     assert (await live(shop, said, 1, begin=20)).trials.doubted == {}
 

@@ -119,7 +119,7 @@ async def test_a_candidate_is_hidden_and_a_second_task_makes_it_a_memory(tmp_pat
 
         third = await learn(tools, pushed(3, "sh house.sh open"))
         assert third.stored == ()
-        assert str(third.reason).endswith(f"; its calls show again what {item.id} says")
+        assert str(third.reason).endswith(f"; its calls again show what {item.id} says")
         assert [each.id for each in await bank.items()] == [item.id]
         (way,) = await tools.store.known_fixes(tools.scope, [signature.digest])
         assert (way.memory_id, way.worked) == (item.id, 3)

@@ -128,9 +128,9 @@ async def test_task_reasons_and_steps_stay_inside_the_fence(hostile: str) -> Non
         ({"steps": []}, "its steps have 0 characters instead of 1 to 1,200"),
         ({"steps": [" "], "not_when": "It is Sunday."}, "its steps have 0 characters instead of 1 to 1,200"),
         ({"steps": ["word " * 70] * 4}, "its steps have 1,411 characters instead of 1 to 1,200"),
-        ({"steps": [TOKEN]}, "nothing is left of it without what is of one machine or person"),
+        ({"steps": [TOKEN]}, "nothing is left of it once what belongs to one machine or person"),
         ({"title": "t" * 201}, "title: String should have at most 200 characters"),
-        ({"title": TOKEN}, "nothing is left of it without what is of one machine or person"),
+        ({"title": TOKEN}, "nothing is left of it once what belongs to one machine or person"),
         ({"description": "d" * 501}, "description: String should have at most 500 characters"),
         ({"evidence": []}, "its evidence names no step that was shown"),
         ({"evidence": ["s77", "somewhere"]}, "its evidence names no step that was shown"),
@@ -197,7 +197,7 @@ async def test_repeated_items_and_those_beyond_the_limit_are_refused_one_by_one(
     given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in (1, 1, 2, 3, 4)]
     found = await distilled(*given)
     assert [draft.title for draft in found.drafts] == ["Rule 1", "Rule 2", "Rule 3"]
-    assert found.reason == "item 2: says the same as an earlier one; from item 5 on: only 3 are taken of one trajectory"
+    assert found.reason == "item 2: says the same as an earlier one; from item 5 on: at most 3 per trajectory are taken"
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ async def test_a_long_query_counts_to_its_256th_token() -> None:
 
 
 async def test_a_blank_text_is_refused_by_its_number() -> None:
-    with pytest.raises(InputError, match="Text 1 holds nothing"):
+    with pytest.raises(InputError, match="Text 1 contains nothing"):
         await EMBEDDER.embed_documents(["read", "\n\u200b"])
-    with pytest.raises(InputError, match="The text holds nothing"):
+    with pytest.raises(InputError, match="The text contains nothing"):
         await EMBEDDER.embed_queries([" "])
     assert await EMBEDDER.embed_documents([]) == []
 

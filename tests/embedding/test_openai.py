@@ -163,7 +163,7 @@ async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, embedde
 
 async def test_nobody_listening_is_unavailable(endpoint: Endpoint, embedder: Make) -> None:
     asked = embedder(base_url="http://127.0.0.1:9/v1", timeout_s=3.0)
-    assert "was not reached" in await error_of(asked, ModelUnavailable)
+    assert "is unreachable" in await error_of(asked, ModelUnavailable)
 
 
 async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint, embedder: Make) -> None:

@@ -118,7 +118,7 @@ def test_where_nothing_finds_them_every_use_says_what_to_install(project: Path, 
     examined = swarm("--set", "distill.redact_pii=names", "doctor")
     assert "settings: distill.redact_pii is names, and what finds them is not installed: pip install" in examined.out
     assert examined.code == 1
-    assert "not looked at: " in examined.out
+    assert "not checked: " in examined.out
 
 
 def test_presidio_alone_is_not_asked_to_download_a_model(

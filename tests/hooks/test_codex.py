@@ -47,8 +47,8 @@ def _passed_on() -> list[str]:
 
 @pytest.mark.parametrize(("text", "complaint"), [
     ("model = ", "not valid TOML"),
-    ('mcp_servers.swarm-memory.command = "x"\n', "not edited here"),
-    ('[mcp_servers]\nswarm-memory = {command = "x"}\n', "not edited here"),
+    ('mcp_servers.swarm-memory.command = "x"\n', "swarm-memory does not edit"),
+    ('[mcp_servers]\nswarm-memory = {command = "x"}\n', "swarm-memory does not edit"),
     ('mcp_servers = "none"\n', "must be an object"),
 ])  # fmt: skip
 def test_a_configuration_that_cannot_be_edited_by_its_lines_is_left_alone(

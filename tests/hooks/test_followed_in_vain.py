@@ -74,7 +74,7 @@ async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_
     if status == "quarantined":
         assert await shown_before(toolbox, "ship send", "s2") == ""
         _, kind, (card,) = await to_review(toolbox)
-        assert "followed it in vain: 'ship lease'" in card.reason
+        assert "followed it without success: 'ship lease'" in card.reason
         await keep(toolbox, item.id, kind)
         assert item.id in await shown_before(toolbox, "ship send", "s3")
         await learn(toolbox, task("s3", *commands), agent_verdict=FAILED)

@@ -200,8 +200,8 @@ def test_the_hooks_of_the_plugin_stand_back_where_hooks_are_installed(learned: H
 def test_doctor_and_install_know_the_plugin(learned: HookProject) -> None:
     enabled = {"enabledPlugins": {"other@x": True, "swarm-memory@swarm-memory": True}}
     (learned.config / "settings.json").write_text(json.dumps(enabled))
-    assert "server and hooks are those of the plugin swarm-memory@swarm-memory" in learned.cli("doctor", "-v")
-    assert "its hooks give way" in learned.cli("install", "--yes")
-    assert "its hooks give way" in learned.cli("doctor")
+    assert "the plugin swarm-memory@swarm-memory provides server and hooks" in learned.cli("doctor", "-v")
+    assert "its hooks do nothing" in learned.cli("install", "--yes")
+    assert "its hooks do nothing" in learned.cli("doctor")
     (learned.root / ".claude" / "settings.json").write_text('{"enabledPlugins": {"swarm-memory@swarm-memory": false}}')
     assert "plugin" not in learned.cli("doctor", "-v")

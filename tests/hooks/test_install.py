@@ -232,7 +232,7 @@ def test_what_the_project_shares_stays_when_a_person_installs_and_uninstalls(tmp
         ('{"hooks": []}', "hooks must be an object"),
         ('{"hooks": {"Stop": {}}}', "Stop must be a list"),
         ('{"enabledMcpjsonServers": true}', "must be a list"),
-        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ('{"a": 1, "a": 2}', "'a' appears twice"),
         ("[" * 100_000, "not valid JSON"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_link_of_a_clone_that_leads_out_of_it_is_refused_and_nothing_is_writte
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(home / target)
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match=r"by a symbolic link out of the project.*put a real file.*or use `--user`"):
+    with pytest.raises(ConfigError, match=r"out of the project through a symbolic link.*a real file.*or use `--user`"):
         plan(scope, tmp_path)
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 

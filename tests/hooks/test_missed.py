@@ -112,8 +112,8 @@ def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProjec
     learned.hook("session-end", learned.event(session_id="../x"))
     first, second = missed(learned.root)
     assert (first.event, first.times, second.event, second.times) == ("Stop", 3, "SessionEnd", 1)
-    assert "must lie in" in first.reason
-    assert "not a session's id" in second.reason
+    assert "must be in" in first.reason
+    assert "not a session id" in second.reason
     assert time.time() - HANG_S < second.last_at <= time.time()
 
 
@@ -178,7 +178,7 @@ def test_a_transcript_is_taken_from_where_the_hosts_configuration_says_and_from_
     own = tmp_path / "run.jsonl"
     own.touch()
     assert checked_transcript(str(own), all_folders(tmp_path)) == str(own.resolve())
-    with pytest.raises(InputError, match="must lie in"):
+    with pytest.raises(InputError, match="must be in"):
         checked_transcript(str(own), all_folders())
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     assert HOST.folders() == (str(tmp_path / "projects"),)

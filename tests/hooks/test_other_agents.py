@@ -107,7 +107,7 @@ def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) ->
 
 def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> None:
     written(tmp_path / ".opencode" / "plugins" / "swarm-memory.js", "export const mine = 1\n")
-    with pytest.raises(ConfigError, match="not ours"):
+    with pytest.raises(ConfigError, match="not written by swarm-memory"):
         host("opencode").plan_install("project", tmp_path)
 
 

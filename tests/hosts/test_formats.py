@@ -171,7 +171,7 @@ def test_a_trajectory_of_ours_can_be_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_transcript_is_refused_with_what_is_accepted(content: str) -> None:
-    with pytest.raises(InputError, match="accepted are a Claude Code transcript") as caught:
+    with pytest.raises(InputError, match="accepted: a transcript of Claude Code") as caught:
         list(read_trajectories(io.StringIO(content)))
     assert "world" not in str(caught.value), "it quotes nothing of the content"
 

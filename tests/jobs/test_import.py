@@ -70,7 +70,7 @@ async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], place
     (other / "x.jsonl").write_text("{}")
     async with connected() as caller:
         refused = await caller.error("learn_from_trajectory", transcript_path=str(other))
-        assert "must lie in" in refused
+        assert "must be in" in refused
         assert "x.jsonl" not in refused, "what lies there is not named"
         (place.root / "empty").mkdir()
         empty = str(place.root / "empty")

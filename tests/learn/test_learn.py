@@ -119,7 +119,7 @@ async def test_a_task_that_ended_in_a_broken_connection_is_undecided_and_teaches
     for_good = cut_off(checked())
     result = await learn(tools, for_good.done())
     assert (result.status, result.verdict.label, result.stored) == ("nothing_new", "Undecided", ())
-    assert "broke the task off" in str(result.reason)
+    assert "cut the task short" in str(result.reason)
     again = await learn(tools, for_good.user("go on").shell("pnpm test", "Tests  21 passed (21)").say("ok").done())
     assert (again.status, again.verdict.label) == ("learned", "Success")
     assert tuple(await bank.items()) == again.stored
@@ -141,7 +141,7 @@ async def test_what_the_bank_already_says_is_reinforced_and_not_stored_again(too
     second = await learn(tools, checked("t2").done())
     assert second.status == "nothing_new"
     assert second.reinforced == (first.stored[0].id,)
-    assert "already says" in (second.reason or "")
+    assert "already holds" in (second.reason or "")
     assert await bank.confidence() == [pytest.approx(first.stored[0].confidence + REINFORCEMENT)]
 
 

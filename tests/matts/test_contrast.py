@@ -138,7 +138,7 @@ def test_an_error_of_failures_that_no_success_met_is_a_pitfall() -> None:
         judged("Success", UP), judged("Failure", LOCKED, IMAGE, LOCKED), judged("Failure", LOCKED, CONTEXT, LOCKED)
     )
     (guardrail,) = [each for each in lessons if each.outcome == "Failure"]
-    assert "2 of 2 attempts that did not meet the task, in none of the 1 that did" in guardrail.draft.content
+    assert "2 of 2 attempts that did not succeed, and in none of the 1 that did" in guardrail.draft.content
     assert guardrail.attempt.number in (2, 3)
     vain = next(line for line in guardrail.draft.content.splitlines() if "did not help" in line)
     assert "docker build" in vain
@@ -156,7 +156,7 @@ def test_what_only_successes_did_is_no_lesson_for_nobody_knows_whether_it_helped
     way = (NAMESPACE, UP)
     lessons, reason = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", UP))
     assert lessons == ()
-    assert reason == "the attempts differ in nothing that would help with another task"
+    assert reason == "the attempts do not differ in anything that would help with another task"
 
 
 def test_of_one_success_and_one_failure_one_action_that_differs_is_a_candidate_and_two_say_nothing() -> None:

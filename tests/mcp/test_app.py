@@ -158,7 +158,7 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
         found = await caller.call("retrieve_memories", query=SIMILAR, task_id="t1")
         assert found["reason"] == f"no memories yet (project {place.project!r} and global)"
         assert (await caller.call("manage_memories", action="list"))["memories"] == []
-        assert (await caller.call("memory_status"))["database"] == f"none yet: the first task makes {place.database}"
+        assert (await caller.call("memory_status"))["database"] == f"none yet: the first task creates {place.database}"
         assert (await caller.call("search_sources", query=SIMILAR))["hits"] == []
         assert "reason" in await caller.call("retrieve_tool_memory", task=SIMILAR)
         assert "rm_none" in await caller.error("manage_memories", action="get", ids=["rm_none"])
@@ -248,11 +248,11 @@ WRONG: tuple[tuple[str, Task, str], ...] = (
     ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
     ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
     ("judge_trajectory", {"task": "x", "steps": []}, "steps is empty"),
-    ("judge_trajectory", {"task": "x", "steps": [{"foo": 1}]}, "step 1 of steps says nothing that can be read"),
+    ("judge_trajectory", {"task": "x", "steps": [{"foo": 1}]}, "step 1 of steps contains nothing that can be read"),
     ("distill_memories", {"task": "x", "steps": [{"role": "user"}]}, 'give each step as {"role": "user", '),
     ("learn_from_trajectory", {"task": "x", "steps": [{"role": "user", "content": "x"}, {}]}, "step 2 of steps"),
     ("judge_trajectory", {"transcript_path": "/etc/passwd"}, "must end in"),
-    ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "must lie in"),
+    ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "must be in"),
     ("manage_memories", {"action": "delete"}, "action: Input should be 'list', 'get', 'edit', 'forget', "),
     ("manage_memories", {"action": "get"}, "ids is empty"),
     ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
@@ -310,7 +310,7 @@ async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
         assert "if little comes back: flaky tests\n" in await asked("memories", {"topic": "flaky tests"})
         for given in (None, {}, {"topic": " "}):
             assert (await asked("memories", given)).startswith("Call manage_memories with action list.")
-        assert "which I say" in (said := await asked("remember", {"text": "Use pnpm"}))
+        assert "my own words" in (said := await asked("remember", {"text": "Use pnpm"}))
         assert said.endswith("\n\nUse pnpm")
         assert "what this session taught" in await asked("remember")
         assert "status quarantined" in await asked("review")
@@ -329,7 +329,7 @@ async def test_an_agent_that_loads_every_tool_can_be_offered_six_that_cost_half(
 WRONG_PROMPTS: tuple[tuple[str, dict[str, str], str], ...] = (
     ("memories", {"query": "x"}, "memories takes topic"),
     ("review", {"x": "y"}, "review takes no arguments"),
-    ("remind", {}, "there is no prompt 'remind': there are remember, memories, review"),
+    ("remind", {}, "there is no prompt 'remind'; the prompts are remember, memories, review"),
 )
 
 

@@ -43,7 +43,7 @@ async def test_by_calls_alone_what_a_failed_task_did_in_vain_is_a_candidate_unti
         assert again["status"] == "nothing_new", "one candidate of one error"
     counts, kind, (card,) = await to_review(toolbox)
     assert (counts["quarantined"], card.item.status, card.item.outcome) == (1, "candidate", "Failure")
-    assert "nobody said so" in card.reason
+    assert "nobody has confirmed it" in card.reason
     await keep(toolbox, card.item.id, kind)
     async with connected() as caller:
         found = await caller.call("retrieve_memories", query=QUERY)

@@ -127,7 +127,7 @@ def test_what_a_clone_or_a_pull_brings_is_a_proposal_that_only_the_user_lets_in(
     assert stored(swarm).keys() == {PNPM, PORT}
     held = stored(swarm, "quarantined")
     assert held.keys() == {PNPM, "New"}
-    assert "came by a commit" in held["New"]["status_reason"]
+    assert "came with a commit" in held["New"]["status_reason"]
     path = one_file(mirrored, "evil.example")
     path.write_text(path.read_text() + "A line of a formatter's.\n")  # it makes nobody else's words the user's
     assert now(swarm)["proposed"] == 1
@@ -242,7 +242,7 @@ def test_nothing_outside_the_folder_is_read_or_written(project: Path, swarm: She
     (project / "docs" / "guide.md").write_text("# A guide\n")
     for folder, said in {
         "link/notes": "symbolic link", "../out": "within the project", "/tmp/out": "within the project",
-        ".git/x": "within the project", "docs": "name a folder of its own", "docs/guide.md": "is a file",
+        ".git/x": "within the project", "docs": "name a folder just for the mirror", "docs/guide.md": "is a file",
     }.items():  # fmt: skip
         done = swarm("mirror", folder)
         assert (done.code in (2, 3), said in done.err) == (True, True), done
@@ -254,7 +254,7 @@ def test_nothing_outside_the_folder_is_read_or_written(project: Path, swarm: She
     (project / NOTES / "odd.md").write_text("---\ntags: {a: &a [*a]}\n---\nNo list of tags.\n")
     assert now(swarm)["notices"] == [
         "not read: large.md and 1 more (64 KB, 5,000 files, no links)",
-        "odd.md is left as it is: its front matter cannot be read: tags: Input should be a valid tuple",
+        "odd.md is left unchanged: its front matter cannot be read: tags: Input should be a valid tuple",
     ]
     assert stored(swarm).keys() == {PNPM}
     assert not list((tmp_path / "elsewhere").iterdir())

@@ -207,7 +207,7 @@ async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_
     assert [[each.memory_id for each in found.credits] for found in outcomes] == [[one]] * 3
     assert {(found.arm, found.randomised) for found in outcomes} == {("nothing_fitted", False)}
     assert await not_paying(toolbox, promoted_for(root)) == {
-        one: "3 of 3 tasks that had it since it was promoted failed"
+        one: "3 of 3 tasks that have had it since it was promoted failed"
     }
 
 
@@ -226,8 +226,8 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
     why = await not_paying(toolbox, promoted_for(root))
     assert why == {
         gone: "it is archived: no more",
-        faded: "its confidence has fallen to 0.20, and 0.30 is worth keeping",
-        bad: "3 of 3 tasks that had it since it was promoted failed",
+        faded: "its confidence has fallen to 0.20; only 0.30 or more is worth keeping",
+        bad: "3 of 3 tasks that have had it since it was promoted failed",
     }
     assert await not_paying(toolbox, ()) == {}
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))

@@ -86,7 +86,7 @@ def test_sections_may_stand_beside_the_root_key(project: Write) -> None:
 
 def test_a_setting_under_the_root_key_and_beside_it_is_refused(own: Write, tmp_path: Path) -> None:
     own("reasoningbank: {retrieve: {k: 5}}\nretrieve: {k: 4}\n")
-    with pytest.raises(ConfigError, match=r"retrieve\.k stands twice in .*config\.yaml, .*: take one out"):
+    with pytest.raises(ConfigError, match=r"retrieve\.k appears twice in .*config\.yaml, .*: remove one"):
         resolve_settings(tmp_path, environ={})
 
 
@@ -153,11 +153,11 @@ WRONG = (
 """What neither file may hold."""
 
 WRONG_OF_OWN = (
-    ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of texts"),
-    ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of texts"),
+    ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of strings"),
+    ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of strings"),
     (
         "matts: {allowed_commands: 3}",
-        r'must be a list of texts, such as \["one", "two"\], or .*one;;two \(it is \'3\'\)',
+        r'must be a list of strings, such as \["one", "two"\], or .*one;;two \(it is \'3\'\)',
     ),
     ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
     ("storage: {db: [a]}", r"storage\.db in .* valid string"),
@@ -188,7 +188,7 @@ def test_a_projects_file_that_is_wrong_still_switches_off(project: Write) -> Non
     assert (resolved.settings.enabled, resolved.settings.retrieve.k, len(resolved.notices)) == (False, 3, 1)
 
 
-_LISTS = r'allowed_folders in environment .* must be a list of texts, such as \["one", "two"\], or .*one;;two'
+_LISTS = r'allowed_folders in environment .* must be a list of strings, such as \["one", "two"\], or .*one;;two'
 _PERSONAL = r"^distill\.redact_pii in environment .*: .*boolean.* 'names' \(it is 'Names'\); the default is True$"
 
 

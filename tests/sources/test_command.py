@@ -92,7 +92,7 @@ def test_what_looked_like_an_api_and_was_read_as_a_document_is_named(shop: Path,
     for name, is_named in (("half.json", True), ("paths.yaml", True), ("notes.json", False)):
         done = sources("index", name, "--json").json
         assert done["kind"] == "document"
-        assert any(f"{name} looks like a description of an API" in notice for notice in done["notices"]) == is_named
+        assert any(f"{name} looks like an API description" in notice for notice in done["notices"]) == is_named
 
 
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
@@ -123,5 +123,5 @@ def test_what_is_not_there_or_of_another_kind_is_an_exit_code_and_leaves_no_sour
     assert sources("list", "--remove", "none").code == 2
     done = sources("index", "guide.md", "--kind", "api")
     assert done.code == 1
-    assert "reason: nothing of guide.md is indexed: 1 found, none could be read" in done.out
+    assert "reason: nothing from guide.md is indexed: 1 found, none could be read" in done.out
     assert sources("list", "--json").json == []

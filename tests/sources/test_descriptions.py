@@ -132,7 +132,7 @@ LOOP = "openapi: 3.0.0\npaths: {/a: {get: {requestBody: {content: {x: {schema: &
     ("text", "reason"),
     [
         ('{"swagger": "2.0", "paths": {}}', "convert it to OpenAPI 3"),
-        ("a: 1", "no description of an API"),
+        ("a: 1", "not an API description"),
         ("a: [", "not valid YAML"),
         (ALIASES, "YAML aliases"),
         ("!!python/object/apply:os.system ['true']", "not valid YAML"),
@@ -195,9 +195,9 @@ def test_a_description_in_yaml_may_have_numbers_for_names() -> None:
 @pytest.mark.parametrize(
     ("endpoints", "fault"),
     [
-        ({"a": {"parameters": [], "method": "FETCH"}}, "a cannot be asked by FETCH"),
-        ({"a": {"parameters": [], "method": ["GET"]}}, r"a cannot be asked by \['GET'\]"),
-        ({"a": {"parameters": []}, "/a": {"parameters": [], "method": "get"}}, "/a cannot be asked by GET"),
+        ({"a": {"parameters": [], "method": "FETCH"}}, "a cannot be called with FETCH"),
+        ({"a": {"parameters": [], "method": ["GET"]}}, r"a cannot be called with \['GET'\]"),
+        ({"a": {"parameters": []}, "/a": {"parameters": [], "method": "get"}}, "/a cannot be called with GET"),
     ],
 )
 def test_an_endpoint_that_would_be_lost_is_a_fault(endpoints: dict[str, Any], fault: str) -> None:

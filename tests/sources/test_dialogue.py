@@ -128,7 +128,7 @@ async def test_what_may_be_a_talk_and_is_no_json_is_read_as_text_where_it_is_nam
 
 
 def test_what_is_nested_too_deep_is_no_talk(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no valid JSON in 1 place"):
+    with pytest.raises(InputError, match="is not valid JSON in 1 place"):
         _read(tmp_path, "deep.json", '{"role": "user", "text": ' + "[" * 100_000)
 
 

@@ -224,10 +224,10 @@ def test_a_pdf_gives_its_title_text_and_pages(tmp_path: Path) -> None:
     ("data", "reason"),
     [
         (pdf_bytes("secret", password="geheim"), "is encrypted"),
-        (b"%PDF-1.7 and then nothing", "is no PDF that can be read"),
-        (b"", "is no PDF that can be read"),
-        (pdf_bytes(""), "holds no text"),
-        (pdf_bytes("cut")[:200], "is no PDF that can be read"),
+        (b"%PDF-1.7 and then nothing", "is not a readable PDF"),
+        (b"", "is not a readable PDF"),
+        (pdf_bytes(""), "contains no text"),
+        (pdf_bytes("cut")[:200], "is not a readable PDF"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_a_fault_and_the_rest_goes_on(tmp_path: Path, data: bytes, reason: str) -> None:

@@ -144,7 +144,7 @@ async def test_a_source_from_which_everything_is_gone_is_not_kept(toolbox: Toolb
     source.groups.clear()
     emptied = await source.index(toolbox, "list.json")
     assert emptied.removed == 1
-    assert emptied.reason == "nothing of list.json is indexed: no tool was found there"
+    assert emptied.reason == "nothing from list.json is indexed: no tool was found there"
     assert await toolbox.store.sources.list_sources(toolbox.scope) == []
 
 
@@ -223,7 +223,7 @@ async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
     tools = {f"server{number}": [(f"zeppelin_{number}", "Flies somewhere.", "")] for number in range(5)}
     done = await MadeSource("tool", tools).index(toolbox)
     (notice,) = done.notices
-    assert notice.startswith("3 passages found by keywords alone until a job")
+    assert notice.startswith("3 passages can be found only by keywords until a job")
     assert "zeppelin_4" in await titles(toolbox, "zeppelin 4")
     vectors, embedder = toolbox.store.sources.vectors, toolbox.embedder
     assert len(await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0)) == 3

@@ -106,7 +106,7 @@ async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_st
     result = await started(place, monkeypatch)
     assert (result["looked_at"], result["changed"]) == (1, {"document docs": 1})
     assert "does not exist" in result["left"]["document notes.md"]
-    assert "lies outside the project" in result["left"][f"document {tmp_path / 'outside'}"]
+    assert "is outside the project" in result["left"][f"document {tmp_path / 'outside'}"]
     assert await titles(place, "carrier pigeon mail") != ["Old"]
     assert (await titles(place, "baker opens"))[0] == "Notes"
     assert (await titles(place, "sleeps at noon"))[0] == "Far"
@@ -117,9 +117,9 @@ async def test_what_changed_and_went_is_seen_and_what_is_gone_or_lies_outside_st
 @pytest.mark.parametrize(
     ("path", "target", "why"),
     [
-        ("docs", "../outside", "lies outside the project"),
-        ("notes.md", ".env", "notes.md is a link to .env by now"),
-        ("notes.md", "docs/old.md", "notes.md is a link to docs/old.md by now"),
+        ("docs", "../outside", "is outside the project"),
+        ("notes.md", ".env", "notes.md is now a link to .env"),
+        ("notes.md", "docs/old.md", "notes.md is now a link to docs/old.md"),
     ],
 )
 async def test_a_link_that_was_put_in_place_of_what_was_indexed_is_not_followed(
@@ -148,7 +148,7 @@ async def test_a_link_to_an_older_list_of_servers_starts_none(place: Location, m
     (place.root / ".mcp.json").unlink()
     (place.root / ".mcp.json").symlink_to(place.root / "docs" / "x.json")
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
-    assert ".mcp.json is a link to docs/x.json by now" in result["left"]["tool .mcp.json"]
+    assert ".mcp.json is now a link to docs/x.json" in result["left"]["tool .mcp.json"]
     assert not (place.root / "started").exists()
 
 
@@ -168,7 +168,7 @@ async def test_a_server_is_started_only_where_it_is_allowed_and_its_entry_was_no
     assert (await titles(place, "paint walls", "tool"))[0] == "paint_walls"
     (place.root / ".mcp.json").write_text(servers)
     result = await started(place, monkeypatch, allow_mcp_servers=str(place.root))
-    assert "was written to since it was indexed" in result["left"]["tool .mcp.json"]
+    assert "has been written to since it was indexed" in result["left"]["tool .mcp.json"]
     assert times.read_text() == "xx"
 
 
@@ -195,8 +195,8 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
     result = await started(place, monkeypatch)
     assert (result["looked_at"], result["changed"]) == (1, {"document notes.md": 1})
     assert result["left"] == {
-        "document one.md": "it was not done within its 10 s",
-        "document two.md": "it was not done within its 7 s",
+        "document one.md": "it did not finish within its 10 s",
+        "document two.md": "it did not finish within its 7 s",
     }
 
 

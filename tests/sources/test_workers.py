@@ -65,7 +65,7 @@ async def test_a_file_that_ends_its_parser_is_a_fault_and_the_others_are_prepare
     page, crashed = await prepare(Preparation(groups, pii=True))
     assert isinstance(page, StoredGroup)
     assert page.name == name
-    assert crashed == Fault(group="crash.md", reason="the process that parsed it ended, or took too long")
+    assert crashed == Fault(group="crash.md", reason="the process that parsed it died or took too long")
 
 
 async def test_half_an_answer_of_a_process_that_was_ended_is_none(

@@ -160,7 +160,7 @@ async def test_what_a_hostile_server_sends_is_data(home: NewHome) -> None:
         )
     )
     done = await pulled(ann, server)
-    assert done.refused == [f"{own}: the id is that of a memory of yours"]
+    assert done.refused == [f"{own}: one of your own memories has this id"]
     items = await ann.toolbox.store.list_memories((TEAM,), MemoryFilter(("active", "quarantined", "archived")))
     assert {item.title: item.status for item in items} == {
         "Fix the login form": "quarantined",
@@ -222,7 +222,7 @@ async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(
             super().__init__()
 
         async def changes(self, project: str, stamp: str, after: int) -> Changes:
-            raise TeamUnavailable("memory.acme.example was not reached (ConnectError)")
+            raise TeamUnavailable("memory.acme.example could not be reached (ConnectError)")
 
     async def report(progress: Any) -> None: ...
 
@@ -232,7 +232,7 @@ async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(
     for _ in range(3):
         job = cast("Job", await toolbox.store.find_job(toolbox.scope, SYNC, SYNC))
         result = await sync_team(toolbox, job, report)
-        assert "was not reached" in str(result["fault"])
+        assert "could not be reached" in str(result["fault"])
         job = cast("Job", await toolbox.store.find_job(toolbox.scope, SYNC, SYNC))
         pauses.append((job.run_after - toolbox.clock.now()).total_seconds() / 60)
     assert pauses == [30, 60, 120]

@@ -74,7 +74,7 @@ async def test_each_route_has_a_least_role_and_refuses_less(
                 else:
                     await call(asked)
         ann = connect(httpx.ASGITransport(team.guard), await team.add("ann", "write"))
-        with pytest.raises(NotAllowed, match="to see what others propose"):
+        with pytest.raises(NotAllowed, match="seeing what others propose"):
             await ann.proposals()
         await revoke(team.toolbox, "ann")
         with pytest.raises(ConfigError, match="does not know your token"):
@@ -83,7 +83,7 @@ async def test_each_route_has_a_least_role_and_refuses_less(
 
 def test_without_a_token_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(ConfigError, match=f"put it into the variable {VARIABLE}"):
+    with pytest.raises(ConfigError, match=f"put it in the variable {VARIABLE}"):
         TeamClient(TeamSettings(url=URL))
 
 

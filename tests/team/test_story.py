@@ -165,7 +165,7 @@ def test_who_joins_has_what_the_team_shares_at_once_and_a_server_that_is_away_ho
         for each in clones:
             written(each.root / ".git" / "config", REMOTE)
         assert "make seed" in clones[0].cli("pre-task", "--task-id", "T-1", "--query", "the tests of the shop fail")
-    away = "nothing was pulled from the team: 127.0.0.1 was not reached"
+    away = "nothing was pulled from the team: 127.0.0.1 could not be reached"
     assert away in clones[1].cli("retrieve", "the tests of the shop fail")
     assert away not in clones[1].cli("retrieve", "the tests of the shop fail"), "it is asked once"
     nameless = replace(dia, root=tmp_path / "dia" / "nameless")

@@ -40,7 +40,7 @@ async def test_a_task_like_no_other_gets_no_tool(toolbox: Toolbox) -> None:
     assert found.experience == ()
     assert found.markdown.startswith("No experience with tasks like this.")
     assert found.unlikely == ("a",)
-    assert "Called for other things, or too seldom to say: `a` (0 of 5 went well)." in found.markdown
+    assert "Called for other things, or too rarely to tell: `a` (0 of 5 went well)." in found.markdown
     both = await retrieve_tool_memory(toolbox, ["a"], "translate a poem into Latin")
     assert both.experience == ()
     assert "## `a`" in both.markdown
@@ -99,8 +99,8 @@ async def test_from_few_calls_or_one_session_no_tool_is_ranked(toolbox: Toolbox,
     await evaluate_tool_calls(toolbox)
     found = await retrieve_tool_memory(toolbox, task=WEATHER)
     assert (found.experience, found.unlikely) == ((), ("a",))
-    assert "too seldom to say: `a`" in found.markdown
-    assert f"`a` was called too seldom: {len(calls)} of at least 5 evaluated calls, in " in (found.reason or "")
+    assert "too rarely to tell: `a`" in found.markdown
+    assert f"`a` was called too rarely: {len(calls)} of at least 5 evaluated calls, in " in (found.reason or "")
     assert (found.reason or "no reason") in found.markdown
     await log_calls(toolbox, [asked("a", WEATHER, True, session_id="s2")])
     await evaluate_tool_calls(toolbox)

@@ -210,14 +210,14 @@ def test_what_waits_is_decided_by_keys_and_a_decision_taken_back(seen: Seen) -> 
         page.locator(".notice", has_text=done).wait_for()
         nothing.wait_for()
         page.keyboard.press("u")
-        page.locator(".notice", has_text="Taken back").wait_for()
+        page.locator(".notice", has_text="Undone").wait_for()
         card.wait_for()
     page.keyboard.press("e")
     page.locator("textarea[name=content]").fill("1. Said again.")
     page.locator("form.edit button").click()
     page.locator(".notice", has_text="Changed").wait_for()
     page.locator(".notice button").click()
-    page.locator(".notice", has_text="Taken back: edit").wait_for()
+    page.locator(".notice", has_text="Undone: edit").wait_for()
     page.context.close()
 
 

@@ -49,7 +49,7 @@ async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsin
     assert "A job failed" in await browser.text()
     assert "is queued" in await browser.post(f"/jobs/{taken.id}", action="resume")
     assert "A job failed" not in await browser.text()
-    assert "action is cancel or resume" in await browser.post(f"/jobs/{job_id}", action="delete", status=400)
+    assert "action must be cancel or resume" in await browser.post(f"/jobs/{job_id}", action="delete", status=400)
     assert "Not Found" in await browser.post("/jobs/job_01J8", action="cancel", status=404)
 
 
@@ -61,7 +61,7 @@ async def test_a_run_of_a_benchmark_is_shown_with_its_tables_as_text(browser: Br
     page = await browser.page(f"/benchmarks/{run.run_id}")
     assert mark not in page
     assert f"{mark} {mark} {mark} 1 {mark}" in seen(page), "headings, and a row"
-    assert "no run" in await browser.page("/benchmarks/nowhere", status=404)
+    assert "no benchmark run" in await browser.page("/benchmarks/nowhere", status=404)
 
 
 async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret(
@@ -84,7 +84,7 @@ async def test_a_project_without_a_bank_is_shown_how_one_fills_and_none_is_made(
     place: Location, settings: Settings
 ) -> None:
     async with browsing(place, settings, made=False) as browser:
-        assert "Nothing yet. A bank fills when a task of an agent ends" in await browser.text()
+        assert "Nothing yet. A bank fills when an agent's task ends" in await browser.text()
     assert not place.database.exists()
 
 

@@ -26,13 +26,13 @@ async def test_a_search_shows_the_parts_of_each_score_and_why_the_others_are_lef
     await browser.put("Handle login flows", status="quarantined", status_reason="screened: an order")
     page = await browser.page("/memories?q=handle+login+flows+with+CSRF+tokens")
     text = seen(page)
-    assert "Whoever asks this is shown 2 memories, of which 1 probably does not fit." in text
+    assert "An agent that asks this is shown 2 memories, of which 1 probably does not fit." in text
     assert "shown as 1 Handle login flows with CSRF tokens" in text
     assert "relevance +0.65 recency +0.05 confidence +0.05" in text
     assert '<rect class="part-relevance" x="0.00" y="0" height="6" width="65.00"/>' in page
     assert "shown as 2, unlikely to fit Rotate certificates of the cluster too far from the query" in text
     assert "screened: an order" not in text
-    assert "What is in quarantine, archived or of another project is not searched" in text
+    assert "Memories that are in quarantine, archived or of another project are not searched" in text
 
 
 async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsing) -> None:
@@ -67,7 +67,7 @@ async def test_one_is_added_and_many_are_withdrawn_restored_and_given_back_at_on
     )
     (restored, withdrawn) = await latest_decisions(await browser.toolbox())
     for each in (restored, withdrawn):
-        assert "Taken back" in await browser.post("/review/undo", id=each.id, back=back)
+        assert "Undone" in await browser.post("/review/undo", id=each.id, back=back)
     assert [(await browser.item(each)).status for each in ids] == ["active"] * 3
 
 
@@ -136,7 +136,7 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
     assert "<del>Parse the token</del>" in page
     assert "<ins>Parse the cookie</ins>" in page
     (decided,) = await latest_decisions(await browser.toolbox())
-    assert "Taken back: edit" in await browser.post("/review/undo", id=decided.id, back=f"/memories/{memory_id}")
+    assert "Undone: edit" in await browser.post("/review/undo", id=decided.id, back=f"/memories/{memory_id}")
     assert (await browser.item(memory_id)).title == "Parse the token"
     await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
 
@@ -165,9 +165,9 @@ async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_ques
     assert "every project" in await browser.post(f"/memories/{memory_id}/promote")
     assert (await browser.item(memory_id)).scope.project == "*"
     await browser.post(f"/memories/{memory_id}/explode", status=400)
-    assert "This cannot be taken back." in await browser.text(f"/memories/{memory_id}/forget")
+    assert "This cannot be undone." in await browser.text(f"/memories/{memory_id}/forget")
     assert "Forgotten for good." in await browser.post(f"/memories/{memory_id}/forget")
-    assert "shown what was forgotten since" in await browser.text(), "the query went with it"
+    assert "shown something since forgotten" in await browser.text(), "the query went with it"
     await browser.page(f"/memories/{memory_id}", status=404)
 
 
@@ -193,6 +193,6 @@ async def test_copies_of_the_teams_are_marked_and_offer_nothing_that_only_its_se
         page = await browser.page("/memories")
         assert "Run the seed the team's" in seen(page)
         assert (f"/memories/{own}/edit" in page, f"/memories/{copy}/edit" in page) == (True, False)
-        assert "propose other words" in await browser.text(f"/memories/{copy}")
+        assert "propose different wording" in await browser.text(f"/memories/{copy}")
         assert f"/memories/{copy}/forget" not in await browser.page(f"/memories/{copy}")
         assert f"/memories/{own}/forget" in await browser.page(f"/memories/{own}")

@@ -44,7 +44,7 @@ async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser
     )
     assert "Kept: Use pnpm" in answer
     assert "Nothing contradicts another memory." in answer
-    assert "Decided lately kept just now : Use pnpm and Never use pnpm Undo" in answer
+    assert "Recently decided kept just now : Use pnpm and Never use pnpm Undo" in answer
 
 
 async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Browsing) -> None:
@@ -56,7 +56,7 @@ async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Brows
     assert form is not None
     fields = dict(re.findall(r'name="(id|back)" value="([^"]*)"', form[1]))
     assert fields["back"] == "/review?kind=contradicting"
-    assert "Taken back: merge" in await browser.post("/review/undo", **fields)
+    assert "Undone: merge" in await browser.post("/review/undo", **fields)
     assert (await browser.item(one)).status == "active"
     await browser.post("/review/undo", status=404, **fields)
 
@@ -108,20 +108,20 @@ async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(
     assert "1 proposal from your team" in await browser.text("")
     assert "Proposed 1" in await browser.text("/review?kind=quarantined")
     page = await browser.page("/proposals")
-    assert "What several people propose" in await browser.page("/review"), "where nothing else waits"
+    assert "Proposals from several people" in await browser.page("/review"), "where nothing else waits"
     assert "Nothing is in quarantine" in await browser.page("/review?kind=quarantined")
     assert "ann for github.com/acme/shop" in seen(page)
     assert "worked 2 of 3 times for 1 person" in seen(page)
     assert "<b>a day</b>" not in page
     answer = await browser.post("/proposals/accept", id=proposal.id, word="seen it too")
     assert f"Accepted: {TITLE}" in answer
-    assert "Nothing waits for a decision." in answer
+    assert "Nothing is waiting for a decision." in answer
     toolbox = await browser.toolbox()
     found = await toolbox.store.team.get_proposal("default", proposal.id)
     assert found is not None
     memory = await browser.text(f"/memories/{found[0].memory_id}?project=team:github.com/acme/shop")
     assert "Proposed by ann" in memory
-    assert "It waits again" in await browser.post("/proposals/undo", id=proposal.id)
+    assert "Waiting again" in await browser.post("/proposals/undo", id=proposal.id)
     trail = await toolbox.store.people.audit("default", 3)
     assert [(each.action, each.person, each.data.get("status")) for each in trail] == [
         ("team.ruled", None, "waiting"), ("team.ruled", None, "accepted"), ("team.proposed", "ann", "waiting"),

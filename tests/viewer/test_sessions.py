@@ -53,13 +53,13 @@ async def test_tasks_are_listed_by_day_filtered_and_paged(browser: Browsing) -> 
     assert "Shown" not in text, "nothing was shown to any"
     week = (ended - timedelta(days=ended.weekday())).date()
     assert "mend <script>" in await browser.text(f"/sessions?week={week}")
-    assert "No task is like that" in await browser.text("/sessions?week=2001-01-01")
-    assert "week is a day such as" in await browser.page("/sessions?week=soon", status=400)
+    assert "No task matches these filters" in await browser.text("/sessions?week=2001-01-01")
+    assert "week must be a day such as" in await browser.page("/sessions?week=soon", status=400)
     found = await browser.text("/sessions?taught=1&sort=taught")
     assert "mend <script>" in found
     assert f"{ended.astimezone():%d %b %Y}" in found
     assert "mend the ledger" not in await browser.text("/sessions?agent=claude_code")
-    assert "No task is like that" in await browser.text("/sessions?q=zeppelin&verdict=Failure")
+    assert "No task matches these filters" in await browser.text("/sessions?q=zeppelin&verdict=Failure")
     assert "Page 2 No task" not in await browser.text("/sessions?agent=nobody&verdict=nothing")
 
 
@@ -70,7 +70,7 @@ async def test_a_task_is_read_with_what_was_shown_and_nothing_of_it_becomes_mark
         await tools.store.add_event(tools.scope, Event(INJECTED, datetime.now(UTC), "s1:1", {"ids": [], "via": via}))
     learned = await learn_and_log(tools, run())
     page = await browser.page(f"/tasks/{learned.trajectory_id}")
-    assert all(each in page for each in ("Shown beside the call", "as the session began", "in a file of the project"))
+    assert all(each in page for each in ("Shown beside the call", "as the session began", "Read in a project file"))
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "\u202e" not in page
@@ -78,13 +78,13 @@ async def test_a_task_is_read_with_what_was_shown_and_nothing_of_it_becomes_mark
     assert f'href="/ui/memories/{learned.stored[0].id}"' in page
     text = await browser.text(f"/tasks/{learned.trajectory_id}")
     assert "Success" in text
-    assert f"Shown at the prompt {text.partition('Shown at the prompt ')[2][:8]} {title} no use of it seen" in text
+    assert f"Shown at the prompt {text.partition('Shown at the prompt ')[2][:8]} {title} no sign of use" in text
     assert "s2 Bash: pytest failed" in text
     assert "Taught:" in text
     assert text == await browser.text("/tasks/s1:1?step=s4#s4")
     assert "no task or trajectory" in await browser.page("/tasks/nobody", status=404)
     for wrong in ("x", f"000000001{10**20}"):
-        assert "page is a number" in await browser.page(f"/tasks/s1:1?page={wrong}", status=400)
+        assert "page must be a number" in await browser.page(f"/tasks/s1:1?page={wrong}", status=400)
 
 
 async def test_a_verdict_is_said_otherwise_judged_again_and_given_back(browser: Browsing) -> None:
@@ -92,22 +92,22 @@ async def test_a_verdict_is_said_otherwise_judged_again_and_given_back(browser: 
     learned = await learn_and_log(tools, run())
     at = f"/tasks/{learned.trajectory_id}"
     said = await browser.post(f"{at}/verdict", label="Failure", reason="another suite")
-    assert "The verdict is Failure now, by user; it was Success" in said
+    assert "The verdict is now Failure, by user; it was Success" in said
     assert "another suite" in said
     assert "Undo" in said
     assert "Your word stands: Failure" in await browser.post(f"{at}/again")
-    assert "judged again, beside your word: Success" in await browser.text(at)
+    assert "judged again, alongside your word: Success" in await browser.text(at)
     assert "it was Failure" in await browser.post(f"{at}/verdict", label="Success")
-    assert "label is one of" in await browser.post(f"{at}/verdict", label="Perhaps", status=400)
+    assert "label must be one of" in await browser.post(f"{at}/verdict", label="Perhaps", status=400)
     await tools.store.retention.remove(tools.scope, "trajectories", datetime.now(UTC) + timedelta(days=1), 10)
     text = await browser.text(at)
-    assert "was taken out" in text
+    assert "The transcript was removed" in text
     assert "Judge again" not in text
     assert "nothing left to judge" in await browser.post(f"{at}/again", status=404)
 
 
 async def test_tools_are_shown_with_their_errors_and_what_ended_them(browser: Browsing) -> None:
-    assert "No call of a tool is known yet" in await browser.text("/tools")
+    assert "No tool calls are known yet" in await browser.text("/tools")
     tools = await browser.toolbox()
     await learn_and_log(tools, run())
     await learn_and_log(tools, run(task_id="s2:1"))

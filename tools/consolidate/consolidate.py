@@ -136,7 +136,7 @@ async def consolidate(
     await age_items(run, state)
     notices = [*relations.notices]
     if without := found.without_vector:
-        notices.append(f"{counted(without, 'memory')} without a vector left out: run `swarm-memory bank reembed`")
+        notices.append(f"left out {counted(without, 'memory')} without a vector: run `swarm-memory bank reembed`")
     result = Consolidation(
         run_id=run.id,
         dry_run=dry_run,

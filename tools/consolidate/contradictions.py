@@ -72,7 +72,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
             try:
                 related = await _by_model(chat, suspect, found)
             except ModelUnavailable as error:
-                found.notices.append(f"rules alone looked for contradictions: {_brief(str(error))}")
+                found.notices.append(f"contradictions were looked for by rules alone: {_brief(str(error))}")
                 chat = None
         if related is None:
             related = _related(suspect.newer.id, suspect.older.id, suspect.by_rules)
@@ -173,7 +173,7 @@ async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Rel
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
     answer, name = await ask(chat, prompt, Contradiction, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
-        why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"
+        why = answer.reason if isinstance(answer, Unparsed) else "its probability is not between 0 and 1"
         found.notices.append(f"rules decided about {suspect.newer.id} and {suspect.older.id}: {_brief(why)}")
         return None
     related = _related(suspect.newer.id, suspect.older.id, answer.probability)

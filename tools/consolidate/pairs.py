@@ -308,7 +308,7 @@ async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: st
     seen = await toolbox.store.upkeep_items_of(toolbox.scope, toolbox.embedder, own) if own else []
     if not seen:
         return ()
-    why = "it was in vain more often than not, and this ended the same error"
+    why = "it failed more often than not, and this one ended the same error"
     changes, links = list[UpkeepChange](), list[MemoryLink]()
     for each in seen:
         by = found[each.id]

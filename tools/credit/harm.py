@@ -97,9 +97,9 @@ class Record:
         """The figures in a few words."""
         if not self.harmful:
             shown = f"{self.failures} of {counted(self.tasks, 'task')} that were shown it failed"
-            return f"{shown}, where {self.expected:.0%} are to be expected"
+            return f"{shown}, where {self.expected:.0%} would be expected"
         more = (self.tried + self.against) // 2
-        return f"of {counted(self.tried, 'task')}, shown it or not at random, {more} spoke against it"
+        return f"{counted(self.tried, 'task')} were shown it or not at random, and {more} counted against it"
 
     def count(self, *, failed: bool, shown: bool, at_random: bool, expected: float) -> None:
         """Count a task; `at_random`: whether chance decided on showing it; `expected`: the share of all that failed."""

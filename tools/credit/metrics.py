@@ -53,12 +53,12 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
     lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
     if not (shown or lately or active):
-        return "No memory is in use yet: agents teach as they work, and `swarm-memory learn --all` reads what they did."
+        return "No memory is in use yet: agents add some as they work; `swarm-memory learn --all` reads past sessions."
     if not (shown or lately):
         retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, MAX_RETRIEVALS, since)
         if asked := sum(bool(event.data.get("scores")) for event in retrieved):
             number = ("at least " if len(retrieved) == MAX_RETRIEVALS else "") + counted(asked, "retrieval")
-            return f"This week: {number} answered with notes, of no task that is known."
+            return f"This week: {number} answered with notes, but for no known task."
         when = "Notes appear when a task, call or error matches; `swarm-memory doctor` checks the hooks."
         return f"No note was shown to an agent this week ({active:,} in use). {when}"
     notes, tasks = len({credit.memory_id for _, credit in lately}), len({task for task, _ in lately})
@@ -105,12 +105,12 @@ def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
     compared = {name: _difference(name, treated, control) for name in (SUCCESS, *COUNTED)}
     how = "held out at random"
     if not is_sampled:
-        how = "not at random, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
+        how = "not at random, so the tasks may differ in more than memory; `metrics --measure on` changes that"
     wanted = _wanted(treated, control) if is_sampled else None
-    until = f"; about {counted(wanted, 'more task')} until this says something" if wanted else ""
+    until = f"; about {counted(wanted, 'more task')} until this says anything" if wanted else ""
     rate, said = compared[SUCCESS], f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
     if rate and rate.conclusion != TOO_FEW:
-        said = f"success {rate.value:+.0%} (95 % interval {rate.low:+.0%} to {rate.high:+.0%}): {rate.conclusion}"
+        said = f"success {rate.value:+.0%} (95% interval {rate.low:+.0%} to {rate.high:+.0%}): {rate.conclusion}"
     return Effect(
         basis="hold_out" if is_sampled else "observed",
         with_memory=_arm(treated),

@@ -43,7 +43,7 @@ def check_drafts(
 
     def check(draft: MemoryDraft) -> MemoryDraft | str:
         if unknown := [step for step in draft.evidence if step not in known]:
-            return f"evidence names steps that the trajectory does not have: {', '.join(unknown[:5])}"
+            return f"evidence names steps that are not in the trajectory: {', '.join(unknown[:5])}"
         return held_to(draft.model_dump(), settings, root)
 
     return accepted(drafts, check, settings.distill.max_items_per_traj)
@@ -57,7 +57,7 @@ def accepted(
     refused: list[str] = []
     for number, each in enumerate(proposed, 1):
         if len(taken) >= max_items:
-            refused.append(f"from item {number} on: only {max_items} are taken of one trajectory")
+            refused.append(f"from item {number} on: at most {max_items} per trajectory are taken")
             break
         checked = check(each)
         if isinstance(checked, str):
@@ -73,7 +73,7 @@ def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> 
     texts = {name: kept(proposed[name]) for name in ("title", "description", "content")}
     texts["title"] = " ".join(texts["title"].split())
     if any(len(re.sub(r"\W", "", _PLACEHOLDER.sub("", texts[name]))) < 3 for name in ("title", "content")):
-        return "nothing is left of it without what is of one machine or person (secrets, paths, addresses)"
+        return "nothing is left of it once what belongs to one machine or person (secrets, paths, addresses) is gone"
     labels = [kept(" ".join(text.split())) for text in (proposed["domain"] or "", *proposed["tags"])]
     domain, *tags = ("" if _PLACEHOLDER.search(label) else label for label in labels)
     tags = tuple(dict.fromkeys(filter(None, tags)))

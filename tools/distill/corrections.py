@@ -34,7 +34,7 @@ _MAX_WORDS, _SHORT_WORDS, _MAX_RULE = 150, 60, 300
 """A longer prompt may contain text by somebody else; a correction longer than the second is the next task."""
 
 _LIKE = "a task in this project is like the one in which the user asked for it"
-_ASK = "Do it so from the start; where a task needs it otherwise, ask."
+_ASK = "Do it this way from the start; if a task needs it done differently, ask."
 
 _CUSTOM = re.compile(
     r"(?i)\b(?:bei uns|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer"
@@ -86,7 +86,7 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
             tags, evidence = (FROM_USER, USERS_WORD), (step_id,) if step_id else ()
             yield draft_of(_begun(kept), "working in this project", [_begun(kept)], tags, steps=evidence)
         elif is_work and is_follow_up and (rule := _rule(sentences, _directs if corrects else _REFUSES.search)):
-            lines = [f'The user said of what was done: "{rule}"', _ASK]
+            lines = [f'The user said about what was done: "{rule}"', _ASK]
             title = f"The user asked: {one_line(_begun(rule), 62)}"
             asked.append(draft_of(title, _LIKE, lines, (FROM_USER,), steps=(step_id,)))
     yield from asked

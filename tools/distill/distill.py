@@ -50,9 +50,9 @@ def distill_by_extraction(
     """
     reading = read(given)
     is_broken = reading.trajectory.broken_off is not None and verdict.label == "Undecided"
-    why = "no error that was seen to end in a new way, no correction and no check of the project to learn from"
+    why = "nothing to learn from: no error seen to end in a new way, no correction and no check of the project"
     if is_broken:
-        why = "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
+        why = "the host's connection to its model cut the task short: it teaches nothing until it is continued"
     found = [] if is_broken else [*corrections(reading), *fix_drafts(reading, known), *procedures(reading)]
     found += guardrails(reading) if verdict.label == "Failure" else ()
     drafts = tuple({draft.title: draft for draft in reversed(found)}.values())[::-1]

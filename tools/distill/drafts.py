@@ -92,7 +92,7 @@ def guardrail_draft(
     remedies = [text for text in dict.fromkeys(vain) if text != shown][:_MAX_VAIN]
     lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
     lines += [f"What did not help: {', '.join(remedies)}."] if remedies else []
-    lines += [*more, "No fix was seen: try what stands in none of these lines, or report it as open instead of done."]
+    lines += [*more, "No fix was seen: try something that is not listed here, or report it as open instead of done."]
     heading = "What did not help against" if remedies else "No way was found past"
     title = f'{heading} "{one_line(symptom, MAX_TITLE - len(heading) - 3)}"'
     when = f'`{failed[-1].name}` fails with "{symptom}"'
@@ -104,13 +104,13 @@ def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:
     yield f"When {show_call(failed, names)} {sign}, do not {'run' if failed.command else 'call'} it again unchanged."
     for call in repair.actions[-3:]:
         yield f"Run {show_call(call, names, MAX_SHOWN)}."
-    result = "got past that" if success.failed else "succeeded"
+    result = "got past the error" if success.failed else "succeeded"
     if success.command is None or show_call(failed, names) == show_call(success, names):
         yield f"Run {show_call(success, names)} again: after that it {result}."
     else:
         folder = folder_of(success.command.text)
         yield f"Run {show_call(success, names, MAX_SHOWN)}."
-        yield f"So it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
+        yield f"After that it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
     if vain := dict.fromkeys(show_call(call, names, MAX_SHOWN) for call in repair.vain if can_be_shown(call)):
         yield f"What did not help: {', '.join([*vain][:3])}."
 

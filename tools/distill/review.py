@@ -49,7 +49,7 @@ async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) ->
         others = [event.data for event in events if event.data.get("task_id") != task_id]
         used = [each.get("label") for each in others if each.get("method", "none") != "none"]
         if not helps(used.count("Success"), len(used) + 1):
-            why = f"a task followed it in vain: {redact(command).text!r} ({task_id})"
+            why = f"a task followed it without success: {redact(command).text!r} ({task_id})"
             await toolbox.store.set_status((toolbox.scope,), [item.id], "quarantined", one_line(why, 400))
 
 

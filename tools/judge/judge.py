@@ -80,9 +80,9 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
     reasons += [f"{counted(shown.left_out, 'step')} left out for length"] * bool(shown.left_out)
     doubts: list[str] = []
     if not 0 <= answer.confidence <= 1:
-        doubts = ["the model's answer cannot be used: its confidence is not from 0 to 1"]
+        doubts = ["the model's answer cannot be used: its confidence is not between 0 and 1"]
     elif answer.label != "Undecided" and confidence < settings.judge.min_confidence:
-        doubts = [f"the model says {answer.label} and is not sure of it ({confidence:.2f})"]
+        doubts = [f"the model says {answer.label} but is not sure ({confidence:.2f})"]
     label = "Undecided" if doubts else answer.label
     return Verdict(
         label=label,
@@ -137,10 +137,10 @@ def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdic
     """
     reading = read(given)
     proofs = [proof for proof in proofs_of(reading) if proof.confidence >= settings.judge.min_confidence]
-    why = "nothing that was done proves whether the task was met"
+    why = "nothing that was done proves whether the task succeeded"
     if (said := reading.trajectory.broken_off) is not None:
         proofs = []
-        why = f"the host's connection to its model broke the task off: {one_line(redact(said).text, _MAX_REASON_CHARS)}"
+        why = f"the host's connection to its model cut the task short: {one_line(redact(said).text, _MAX_REASON_CHARS)}"
     if not proofs:
         return Verdict(label="Undecided", confidence=0.0, reasons=(why,), judge="evidence")
     agreeing = [proof for proof in proofs if proof.label == proofs[0].label]
@@ -155,7 +155,7 @@ def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdic
 
 def said_verdict(trajectory: Trajectory) -> Verdict | None:
     """Return the last verdict that the agent gave through a tool of this server as it worked; None if it gave none."""
-    why = "it said so itself, by a tool of this server"
+    why = "the agent said so itself, through a tool of this server"
     return Verdict.by_agent(trajectory.outcome, _ON_THE_WAY, [why]) if trajectory.outcome else None
 
 
@@ -166,10 +166,10 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
     """
     unknown = sorted(set(given.evidence) - {step.id for step in trajectory.steps})
     if unknown:
-        raise InputError(f"verdict.evidence names steps that the trajectory does not have: {', '.join(unknown[:5])}")
+        raise InputError(f"verdict.evidence names steps that are not in the trajectory: {', '.join(unknown[:5])}")
     if found.label not in ("Undecided", given.label):
         said = tuple(f"agent: {reason}" for reason in given.reasons[:_MAX_SAID]) or (f"agent: {given.label}",)
-        why = f"the evidence contradicts the agent's verdict {given.label}"
+        why = f"the evidence contradicts the agent's verdict of {given.label}"
         return found.model_copy(update={"reasons": (why, *found.reasons, *said)})
     confidence = 0.0 if given.label == "Undecided" else min(given.confidence, _MOST)
     return given.model_copy(update={"judge": "agent", "confidence": confidence, "model": None})

@@ -113,7 +113,7 @@ def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> It
     acts = [call.position for call in (*run.changes, *filter(changes_something, run.calls))]
     mended = [each for each in without if any(each.call.end < at <= passed.call.position for at in acts)]
     if mended or (passed.result.was_mended and not _worked_before(run, passed.call)):
-        reason = f"{passed.name} passed at the end, and had failed before the work"
+        reason = f"{passed.name} passed at the end, and had failed before the work began"
         yield Proof("Success", MENDED, reason, _ids([*(each.call for each in mended[-1:]), passed.call]))
     elif passed.is_asked_for and passed.changed_at < 0 and (passed.call.step.role == "user" or not _is_idle(run)):
         yield Proof("Success", ASKED, f"{passed.name} passed at the end; the task asks for it", _ids([passed.call]))
@@ -136,7 +136,7 @@ def _needed(run: Reading, failed: CheckRun, checks: Sequence[CheckRun]) -> str:
     changes = [call.position for call in run.changes]
     tried = [each for each in before if any(each.call.position < at < failed.call.position for at in changes)]
     is_of_the_work = bool(tried) and any(at < tried[0].call.position for at in changes)
-    return "what was changed for it did not help" if is_of_the_work and failed.result.purpose == "test" else ""
+    return "the changes made for it did not help" if is_of_the_work and failed.result.purpose == "test" else ""
 
 
 def _changed_after(run: Reading, check: CheckRun) -> bool:
@@ -210,7 +210,7 @@ def _by_goals(run: Reading) -> Iterator[Proof]:
     is_stale = any(change.position > call.end for call in reached[-1:] for change in run.changes)
     if not is_stale and any(_proves(run, call) for call in reached):
         shown = ", ".join(dict.fromkeys(call.name for call in reached))
-        yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(reached))
+        yield Proof("Success", REACHED, f"the commands that the task names succeeded: {shown}", _ids(reached))
 
 
 def _proves(run: Reading, reached: Call) -> bool:

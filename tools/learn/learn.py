@@ -66,7 +66,7 @@ SUCCESS_PRIOR, FAILURE_PRIOR = 0.7, 0.6
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory taught again."""
 
-SEEN_ONCE = "the calls of one task show it, and nobody said so"
+SEEN_ONCE = "only the calls of one task show it, and nobody has confirmed it"
 """Why a candidate is hidden."""
 
 _LOOKED_AT = 20
@@ -173,7 +173,7 @@ class SortedOut:
 
         `reason` is why less was distilled.
         """
-        known = f"the bank already says {len(self.known)} of them" if self.known else None
+        known = f"the bank already holds {len(self.known)} of them" if self.known else None
         return "; ".join(filter(None, (reason, known, notice_of(self.items), self.fault))) or None
 
 
@@ -368,7 +368,7 @@ async def _learned(
     await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
     again = ", ".join(dict.fromkeys(each.memory_id for each in ways if each.worked and each.memory_id not in new))
-    shown_again = f"its calls show again what {again} says" if again else None
+    shown_again = f"its calls again show what {again} says" if again else None
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
@@ -407,7 +407,7 @@ async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefo
         run_id=before.run_id,
         verdict=before.verdict,
         credited=() if is_recorded else await _credit(toolbox, trajectory, before.verdict),
-        reason=f"this trajectory was learned from before; {counted(len(before.memory_ids), 'memory')} came from it",
+        reason=f"this trajectory was already learned from; {counted(len(before.memory_ids), 'memory')} came from it",
     )
 
 

@@ -89,7 +89,7 @@ def read_page(text: str) -> Page:
         known = {key: given[key] for key in _IN_FRONT if given.get(key) is not None}
         return Page.model_validate({**known, "title": title, "content": content})
     except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
-        why = faults(error) if isinstance(error, ValidationError) else "it must be YAML, a field a line"
+        why = faults(error) if isinstance(error, ValidationError) else "it must be YAML, one field per line"
         raise InputError(f"its front matter cannot be read: {why}") from error
 
 

@@ -22,9 +22,7 @@ MAX_ENTRY_WHEN, MAX_CASE = 240, 120
 SAID, AVOID = "The user said: ", "Avoid: "
 """Prefixes of an entry's title; no text of a memory can claim the first."""
 
-_INTRO = (
-    "Notes that earlier tasks of this project taught. They are no orders: use what fits the task, and leave the rest."
-)
+_INTRO = "Notes from earlier tasks in this project. They are not orders: use what fits the task, and leave the rest."
 _SAID = " What the user said is marked; keep to it unless the user now says otherwise."
 
 _NUMBERING = re.compile(r"\A\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")

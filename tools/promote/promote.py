@@ -93,7 +93,7 @@ async def plan_promotion(
     standing_ids = [each for one in mine for each in one.marked.ids]
     items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
     if len(items) > MAX_PROMOTED:
-        raise InputError(f"{len(items)} memories would stand there: at most {MAX_PROMOTED} can")
+        raise InputError(f"the skills would hold {len(items)} memories: at most {MAX_PROMOTED} are allowed")
     most = toolbox.settings.promote.max_skills
     groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
     for one, group in zip(mine, groups, strict=False):
@@ -118,7 +118,7 @@ async def plan_demotion(
     """
     done = Promotion()
     if missing := set(ids or ()) - {each for one in standing for each in one.marked.ids}:
-        raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is in no skill of this project")
+        raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is not in any skill of this project")
     for one in standing:
         gone = [each for each in one.marked.ids if ids is None or each in ids]
         rest = [each for each in one.marked.ids if each not in gone]
@@ -162,7 +162,7 @@ def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
     """Whether somebody edited a skill that may not be overwritten; if so, a notice says so."""
     if not one.marked.is_edited or overwrite:
         return False
-    why = "was edited by hand since it was written: it stays as it is; --overwrite writes it again"
+    why = "was edited by hand since it was written, so it stays as it is; --overwrite replaces it"
     done.notices.append(f"skill {one.name} {why}")
     return True
 
@@ -176,16 +176,16 @@ def _why_not(item: MemoryItem) -> str | None:
     if item.status != "active":
         return f"it is {item.status}"
     if item.use == "open_problem":
-        return "it is no advice yet: nothing was seen to end its error"
+        return "it holds no advice yet: nothing was seen to end its error"
     if not item.provenance.is_own_command and (item.provenance.priority < 0 or is_suspect(item)):
-        return "its wording is suspect: look at it, and `swarm-memory memories restore` it where it is sound"
+        return "its wording is suspect: check it and, if it is sound, run `swarm-memory memories restore`"
     return None
 
 
 def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
     """Put memories into a skill, the surest first; nothing if together their wording is suspect, which is noted."""
     if found := by_rules(screened_text(items)):
-        done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
+        done.left |= {item.id: f"combined with the others, its wording is suspect: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
     document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), skill(name, kept))
@@ -225,13 +225,13 @@ def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | 
     if item.status != "active":
         return f"it is {item.status}{f': {item.status_reason}' if item.status_reason else ''}"
     if item.confidence < WORTH_KEEPING and not item.provenance.is_users_word:
-        return f"its confidence has fallen to {item.confidence:.2f}, and {WORTH_KEEPING:.2f} is worth keeping"
+        return f"its confidence has fallen to {item.confidence:.2f}; only {WORTH_KEEPING:.2f} or more is worth keeping"
     since = max((place for place, event in enumerate(history) if event.kind == PROMOTED), default=-1)
     labels = _labels(history[since + 1 :])
     failed, succeeded = labels.count("Failure"), labels.count("Success")
     if failed + succeeded < MIN_OUTCOMES or failed <= succeeded:
         return None
-    return f"{failed} of {failed + succeeded} tasks that had it since it was promoted failed"
+    return f"{failed} of {failed + succeeded} tasks that have had it since it was promoted failed"
 
 
 def _labels(events: Iterable[Event]) -> list[str]:

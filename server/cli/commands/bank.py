@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _show_run(row: Mapping[str, Any]) -> None:
     print_answer(row)
     if not row.get("dry_run") and row.keys() & {"merged", "related", "quarantined", "pruned", "aged"}:
-        say(f"Take it back: swarm-memory consolidate --undo {row['run_id']}", dim=True)
+        say(f"To undo this: swarm-memory consolidate --undo {row['run_id']}", dim=True)
 
 
 consolidate = command_of(
@@ -36,16 +36,16 @@ consolidate = command_of(
 )
 
 bank = click.Group(
-    "bank", help="Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again."
+    "bank", help="Look after the bank: back it up, restore it, embed it again, or take over one made elsewhere."
 )
 
 
 @command(of=bank, show=print_answer)
 def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = None) -> dict[str, object]:
-    """Copy the bank to FILE, or into its folder `backups`, of which the newest five are kept.
+    """Copy the bank to FILE, or into its folder `backups`, where the newest five copies are kept.
 
-    Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
-    the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
+    Sessions may continue meanwhile: the copy is of one moment, is checked, and is readable only by you. A copy is made
+    automatically before the schema changes. `memories forget` reaches the copies in that folder, but no others.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = N
     if not place.has_bank:
         raise InputError(f"there is no bank at {place.database} yet")
     if to is not None and "://" in to:
-        raise InputError("a bank is copied to a file: name its path")
+        raise InputError("a bank is copied to a file: give its path")
     made = anyio.run(invocation.care().back_up, None if to is None else Path(to))
     return {"path": made, "size_bytes": made.stat().st_size}
 
@@ -65,13 +65,13 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = N
 def restore(
     invocation: Invocation,
     path: Annotated[Path | None, Word("[FILE]")] = None,
-    only_list: Annotated[bool, "Show the backups that are there.", "--list"] = False,
+    only_list: Annotated[bool, "List the existing backups.", "--list"] = False,
     yes: Yes = False,
 ) -> object:
-    """Put the backup FILE, or the newest one, in the bank's place.
+    """Replace the bank with the backup FILE, or with the newest backup.
 
-    The backup is checked first. What stood there is kept: as a backup, or as `memory.db.corrupt-<time>` when it is
-    damaged. Running servers go over to the restored bank by themselves.
+    The backup is checked first. The replaced bank is kept: as a backup, or as `memory.db.corrupt-<time>` if it is
+    damaged. Running servers switch to the restored bank by themselves.
 
     \b
     Examples:
@@ -83,10 +83,10 @@ def restore(
     if only_list:
         return found
     if path is None and not found:
-        raise InputError(f"there is no backup of {place.database}: name a file")
+        raise InputError(f"there is no backup of {place.database}: give the path of one")
     chosen = path or found[0].path
     if not yes:
-        click.confirm(f"Put {chosen} in the place of {place.database}? What is there is kept", abort=True, err=True)
+        click.confirm(f"Replace {place.database} with {chosen}? The replaced bank is kept", abort=True, err=True)
     source, kept = care.restore(chosen)
     return {"restored": source, "kept": kept}
 
@@ -100,11 +100,11 @@ async def _embed(toolbox: "Toolbox") -> "Reembedded":
 
 @command(of=bank, show=print_answer)
 async def reembed(
-    site: Invocation, indexes: Annotated[bool, "Rebuild the indexes of words and vectors too."] = False
+    site: Invocation, indexes: Annotated[bool, "Also rebuild the indexes of words and vectors."] = False
 ) -> "Reembedded":
-    """Give every memory a vector of the current embedder, then delete the vectors of others.
+    """Give every memory a vector from the current embedder, then delete those of other embedders.
 
-    Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
+    Needed after you change the embedder. It can be stopped at any time, and continues where it left off.
     """
     toolbox = await site.toolbox()
     done = await _embed(toolbox)
@@ -117,7 +117,7 @@ async def reembed(
 @command(of=bank)
 def trust(
     invocation: Invocation,
-    read_only: Annotated[bool, "Only look: nothing is taken over."] = False,
+    read_only: Annotated[bool, "Only look at it; take nothing over."] = False,
     yes: Yes = False,
     as_json: bool = False,
 ) -> None:
@@ -125,19 +125,19 @@ def trust(
 
     A bank that came with a clone, a pull or an archive, or that you moved or copied yourself, is not opened until then.
     Each memory is screened as if it were new and counts as unverified; jobs, sources and links are left out. The old
-    file is kept beside the new bank.
+    file is kept next to the new bank.
     """
     place, care = invocation.place, invocation.care()
     found = care.look_at_foreign()
     if not as_json:
-        say(f"{place.database} was not made here by you. Of its jobs, sources and links nothing is taken over.")
+        say(f"{place.database} was not made here by you. Its jobs, sources and links are not taken over.")
         print_answer(found._asdict() | {"memories": [of_memory(each, full=False) for each in found.memories]})
     if not read_only:
         if not yes:
-            click.confirm(f"Take it over as your own bank {place.database}?", abort=True, err=True)
+            click.confirm(f"Take it over as your own bank, {place.database}?", abort=True, err=True)
         found = care.take_over()
         invocation.run(_embed)
     if as_json:
         print_json(found)
     elif found.kept:
-        say(f"Taken over. The former file is {found.kept}.")
+        say(f"Taken over. The old file is kept as {found.kept}.")

@@ -47,14 +47,14 @@ def _show(findings: list[Finding]) -> None:
 @command(show=_show, failed=lambda findings: any(finding.state == "fail" for finding in findings))
 def doctor(
     invocation: Invocation,
-    mend: Annotated[bool, "Mend the bank first; what stood there is kept.", "--repair"] = False,
-    verbose: Annotated[bool, "List what is well too.", "-v"] = False,
+    mend: Annotated[bool, "Repair the bank first; what was there before is kept.", "--repair"] = False,
+    verbose: Annotated[bool, "Also list what is in order.", "-v"] = False,
 ) -> list[Finding]:
-    """Check the installation and the bank, and say what is not well and what to do. Exits with 1 when something fails.
+    """Check the installation and the bank, and say what is wrong and what to do. Exits with 1 if something fails.
 
-    With --repair indexes are made again from the rows, and what can still be read of a damaged file becomes a new bank;
-    a row whose text changed is left out and named. The damaged file is kept, or a backup of it. Half copies that a
-    killed process left are removed.
+    With --repair, indexes are rebuilt from the rows, and what can still be read of a damaged file becomes a new bank;
+    a row whose text changed is left out and named. The damaged file, or a backup of it, is kept. Incomplete copies that
+    a killed process left behind are removed.
     """
     if mend:
         _repair(invocation)
@@ -72,8 +72,8 @@ def _repair(invocation: Invocation) -> None:
     done = care.repair()
     if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
         invocation.run(reembed)
-    removed = [f"removed {path}, half a copy that a killed process left" for path in halves]
-    kept = [f"what stood there before is {done.kept}"] if done.kept else []
+    removed = [f"removed {path}, an incomplete copy that a killed process left behind" for path in halves]
+    kept = [f"what was there before is kept as {done.kept}"] if done.kept else []
     for action in [*removed, *done.actions, *kept] or ["nothing to repair"]:
         say(f"repair: {action}", err=True)
 
@@ -96,7 +96,7 @@ def examine(invocation: Invocation) -> list[Finding]:
             if what == "settings":
                 unseen = [*list(PARTS)[at:], UNSEEN]
                 break
-    return [*findings, Finding("not looked at", "ok", ", ".join(unseen))]
+    return [*findings, Finding("not checked", "ok", ", ".join(unseen))]
 
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:
@@ -115,15 +115,15 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
             return await toolbox.store.health()
 
     found = anyio.run(health)
-    yield Finding("SQLite", "ok", f"{found.sqlite_version} by {found.driver}: {found.driver_reason}")
+    yield Finding("SQLite", "ok", f"{found.sqlite_version} via {found.driver}: {found.driver_reason}")
     if not found.wal_reset_safe:
         advice = "nothing to do: a lock around every write guards against it; SQLite 3.51.3 has the fix"
         yield Finding("WAL", "warn", f"SQLite {found.sqlite_version} has the WAL-reset bug", advice)
     if found.sqlite_vec_version is None:
-        advice = "install pysqlite3, or a Python whose sqlite3 loads extensions; until then the exact scan answers"
+        advice = "install pysqlite3, or a Python whose sqlite3 loads extensions; until then, searches use an exact scan"
         yield Finding("sqlite-vec", "warn", "not loaded", advice)
     else:
-        yield Finding("sqlite-vec", "ok", f"{found.sqlite_vec_version}, searched by {found.vector_search}")
+        yield Finding("sqlite-vec", "ok", f"{found.sqlite_vec_version}, searched with {found.vector_search}")
 
 
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
@@ -136,10 +136,10 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
         answers += ", checksum OK"
     if isinstance(embedder, MiniLMEmbedder):
         embedder.light.verify()
-        answers += f"; {embedder.light.name} at hooks that no server answers"
+        answers += f"; {embedder.light.name} for hooks that no server answers"
     yield Finding("embedder", "ok", answers)
     if missing := without_minilm(settings):
-        yield Finding("embedder", "warn", missing, "pip install onnxruntime, where there is a wheel for this system")
+        yield Finding("embedder", "warn", missing, "pip install onnxruntime, if there is a wheel for this system")
 
 
 def _chat(invocation: Invocation) -> Iterator[Finding]:
@@ -147,13 +147,13 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
     chat = invocation.settings().settings.chat
     providers = (*chat.providers, *(each for each in chat.learning if each not in chat.providers))
     if not providers:
-        yield Finding("chat model", "ok", "none: tasks are judged from evidence and learned from by rules")
+        yield Finding("chat model", "ok", "none: evidence judges tasks, and rules learn from them")
     for provider in providers:
         variable = provider.key_variable
         if variable and not os.environ.get(variable, "").strip():
             yield Finding("chat model", "warn", f"{provider.name}: {variable} is not set", f"set {variable}")
         elif provider.provider == "claude_cli" and shutil.which(provider.command) is None:
-            advice = "install Claude Code, or take claude_cli from chat.providers"
+            advice = "install Claude Code, or remove claude_cli from chat.providers"
             yield Finding("chat model", "warn", f"{provider.name}: {provider.command} was not found", advice)
         else:
             yield Finding("chat model", "ok", provider.name)
@@ -162,7 +162,7 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
 def _bank(invocation: Invocation) -> Iterator[Finding]:
     place = invocation.place
     if not place.has_bank:
-        yield Finding("bank", "ok", f"none yet; the first use makes {place.database}")
+        yield Finding("bank", "ok", f"none yet; the first use creates {place.database}")
         return
     status = invocation.run(memory_status)
     counts, health = status.statistics, status.storage
@@ -171,28 +171,28 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if failed := counts.jobs.get("failed"):
         yield Finding("jobs", "warn", f"{failed} failed", "see `swarm-memory jobs list --all`")
     if health.read_only:
-        advice = "make room on its disk, or mend the permissions of the file and its folder"
-        yield Finding("bank", "fail", f"{health.path} cannot be written", advice)
+        advice = "free some space on its disk, or fix the permissions of the file and its folder"
+        yield Finding("bank", "fail", f"{health.path} cannot be written to", advice)
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
     if place.is_remote:
-        yield Finding("backups", "ok", "by the database server's own means (pg_dump, or what its provider offers)")
+        yield Finding("backups", "ok", "left to the database server's own tools (pg_dump, or what its provider offers)")
         return
     care = invocation.care()
     inside = anyio.run(care.inspect)
     if inside.sound:
-        yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
+        yield Finding("integrity", "ok", "pages, texts and indexes match what was written")
     rows = (("memories", inside.memories), ("trajectories", inside.trajectories))
-    changed = [f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
+    changed = [f"{len(ids)} {what} do not match what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
     yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *inside.pages, *inside.indexes))
     found = care.backups()
-    newest = f"newest of {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
+    newest = f"newest from {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
     yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
     for half in care.half_copies():
-        advice = f"{REPAIR}: it removes it, with what was forgotten since"
-        yield Finding("backups", "warn", f"a killed process left half a copy as {half}", advice)
+        advice = f"{REPAIR}: it removes the copy, which may still hold what was forgotten since"
+        yield Finding("backups", "warn", f"a killed process left an incomplete copy at {half}", advice)
     for aside in care.damaged_files():
-        advice = "copy out what you need, then delete it; `memories forget` does not reach into it"
-        yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
+        advice = "copy out what you need, then delete it; `memories forget` does not reach it"
+        yield Finding("backups", "warn", f"a damaged bank was set aside as {aside}", advice)
 
 
 def _team(invocation: Invocation) -> Iterator[Finding]:
@@ -205,7 +205,7 @@ def _team(invocation: Invocation) -> Iterator[Finding]:
     try:
         member = anyio.run(TeamClient(settings).me)
     except TeamUnavailable as error:
-        yield Finding("team", "warn", str(error), "what was pulled last is used; it is asked again by itself")
+        yield Finding("team", "warn", str(error), "what was pulled last is used; the server is asked again by itself")
     else:
         who = member.name or "its own user"
         yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
@@ -213,11 +213,11 @@ def _team(invocation: Invocation) -> Iterator[Finding]:
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
     if by := off_by(invocation.root, invocation.settings().settings.enabled):
-        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches it on")
+        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches them on again")
     missed = lines_of_missed(invocation.root)
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:
-        yield Finding("hooks", "ok", f"nothing missed in {KEPT_DAYS} days")
+        yield Finding("hooks", "ok", f"nothing missed in the last {KEPT_DAYS} days")
 
 
 PARTS: dict[str, Callable[[Invocation], Iterator[Finding]]] = {

@@ -24,8 +24,8 @@ from swarm_memory.server.operations import learning as operations
 from swarm_memory.server.operations.operation import Row, Word
 
 FORMATS = (
-    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; - is standard "
-    "input."
+    "Accepts transcripts of Claude Code and other agents, message lists, and JSON or JSONL of {id, task, steps}; - is "
+    "standard input."
 )
 
 LOOKED_BACK = timedelta(days=183)
@@ -35,29 +35,29 @@ LOOKED_BACK = timedelta(days=183)
 def learn(
     invocation: Invocation,
     paths: Annotated[tuple[str, ...], Word("[PATH]...")],
-    everything: Annotated[bool, "From what all coding agents did here, as without PATH.", "--all"] = False,
-    everywhere: Annotated[bool, "With --all: also from sessions of other projects."] = False,
+    everything: Annotated[bool, "From what all coding agents did here; the default without PATH.", "--all"] = False,
+    everywhere: Annotated[bool, "With --all: also learn from sessions of other projects."] = False,
     task_id: Annotated[str | None, "Only this task of the transcript."] = None,
     dry_run: Annotated[bool, "Show verdicts and what would be learned; store nothing."] = False,
     verdict: Annotated[
         Literal["success", "failure", "undecided", "again"] | None,
-        "Instead: say what really came of a task, whose id is given in place of a path.",
+        "Instead, say how a task really ended; give its id in place of a path.",
     ] = None,
     reason: Annotated[str, "With --verdict: why, in a sentence."] = "",
     as_json: bool = False,
 ) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    In a folder all .jsonl files below it are read; memories there that `memories export` wrote wait in quarantine. For
-    a file it shows what each task taught, for a folder how many there were. Learning twice from a task changes nothing.
+    In a folder, all .jsonl files below it are read; memories there that `memories export` wrote wait in quarantine. It
+    shows what each task of a file taught, or how many tasks a folder had. Learning twice from a task changes nothing.
 
     With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
-    project in the last six months, and ends with a page of what that taught, and what would teach more. The model of
-    `install --learn-with` is asked about tasks that are worth it, also about those that rules could not decide before.
+    project in the last six months, and ends with a page on what they taught and what would teach more. The model of
+    `install --learn-with` is asked about tasks that are worth it, including those that rules could not decide before.
 
-    With --verdict your word replaces the verdict on a task (named by its id, or its trajectory's): the credit given by
-    the former verdict is taken back, and the task is distilled again. Setting the former one again restores all of it.
-    `again` has the task judged once more, by the current judge.
+    With --verdict your word replaces the verdict on a task (named by its id or its trajectory's): the credit given by
+    the previous verdict is taken back, and the task is distilled again. Setting the previous one again restores it all.
+    `again` has the current judge judge the task once more.
 
     \b
     Examples:
@@ -67,14 +67,14 @@ def learn(
     """
     if verdict is not None:
         if len(paths) != 1 or dry_run or everything:
-            raise click.UsageError("--verdict takes the id of one task, and no --dry-run or --all")
+            raise click.UsageError("--verdict takes the id of one task; --dry-run and --all cannot be combined with it")
         _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
     if (everything or everywhere or not paths) and (paths or task_id is not None or dry_run):
-        raise InputError("--all reads what agents did here: it takes no PATH, and no --task-id or --dry-run")
+        raise InputError("--all reads what agents did here: PATH, --task-id and --dry-run cannot be combined with it")
     for path in paths:
         if not path:
-            raise InputError("a path is empty: name a file or a folder")
+            raise InputError("a path is empty: give a file or a folder")
         if Path(path).is_file() and is_export(Path(path)):
             raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
     faults: dict[str, str] = {}
@@ -106,7 +106,7 @@ def say_faults(faults: Mapping[str, str]) -> None:
     odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
     if len(odd) > 1:
         others = {name: why for name, why in faults.items() if name not in odd}
-        faults = others | {f"{len(odd)} files, such as {odd[0]}": f"no transcripts that are known; {ACCEPTED}"}
+        faults = others | {f"{len(odd)} files, such as {odd[0]}": f"not a known kind of transcript; {ACCEPTED}"}
     for name, why in faults.items():
         click.echo(f"swarm-memory: {printable(name)}: {why}", err=True)
 
@@ -117,7 +117,7 @@ def _print(answer: Row, as_json: bool) -> None:
         return
     if skipped := answer.get("skipped"):
         others = f" and {counted(len(skipped) - 1, 'more file')}" if len(skipped) > 1 else ""
-        answer |= {"skipped": f"{skipped[0]}{others}: no transcripts that are known"}
+        answer |= {"skipped": f"{skipped[0]}{others}: not a known kind of transcript"}
     if "learned" in answer:
         surest = sorted(answer["learned"], key=lambda each: (each["status"] != "active", -each["confidence"]))
         lines = [f"{each['confidence']:.2f}  {each['title']}  {each['id']}, {each['status']}" for each in surest]
@@ -138,7 +138,7 @@ async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     }
     if not (files := sorted(file for held in agents.values() for file in held)):
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
-        raise InputError(f"no sessions of {site.root} of the last six months in {looked}; name files or folders")
+        raise InputError(f"no sessions of {site.root} from the last six months in {looked}; give files or folders")
     toolbox, learned = await site.toolbox(), list[str]()
     asked = replace(toolbox, chat=learning_model(toolbox, lambda: toolbox.settings)())
 
@@ -151,10 +151,10 @@ async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     kept = [item.model_dump(include=shown) | {"use": item.use} for item in items if item.status != "archived"]
     more = f"rules learn from failed calls: {tally.without_failed_call:,} of {counted(tally.tasks, 'task')} had none"
     if asked.chat is None and tally.worth_a_model:
-        more += f"; a model would read {tally.worth_a_model:,}, some {tally.worth_a_model * TASK_TOKENS:,} tokens: "
-        more += "`swarm-memory install --learn-with claude`, and the same again"
+        more += f"; a model would read {tally.worth_a_model:,}, about {tally.worth_a_model * TASK_TOKENS:,} tokens: "
+        more += "run `swarm-memory install --learn-with claude`, then this again"
     if any(each["status"] != "active" for each in kept):
-        more += "; what is no more than a candidate waits for another session, or `swarm-memory memories restore ID`"
+        more += "; what is only a candidate waits for another session, or for `swarm-memory memories restore ID`"
     held = {name: len(files) for name, files in agents.items() if files}
     return {"agents": held, "transcripts": as_row(tally)["transcripts"], "learned": kept, "more": more}
 
@@ -175,16 +175,16 @@ async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> R
 async def post_task(
     site: Invocation,
     task_id: Annotated[str, "The id that pre-task was given."],
-    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory FILE|-"] = None,
-    outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
+    file: Annotated[str | None, "What was done; - reads standard input.", "--trajectory FILE|-"] = None,
+    outcome: Annotated[Label | None, "How the task ended; if omitted, it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
     reasons: Annotated[tuple[str, ...], "With --outcome: why; repeatable.", "--reason"] = (),
-    learns: Annotated[Literal["true", "false"], "false: --outcome alone counts.", "--judge-and-distill"] = "true",
+    learns: Annotated[Literal["true", "false"], "false: only --outcome counts.", "--judge-and-distill"] = "true",
 ) -> Row:
     """For agents without hooks: record what was done on a task and learn from it.
 
-    Without --trajectory it only says what came of the task: the memories that it was given are trusted more, or less;
-    those that it used count most. Saying the same twice changes nothing; saying something else replaces it.
+    Without --trajectory it only records how the task ended: the memories that it was given gain or lose trust, above
+    all those that it used. Recording the same outcome twice changes nothing; recording another one replaces it.
 
     \b
     Examples:
@@ -195,14 +195,14 @@ async def post_task(
 
     if file is None or learns == "false":
         if outcome is None:
-            raise click.UsageError("give --trajectory, --outcome, or both; without judging --outcome is needed")
+            raise click.UsageError("give --trajectory, --outcome or both; --outcome is required if nothing is judged")
         return await operations.record_outcome(site, task_id, outcome, list(used), list(reasons))
     if used:
-        raise click.UsageError("--used goes without --trajectory, which shows what was used")
+        raise click.UsageError("--used cannot be combined with --trajectory, which shows what was used")
     found = [each async for each in read_all(Given(file))]
     if len(found) != 1:
         how_many = "more than one task" if found else "no task"
-        raise InputError(f"{file} holds {how_many}: give the trajectory of {task_id} alone")
+        raise InputError(f"{file} holds {how_many}: give only the trajectory of {task_id}")
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
     named = found[0].model_copy(update={"task_id": task_id})
     return operations.of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))

@@ -40,9 +40,9 @@ retrieve = command_of(
 @command(show=lambda found: say(found.preamble) if found.preamble else None)
 async def pre_task(
     site: Invocation,
-    task_id: Annotated[str, "Your id of the task; give it to post-task again."],
-    query: Annotated[str, "The task, in its own words."],
-    k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
+    task_id: Annotated[str, "Your id for the task; give post-task the same one."],
+    query: Annotated[str, "The task, in its original words."],
+    k: Annotated[int | None, Field(ge=1, le=50, description="Maximum number; 3 by default."), "-k"] = None,
     wanted: Annotated[Literal["true", "false"], "false: print nothing.", "--retrieve-reasoningbank"] = "true",
 ) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
@@ -61,7 +61,7 @@ async def pre_task(
 remember = command_of(
     operations.REMEMBER,
     "remember",
-    help="""Keep what you say, as your own word: it outranks what was learned, and it never fades.
+    help="""Keep what you say as your own word: it outranks what was learned, and never fades.
 
     - reads it from standard input.""",
     examples=(
@@ -91,7 +91,7 @@ def _memories(answer: Row) -> Any:
 def _show_list(answer: Row) -> None:
     long = {"description", "content", "provenance"}
     short = [{name: value for name, value in each.items() if name not in long} for each in answer["memories"]]
-    _show({**answer, "memories": short or "none (`swarm-memory status` counts what is not in use)"})
+    _show({**answer, "memories": short or "none (`swarm-memory status` counts those that are not in use)"})
 
 
 def _show(answer: Row) -> None:
@@ -104,7 +104,7 @@ command_of(
     of=memories,
     fixed={"action": "list"},
     takes=("status", "domain", "tags", "task_id", "text", "limit", "offset"),
-    help="List memories of this project and the global ones, newest first; with --status others than active ones.",
+    help="List this project's memories and global ones, newest first; active ones unless --status says otherwise.",
     show=_show_list,
     json=_memories,
 )
@@ -116,9 +116,9 @@ command_of(
     fixed={"action": "edit"},
     takes=("ids", "title", "description", "content", "tags", "domain", "reason", "confirm"),
     json=lambda answer: answer["memories"][0],
-    help="""Change a memory; the former text stays in its history.
+    help="""Change a memory; its history keeps the previous text.
 
-    --confirm makes a note that an agent brought your own word: it outranks what was learned, and it never fades.""",
+    --confirm turns an agent's note into your own word: it outranks what was learned, and never fades.""",
 )
 
 command_of(
@@ -127,17 +127,17 @@ command_of(
     of=memories,
     fixed={"action": "restore"},
     takes=("ids", "run_id", "reason"),
-    help="Have memories retrieved again that were quarantined or archived.",
+    help="Restore quarantined or archived memories, so that they are retrieved again.",
 )
 
 
 @command(of=memories, show=_show, json=_memories)
 async def show(
-    site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
+    site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one memory instead."] = False
 ) -> Row:
     """Show memories with their steps and where they came from; `swarm-memory show ID` does the same.
 
-    While `swarm-memory ui` runs, the addresses of their pages are named too.
+    While `swarm-memory ui` runs, the addresses of their pages are shown too.
     """
     answer = await operations.manage_memories(site, "history" if history else "get", list(ids))
     address = address_of_pages(site.place.database)
@@ -150,9 +150,9 @@ async def quarantine(
     ids: Ids,
     run_id: operations.OfRun = None,
     reason: Annotated[str | None, "Why; kept in the history."] = None,
-    archive: Annotated[bool, "Put them away for good instead: nobody need look at them."] = False,
+    archive: Annotated[bool, "Archive them instead, so that nobody needs to look at them."] = False,
 ) -> Row:
-    """Withdraw memories until somebody has looked at them; they are kept and not retrieved."""
+    """Withdraw memories until somebody has looked at them; they are kept but not retrieved."""
     action = "archive" if archive else "quarantine"
     return await operations.manage_memories(site, action, list(ids), reason=reason, run_id=run_id)
 
@@ -163,22 +163,22 @@ def forget(
     ids: Ids,
     run_id: operations.OfRun = None,
     with_trajectories: Annotated[
-        bool, "Take the records of their tasks even where other memories rest on them."
+        bool, "Also delete their task records, even where other memories depend on them."
     ] = False,
-    person: Annotated[str | None, "Somebody of the team with all that they brought."] = None,
-    tools: Annotated[tuple[str, ...], "Instead: all that is known of this tool, or of `*` all.", "--tool"] = (),
+    person: Annotated[str | None, "Instead: someone on the team, with everything they brought."] = None,
+    tools: Annotated[tuple[str, ...], "Instead: everything known about this tool; `*` means all tools.", "--tool"] = (),
     yes: Yes = False,
 ) -> Row:
-    """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
-    them, what quotes them elsewhere, and the backups beside the bank that hold them.
+    """Delete memories for good: rows, indexes, earlier texts, the records of their tasks with the tool calls logged in
+    them, whatever quotes them elsewhere, and the backups next to the bank that hold them.
 
-    Of a task only its label and digest stay, so that its transcript is not learned from again. If a memory that stays
+    Only the label and digest of a task stay, so that its transcript is not learned from again. If a memory that stays
     came from the same task, the task's record stays too and that memory is named. This cannot be undone.
 
-    With --person, that person is no longer let in, and the audit trail names nobody in their place.
+    With --person, that person also loses access, and their name is removed from the audit trail.
     """
     if (bool(ids or run_id), person is not None, bool(tools)).count(True) != 1:
-        raise click.UsageError("name memories by their ids or by --run, or give --person or --tool")
+        raise click.UsageError("give either memory ids or --run, or --person, or --tool")
     if tools:
         _ask(yes, "Delete calls, totals and summaries for good?")
         names = None if tools == ("*",) else tools
@@ -188,7 +188,7 @@ def forget(
         from swarm_memory.tools.team.people import find_person, forget_person
 
         name = invocation.run(lambda toolbox: find_person(toolbox, person)).name
-        _ask(yes, f"Delete {name} with all that they brought, for good?")
+        _ask(yes, f"Delete {name} and everything they brought for good?")
         done = invocation.run(lambda toolbox: forget_person(toolbox, person))
         return {"person": person, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
     manage = partial(operations.manage_memories, ids=list(ids), run_id=run_id)
@@ -208,10 +208,10 @@ def _ask(yes: bool, question: str) -> None:
 @command(of=memories, name="export")
 async def export_command(
     site: Invocation,
-    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output"] = None,
+    output: Annotated[Path | None, "Write to this file instead of standard output.", "-o", "--output"] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
-    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it."""
+    """Write all memories, whatever their status, as JSON, one per line. `swarm-memory import` reads them."""
     from swarm_memory.tools.memories.transfer import export_memories
 
     toolbox, count = await site.for_reading(), 0
@@ -237,20 +237,20 @@ async def export_command(
 async def import_command(
     site: Invocation,
     files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
-    quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
+    quarantine: Annotated[bool, "Retrieve none of them until they are restored."] = False,
 ) -> Row:
-    """Read memories that `memories export` wrote, of another project or machine.
+    """Read memories that `memories export` wrote in another project or on another machine.
 
-    Doing it again changes nothing: what was read before is known. To learn from sessions, use `swarm-memory learn`.
-    `swarm-memory memories forget --run`, with the run that is named here, takes back what a file brought.
+    Doing it again changes nothing: what was read before is skipped. To learn from sessions, use `swarm-memory learn`.
+    `swarm-memory memories forget --run`, with the run that is named here, deletes what a file brought.
     """
     from swarm_memory.server.cli.commands.learn import say_faults
     from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
 
     for file in files:
         if file.is_dir() or not is_export(file):
-            what = "is a folder" if file.is_dir() else "holds no memories that `memories export` wrote"
-            raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also of a folder")
+            what = "is a folder" if file.is_dir() else "holds no memories written by `memories export`"
+            raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also from folders")
     tally = await import_files(await site.toolbox(), files, quarantine, site.report)
     faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
     answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
@@ -262,13 +262,13 @@ async def import_command(
 async def mirror(
     site: Invocation,
     folder: Annotated[str | None, Word("[FOLDER]")] = None,
-    now: Annotated[bool, "Only write and read the files of the mirror that there is."] = False,
-    off: Annotated[bool, "No more: the files stay."] = False,
+    now: Annotated[bool, "Only write and read the files of the existing mirror."] = False,
+    off: Annotated[bool, "Stop mirroring; the files stay."] = False,
 ) -> Row:
-    """Keep each active memory of this project as a Markdown file in FOLDER, `.swarm/memories` where none is named.
+    """Keep each active memory of this project as a Markdown file in FOLDER, or `.swarm/memories` if none is named.
 
-    They are written after each change. What you edit, add or delete there is read when a server starts or this command
-    runs; a deleted file's memory is archived. What a commit brought waits for your review.
+    The files are written after each change. What you edit, add or delete there is read when a server starts or this
+    command runs; a deleted file's memory is archived. What a commit brought waits for your review.
     """
     from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
 
@@ -285,17 +285,17 @@ async def mirror(
 def promote(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("[ID]...")],
-    proven: Annotated[bool, "All that are proven: most tasks that used them succeeded, at 95 %."] = False,
-    demote: Annotated[bool, "Take them out again; without ids all."] = False,
-    overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
+    proven: Annotated[bool, "All proven memories: most tasks that used them succeeded, with 95 % confidence."] = False,
+    demote: Annotated[bool, "Remove them from the skills again; without ids, all of them."] = False,
+    overwrite: Annotated[bool, "Also overwrite what somebody edited by hand."] = False,
     dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
     yes: Yes = False,
     as_json: bool = False,
 ) -> None:
-    """Write memories into skills of Claude Code, which it reads by itself.
+    """Write memories into Claude Code skills, which it reads by itself.
 
-    Memories of one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
-    asked. What an agent reads there is no longer shown at its prompts, but still is when an error comes again.
+    Memories on one subject become one skill in .claude/skills, in their own words. The change is shown, and you are
+    asked. What an agent reads there is no longer shown at its prompts, but still is when an error occurs again.
 
     Run again (with or without ids), it rewrites skills whose memories changed. What you edited by hand stays as it is.
     --demote restores the files to what they were.
@@ -308,7 +308,7 @@ def promote(
       swarm-memory promote --demote rm_01J8…
     """
     if proven and (ids or demote):
-        raise click.UsageError("--proven goes with neither ids nor --demote")
+        raise click.UsageError("--proven cannot be combined with ids or --demote")
     from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
     from swarm_memory.tools.promote.promote import proven as all_proven
 
@@ -327,7 +327,7 @@ def promote(
     if proven and not meant:
         notices.append("no memory is proven yet: too few tasks that used one are known to have succeeded")
     elif not (meant or demote or changes):
-        notices.append("without ids only what was promoted before is written again: name memories, or give --proven")
+        notices.append("without ids, only what was promoted before is written again: give ids, or --proven")
     if not as_json:
         say_notices([*(f"{memory_id} is not promoted: {why}" for memory_id, why in planned.left.items()), *notices])
     carry_out(

@@ -23,9 +23,9 @@ LISTED = 50
 matts = command_of(
     SCALE,
     "matts",
-    help="""Do TASK several times with an agent's command or the chat model, or compare rollouts that were made before.
+    help="""Do TASK several times with an agent's command or the chat model, or compare rollouts made earlier.
 
-    Ctrl-C ends a run; the rollouts that have ended are kept, and --run-id goes on with it.""",
+    Ctrl-C ends a run; the rollouts that have finished are kept, and --run-id resumes it.""",
     failed=lambda answer: answer["status"] != "completed",
     examples=(
         'matts "make the tests pass" --command "claude -p" --check "pytest -q" -k 4',
@@ -34,7 +34,7 @@ matts = command_of(
     ),
 )
 
-benchmark = click.Group("benchmark", help="Measure the memory: on the sample that ships, on public data, on your own.")
+benchmark = click.Group("benchmark", help="Measure the memory on the bundled sample, on public data or on your own.")
 
 
 @command(of=benchmark, show=print_answer)
@@ -47,7 +47,7 @@ async def run(
 ) -> Row:
     """Run SUITE (default: retrieval); --list shows suites, options and data.
 
-    A name with a dot is a part of an option. Ctrl-C ends the run: `benchmark report` shows what was measured.
+    A name with a dot sets one part of an option. Ctrl-C ends the run; `benchmark report` shows what was measured.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
         elif isinstance(options.setdefault(group, {}), dict):
             options[group][key] = value
         else:
-            raise click.UsageError(f"-o {name}: {group} is no group of options here")
+            raise click.UsageError(f"-o {name}: {group} is not a group of options here")
     return options
 
 
@@ -89,7 +89,7 @@ def report(
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:
-    """Print RUNs (ids or files; default: the last that did not fail) as Markdown."""
+    """Print each RUN (an id or a file; default: the last run that did not fail) as Markdown."""
     from swarm_memory.tools.benchmark.report import markdown
 
     found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)
@@ -112,5 +112,5 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...], every: bool) -> "li
         return newest
     measured = [run for run in newest if run.status not in {"running", "failed"}]
     if not measured:
-        raise InputError("there is no run yet that measured anything: `swarm-memory benchmark run` makes one")
+        raise InputError("no run has measured anything yet: `swarm-memory benchmark run` makes one")
     return measured[:1]

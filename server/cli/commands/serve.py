@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 
-Port: TypeAlias = Annotated[int, Field(ge=0, le=65535, description="0: one that is free.")]
+Port: TypeAlias = Annotated[int, Field(ge=0, le=65535, description="0 picks a free port.")]
 
 
 @command()
 def serve(
     invocation: Invocation,
-    over_http: Annotated[bool, "Over HTTP instead, for several clients at once.", "--http"] = False,
+    over_http: Annotated[bool, "Serve over HTTP instead, for several clients at once.", "--http"] = False,
     host: Annotated[str, "With --http: the address to listen on."] = "127.0.0.1",
     port: Port = 8765,
-    names: Annotated[tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host NAME"] = (),
-    token_file: Annotated[Path | None, "With --http: the file of the bearer token, made at the first start."] = None,
-    tools: Annotated[Literal["all", "core"], "core: six, for an agent that loads every tool at each start."] = "all",
+    names: Annotated[tuple[str, ...], "With --http: a host name that clients use for it.", "--allow-host NAME"] = (),
+    token_file: Annotated[Path | None, "With --http: the file with the bearer token, made at the first start."] = None,
+    tools: Annotated[Literal["all", "core"], "core: six, for agents that load every tool at each start."] = "all",
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
-    Claude Code starts it by itself after `swarm-memory install`. It says what goes wrong on stderr and in
+    Claude Code starts it by itself after `swarm-memory install`. It reports what goes wrong on stderr and in
     `.swarm/log`, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
 
-    With --http it listens on this machine only, and every request needs the bearer token of the file that it names
-    when it starts. On another --host clients call it by the names that --allow-host gives, and a proxy in front of it
-    must encrypt what passes.
+    With --http it listens on this machine only, and every request needs the bearer token in the file that it names
+    when it starts. On another --host, clients must use the names given with --allow-host, and a proxy in front of it
+    must encrypt the traffic.
 
     \b
     Example:
@@ -125,7 +125,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
 
     def say_where(origin: str) -> None:
         click.echo(f"swarm-memory: serving {origin}{PATH} (the bearer token is in {path})", err=True)
-        pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
+        pages_at = f"{pages.link(origin)} (works once; later use {origin}{VIEWER} with the token)"
         click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
         if not is_loopback(address.host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
@@ -174,13 +174,13 @@ def _log_beside_bank(invocation: Invocation) -> None:
 def ui(
     invocation: Invocation,
     port: Port = 0,
-    read_only: Annotated[bool, "Nothing can be changed."] = False,
+    read_only: Annotated[bool, "Allow no changes."] = False,
     no_browser: Annotated[bool, "Only print the link."] = False,
 ) -> None:
-    """Look at everything in the browser, and decide what waits for a decision.
+    """Look at everything in the browser, and review what is waiting.
 
-    What was learned, from which moment of which task, what it did for the next ones, and what wants a word of yours.
-    Only this machine reaches the pages, and only the browser that follows the link, which holds once. They end with
+    See what was learned, from which moment of which task, what it did for later tasks, and what needs your decision.
+    Only this machine can reach the pages, and only the browser that follows the link, which works once. They end with
     Ctrl-C.
 
     \b
@@ -197,7 +197,7 @@ def ui(
 
         def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
-            click.echo("This link signs one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
+            click.echo("This link signs in one browser, once, within ten minutes. Ctrl-C ends the pages.", err=True)
             write_private(said := address_file(database := invocation.place.database), f"{origin} {os.getpid()}")
             # Another `ui` of the bank may have written its own there since.
             opened.callback(lambda: address_of_pages(database) == origin and said.unlink(missing_ok=True))

@@ -45,24 +45,24 @@ def install(
     dry_run: DryRun = False,
     learn_with: Annotated[
         Literal["agent", "rules", "claude", "endpoint"] | None,
-        "Who learns from finished tasks; else you are asked once.",
+        "Who learns from finished tasks; if omitted, you are asked once.",
     ] = None,
-    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
+    client: Annotated[str | None, "Only print the MCP configuration for a client.", "--print CLIENT"] = None,
     yes: Yes = False,
     as_json: bool = False,
 ) -> None:
-    """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
+    """Add the MCP server and the hooks to the files of Claude Code and other coding agents.
 
-    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent says.
+    At a terminal you choose among the agents on this machine; otherwise it is Claude Code, or those --agent names.
 
-    The files are yours alone, for this project or with --user for all. With --project they are those to be committed,
-    and run the `swarm-memory` on each person's PATH. Their other content is kept, and the former files are copied into
-    our own state folder. Doing it again changes nothing.
+    The files are yours alone, for this project or with --user for all. With --project they are meant to be committed,
+    and run the `swarm-memory` on each person's PATH. Their other content is kept, and the previous files are copied to
+    swarm-memory's own state folder. Doing it again changes nothing.
 
-    Once, you are asked who learns from finished tasks: rules alone (the default if nobody answers), your own Claude
-    Code, the models in chat.providers, or the agent itself. The answer is saved in your own settings.
+    You are asked once who learns from finished tasks: only rules (the default if nobody answers), your own Claude Code,
+    the models in chat.providers, or the agent itself. The answer is saved in your own settings.
 
-    --print takes vscode, or other for clients with `mcpServers`.
+    --print takes vscode, or other for clients that use `mcpServers`.
 
     \b
     Examples:
@@ -121,10 +121,10 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: bool = False,
 ) -> None:
-    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent names.
+    """Remove the server and the hooks from the files of Claude Code, or of the agents that --agent names.
 
-    A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
-    removed. What a project's shared files hold is taken out with --project. The memories stay; it says where.
+    A file that nobody has edited since is restored byte for byte; one that held nothing else is removed. --project
+    removes them from the project's shared files. The memories stay; the output says where.
     """
     scope, root = _scope(of_project, of_user), invocation.root
     agents = chosen(names, root, may_ask=False)
@@ -136,9 +136,9 @@ def uninstall(
 
     for agent in hosts():
         for left in agent.installed_scopes(root):
-            say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
+            say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} removes that.")
     if promoted_for(root):
-        say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
+        say("What `promote` wrote stays: `swarm-memory promote --demote` removes it.")
     if (place := invocation.place).database.exists():
         bank = place.folder if place.folder.name == FOLDER else place.database
         shared = f"{user_file(os.environ).parent} and {state_folder()}"
@@ -149,11 +149,11 @@ def uninstall(
 def pause(
     invocation: Invocation,
     everywhere: Annotated[bool, "In all projects."] = False,
-    end: Annotated[bool, "Switch it on again; with --everywhere all that were paused so."] = False,
+    end: Annotated[bool, "Switch it on again; with --everywhere, end every pause."] = False,
 ) -> Row:
     """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
 
-    What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
+    What agents do meanwhile is not read, but `swarm-memory learn` can read it later. The setting `enabled: false` and
     the variable SWARM_MEMORY_DISABLED do the same. --end switches it on again.
     """
     from swarm_memory.server import switch
@@ -178,7 +178,7 @@ UNRELATED = "Translate the landing page into French and keep the layout."
 
 @command(show=print_answer)
 async def demo(site: Invocation) -> Row:
-    """Learn from a shipped Claude Code session, and show what comes back for the next task.
+    """Learn from a bundled Claude Code session, and show what comes back for the next task.
 
     Works offline and without a key. Nothing outside a temporary folder is read or written.
     """
@@ -217,5 +217,5 @@ async def demo(site: Invocation) -> Row:
         "unrelated_task": unrelated.query,
         "put_into_that_prompt": unrelated.preamble or f"nothing: {unrelated.reason}",
         "embedder": f"{similar.embedder}; no key, no download, no daemon",
-        "next": f"`{own} install` in a project of yours",
+        "next": f"run `{own} install` in one of your projects",
     }

@@ -36,15 +36,15 @@ JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
 @command()
 def status(
     invocation: Invocation,
-    verbose: Annotated[bool, "Also embedder, judge, verdicts, effect, tools, sources and SQLite.", "-v"] = False,
+    verbose: Annotated[bool, "Also show embedder, judge, verdicts, effect, tools, sources and SQLite.", "-v"] = False,
     settings: Annotated[bool, "Show settings instead: those you changed, and a dozen more."] = False,
-    everything: Annotated[bool, "With --settings: each one.", "--all"] = False,
+    everything: Annotated[bool, "With --settings: all of them.", "--all"] = False,
     as_json: bool = False,
 ) -> None:
-    """Say what the notes did this week, how the bank stands, and what is wrong.
+    """Show what the notes did this week, the state of the bank, and what is wrong.
 
     \b
-    Settings come from, later ones overriding earlier ones: defaults, .swarm/config.yaml of the project,
+    Settings come from these sources, where later ones win: defaults, the project's .swarm/config.yaml,
     ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
     (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
     """
@@ -64,7 +64,7 @@ def status(
 
 def _show_status(answer: Row) -> None:
     """Print the essentials: the sentence, six lines, and what is wrong."""
-    shared = {"for all projects": answer.get("global_memories"), "of the team": answer.get("team_memories")}
+    shared = {"for all projects": answer.get("global_memories"), "from the team": answer.get("team_memories")}
     jobs = {name: number for name, number in answer["jobs"].items() if name not in ("completed", "cancelled")}
     say(f"{answer['sentence']}\n", bold=True)
     say(f"project   {answer['project']}")
@@ -87,12 +87,12 @@ def _show_metrics(found: Row) -> None:
 @command(show=_show_metrics)
 async def metrics(
     site: Invocation,
-    measure: Annotated[Literal["on", "off"] | None, "Measure what notes are worth, or do so no more."] = None,
+    measure: Annotated[Literal["on", "off"] | None, "Start or stop measuring what notes are worth."] = None,
 ) -> Row:
-    """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
+    """Show the outcomes of this project's tasks by week, the effect of memory, and what models used by day.
 
     To measure what notes are worth, some sessions must work without any: --measure on picks one in ten, at random.
-    Success, steps, failed calls and tokens of both groups are then compared, with intervals.
+    Success, steps, failed calls and tokens of both groups are then compared, with confidence intervals.
     """
     from swarm_memory.tools.credit.metrics import memory_effect, sentence, weekly_metrics
 
@@ -117,9 +117,9 @@ def _measured(site: Invocation, rate: str) -> str:
     resolved = site.settings()
     share, origin = resolved.settings.credit.holdout_rate, resolved.origin.get("credit.holdout_rate")
     if share != float(rate):
-        return f"{origin} sets credit.holdout_rate to {share:g}, which counts before your own settings"
+        return f"{origin} sets credit.holdout_rate to {share:g}, which overrides your own settings"
     if share:
-        return "one session in ten works without any notes from now on, in all your projects; `metrics` compares"
+        return "one session in ten now works without any notes, in all your projects; `metrics` shows the effect"
     return "every task is shown the notes that fit it"
 
 
@@ -127,7 +127,7 @@ jobs = click.Group(
     "jobs",
     help="""List queued jobs, or run them.
 
-    A running server does this by itself. `jobs work` is for machines on which none runs.
+    A running server does this by itself. `jobs work` is for machines that run none.
     """,
 )
 
@@ -139,10 +139,10 @@ jobs = click.Group(
 )
 async def list_jobs(
     site: Invocation,
-    everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
+    everything: Annotated[bool, "Also list jobs that have ended.", "--all"] = False,
     limit: Annotated[int, Field(ge=1, le=1000)] = 50,
 ) -> list[Job]:
-    """Show the jobs of this project, those that wait or run first."""
+    """List this project's jobs, first those that are waiting or running."""
     toolbox = await site.for_reading()
     wanted: tuple[JobStatus, ...] = get_args(JobStatus) if everything else ("queued", "running")
     return await toolbox.store.list_jobs(toolbox.scope, wanted, limit)
@@ -151,14 +151,14 @@ async def list_jobs(
 @command(of=jobs, show=print_answer)
 async def work(
     site: Invocation,
-    until_idle: Annotated[bool, "Do what is due, and end."] = False,
-    early: Annotated[bool, "With --until-idle: also what is not due yet."] = False,
-    session: Annotated[str | None, "With --transcript: a session to be queued first."] = None,
-    transcript: Annotated[str | None, "Its transcript; hooks give it."] = None,
+    until_idle: Annotated[bool, "Do what is due, then exit."] = False,
+    early: Annotated[bool, "With --until-idle: also do what is not due yet."] = False,
+    session: Annotated[str | None, "With --transcript: a session to queue first."] = None,
+    transcript: Annotated[str | None, "The session's transcript; hooks pass it."] = None,
 ) -> Row:
     """Run queued jobs: forever, or with --until-idle until none is due.
 
-    A job is due some seconds after its task's last turn, or immediately when the session has ended.
+    A job is due a few seconds after its task's last turn, or immediately when the session has ended.
     """
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.jobs.team import queue_sync

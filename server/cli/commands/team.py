@@ -54,12 +54,12 @@ def propose(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("ID...")],
     word: Annotated[str, "What a reviewer should know."] = "",
-    everywhere: Annotated[bool, "For all projects of the team, not for this one alone."] = False,
+    everywhere: Annotated[bool, "For all of the team's projects, not just this one."] = False,
     yes: Yes = False,
 ) -> list[Proposal]:
-    """Propose memories to the team: their words and how often they worked, nothing of the tasks.
+    """Propose memories to the team: their words and how often they worked, nothing about the tasks.
 
-    What is sent is shown before, redacted and screened again. Nobody is shown it until a reviewer has accepted it.
+    What is sent is shown first, redacted and screened again. Nobody is shown it until a reviewer has accepted it.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def propose(
     async def look(toolbox: "Toolbox") -> list[Proposed]:
         _team(toolbox, needs_server=True)
         if not (everywhere or toolbox.team):
-            raise ConfigError("the team has no name for this project: `swarm-memory team join URL --project NAME`")
+            raise ConfigError("the team has no name for this project: run `swarm-memory team join URL --project NAME`")
         project = GLOBAL_PROJECT if everywhere else toolbox.team[0].project.removeprefix(TEAM)
         return await outgoing(toolbox, ids, project, word)
 
@@ -89,7 +89,7 @@ team = click.Group(
     "team",
     help="""Let people use this bank over HTTP, each with a token and a role of their own, and review what they propose.
 
-    Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws
+    Each role may do what those before it may: read finds memories; write also learns; review keeps, edits and withdraws
     what others brought; admin forgets, runs work on the server and sees who did what.
     """,
 )
@@ -99,11 +99,11 @@ team = click.Group(
 def join(
     invocation: Invocation,
     url: Annotated[str, Word("URL")],
-    project: Annotated[str | None, "How the team calls this project; its remote `origin` by default."] = None,
+    project: Annotated[str | None, "The team's name for this project; its remote `origin` by default."] = None,
 ) -> Row:
-    """Join a team: keep its server's address and your token in your own settings, and pull what it shares.
+    """Join a team: save its server's address and your token in your own settings, and pull what it shares.
 
-    The token is asked for and not shown, or read from standard input; so is the project's name, once for each project.
+    The token is asked for (not shown) or read from standard input; the project's name is asked for once per project.
 
     \b
     Examples:
@@ -119,13 +119,13 @@ def join(
 
     set_before, asks = invocation.settings().settings.team.project, sys.stdin.isatty()
     if set_before not in (None, project or set_before):
-        raise ConfigError(f"team.project of your settings calls every project {set_before}: take it out first")
+        raise ConfigError(f"team.project in your settings names every project {set_before}: remove it first")
     token = click.prompt("Your token", hide_input=True, err=True) if asks else sys.stdin.readline().strip()
     named = project or set_before or remote_name(invocation.root)
     if asks and project is None:
-        named = click.prompt("The team's name of this project", default=named, err=True)
+        named = click.prompt("The team's name for this project", default=named, err=True)
     if not named:
-        raise InputError("this project has no remote `origin`: say with --project NAME how the team calls it")
+        raise InputError("this project has no remote `origin`: pass the team's name for it with --project NAME")
     try:
         given = TeamSettings.model_validate({"url": url.removesuffix("/mcp"), "token": token, "project": named})
     except ValidationError as error:
@@ -139,7 +139,7 @@ def join(
     joined: Row = {"team": given.url, "you": member.name, "role": member.role, "project": named, "pulled": done.pulled}
     if not done.pulled:
         joined["notice"] = (
-            "nothing new is shared under this name: all who work on a project must join it by the same one"
+            "nothing new is shared under this name: everyone who works on a project must join under the same one"
         )
     return joined
 
@@ -149,12 +149,12 @@ async def review(
     site: Invocation,
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
     act: Annotated[Literal["accept", "decline", "undo"] | None, Word("[ACT]")] = None,
-    word: Annotated[str, "Why; whoever proposed it reads that."] = "",
-    although_suspect: Annotated[bool, "Accept it though its wording is marked; it keeps the mark."] = False,
-    mine: Annotated[bool, "List your own, whatever became of them."] = False,
-    everything: Annotated[bool, "List also what was decided.", "--all"] = False,
+    word: Annotated[str, "Why; whoever proposed it will read this."] = "",
+    although_suspect: Annotated[bool, "Accept it even though its wording is marked; it keeps the mark."] = False,
+    mine: Annotated[bool, "List your own proposals, whatever became of them."] = False,
+    everything: Annotated[bool, "Also list what has been decided.", "--all"] = False,
 ) -> list[Proposal] | Proposal:
-    """List what is proposed to the team and waits; or decide about one: ACT is accept, decline or undo.
+    """List the proposals that are waiting; or decide on one: ACT is accept, decline or undo.
 
     Proposals that say the same share one card and are decided together. Deciding needs the role review. The review page
     at /ui also accepts one in other words.
@@ -166,7 +166,7 @@ async def review(
       swarm-memory team review proposal_01JXYZ… decline --word "only true before the move"
     """
     if proposal_id is not None and act is None:
-        raise click.UsageError("say what is decided: accept, decline or undo")
+        raise click.UsageError("give your decision: accept, decline or undo")
     from swarm_memory.server.jobs.team import pull
 
     team = _team(toolbox := await site.toolbox())
@@ -189,8 +189,8 @@ def _show_person(found: "Added | Person | list[object]") -> None:
             say(f"no token: {', '.join(without)}; `swarm-memory team people NAME --new-token` gives one")
         return
     person, token = found
-    say(f"{person.name} may come in as {person.role}.", err=True)
-    say("Their token, shown this once; as `Authorization: Bearer …` at /mcp it is them:", err=True)
+    say(f"{person.name} has access with the role {person.role}.", err=True)
+    say("Their token, shown only this once; as `Authorization: Bearer …` at /mcp it identifies them:", err=True)
     click.echo(token)
 
 
@@ -200,7 +200,7 @@ async def add(
     name: Name,
     role: Annotated[Role, "What they may do."] = "read",
 ) -> "Added":
-    """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
+    """Give somebody access, and print their token. It is shown only this once: only its hash is kept."""
     from swarm_memory.tools.team.people import add_person
 
     return await add_person(await site.toolbox(), name, role)
@@ -212,13 +212,13 @@ async def people(
     name: Annotated[str | None, Word("[NAME]")] = None,
     role: Annotated[Role | None, "Let NAME do more, or less, from their next request on."] = None,
     new_token: Annotated[
-        bool, "Give NAME a new token; the former holds no more, and a revoked one may come in again."
+        bool, "Give NAME a new token; the old one stops working, and a revoked person regains access."
     ] = False,
-    revoke: Annotated[bool, "Let NAME in no more, from their next request on. What they brought stays."] = False,
+    revoke: Annotated[bool, "Revoke NAME's access, from their next request on. What they brought stays."] = False,
     audit: Annotated[bool, "Show who did what: tokens, roles, decisions, what was forgotten."] = False,
-    limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many entries.")] = 50,
 ) -> object:
-    """List who may come in, and who no longer may; or change what NAME may do.
+    """List who has access, and who no longer has; or change what NAME may do.
 
     \b
     Example:

@@ -17,7 +17,7 @@ from swarm_memory.server.operations.operation import Row, Word
 
 MAX_INPUT_BYTES = 50_000_000
 
-tools = click.Group("tools", help="What each tool is good for, from the calls that were made.")
+tools = click.Group("tools", help="Show what each tool is good for, learned from real calls.")
 
 command_of(
     operations.TOOL_GUIDANCE,
@@ -33,7 +33,7 @@ async def log(
     site: Invocation,
     file: Annotated[BinaryIO, Word("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
 ) -> Row:
-    """Log calls, at most 1,000: lines of JSON or one array, from FILE or standard input.
+    """Log at most 1,000 calls, as lines of JSON or one array, from FILE or standard input.
 
     A call is {tool_name, input, output, success} and may have time_cost (seconds), token_cost, create_time, task_id,
     session_id, call_id, task, tool_schema.
@@ -45,7 +45,7 @@ async def log(
     try:
         found: Any = json.loads(text) if text[:1] == "[" else [json.loads(each) for each in text.splitlines() if each]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"this is neither an array of JSON nor lines of JSON: {error}") from error
+        raise InputError(f"this is neither a JSON array nor lines of JSON: {error}") from error
     if not found or not all(isinstance(each, dict) for each in found):
         raise InputError("give JSON with at least one call: an object with tool_name and success")
     return await operations.log_tool_call(site, found)
@@ -54,7 +54,7 @@ async def log(
 @command(of=tools, name="list", show=print_answer, failed=lambda answer: answer.get("summarized", {}).get("failed"))
 async def list_tools(
     site: Invocation,
-    summarize: Annotated[bool, "Evaluate what was logged first, and summarize tools with news."] = False,
+    summarize: Annotated[bool, "First evaluate what was logged, and summarize tools that have new calls."] = False,
 ) -> Row:
     """List the tools of this project with their totals over all time."""
     summarized = {"summarized": await operations.summarize_tool_memory(site)} if summarize else {}
@@ -72,15 +72,15 @@ sources = click.Group("sources", help="Find the right tool, passage or function:
 def index(
     invocation: Invocation,
     path: Annotated[str | None, Word("[PATH]")] = None,
-    kind: Annotated[ReadKind | None, "Only this; by default all that are there."] = None,
+    kind: Annotated[ReadKind | None, "Only this kind; by default all that are found."] = None,
     start_servers: Annotated[bool, "Start the MCP servers that the file names, to list their tools."] = False,
     as_json: bool = False,
 ) -> None:
-    """Index PATH (default: the project); a second time only what changed.
+    """Index PATH (default: the project); when repeated, only what changed.
 
-    Whether it is a document, code, API description or list of functions follows from the files. A folder may hold
-    several; --kind chooses one. Tools also come from a .mcp.json, with --kind tool from that of the project. Starting a
-    server that a cloned repository names is running its code: without --start-servers none is started.
+    Documents, code, API descriptions and lists of functions are recognized from the files. A folder may hold several
+    kinds; --kind chooses one. Tools also come from a .mcp.json, with --kind tool from the project's. Starting a server
+    that a cloned repository names means running its code: without --start-servers none is started.
 
     \b
     Examples:
@@ -110,7 +110,7 @@ def index(
         has_failed |= bool(done["faults"]) and not (done["added"] or done["changed"] or done["unchanged"])
     if not is_known:
         raise InputError(
-            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
+            f"{path or invocation.root} holds no document, code, API description or list of functions of a known kind"
         )
     if has_failed:
         raise click.exceptions.Exit(1)
@@ -125,9 +125,9 @@ command_of(
 async def list_sources(
     site: Invocation,
     remove: Annotated[
-        str | None, "Delete what was indexed from there, with every trace of it.", "--remove LOCATION"
+        str | None, "Delete what was indexed from LOCATION, with every trace of it.", "--remove LOCATION"
     ] = None,
-    kind: Annotated[SourceKind | None, "Only this; by default all that are there."] = None,
+    kind: Annotated[SourceKind | None, "Only this kind; by default all that are found."] = None,
 ) -> "list[Row] | Row":
     """List what is indexed in this project, or remove what was indexed from a location that it shows."""
     from swarm_memory.tools.ports.sources import SourceKey

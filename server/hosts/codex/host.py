@@ -43,7 +43,7 @@ class CodexCLI(InstalledHost):
     sessions = ("sessions", "archived_sessions")
     sees_calls = True
     programs = ("codex",)
-    after_install = "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust those of swarm-memory."
+    after_install = "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust swarm-memory's."
     events = EVENTS
     matchers: ClassVar[Mapping[str, str]] = {
         "SessionStart": "startup|clear|compact",
@@ -103,7 +103,7 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
     try:
         before = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML ({error}); mend it first, nothing was changed") from None
+        raise ConfigError(f"{path} is not valid TOML ({error}): fix it first; nothing was changed") from None
     servers, ours = object_at(before, "mcp_servers"), "" if command is None else server_table(command)
     wanted = tomllib.loads(ours)["mcp_servers"][SERVER_NAME] if ours else None
     if servers.get(SERVER_NAME) == wanted:
@@ -125,7 +125,7 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
             return after
     except tomllib.TOMLDecodeError:
         pass  # a part of our table is left
-    raise ConfigError(f"{path} is written in a way that is not edited here: change [{_TABLE}] in it yourself")
+    raise ConfigError(f"{path} is written in a form that swarm-memory does not edit: change [{_TABLE}] in it yourself")
 
 
 def request_in(text: str) -> str:

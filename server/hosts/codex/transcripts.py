@@ -95,7 +95,7 @@ class _Session(Session):
         """
         yield from lines
         if self.said and not self.number:
-            raise InputError("the rollout has no `user_message` event, so no task: its version of Codex is not read")
+            raise InputError("the rollout has no `user_message` event, so no task: its version of Codex is unsupported")
         self.at = None
         for process in list(self.processes):
             self._end(process, None)

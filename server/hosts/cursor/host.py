@@ -24,8 +24,8 @@ class Cursor(InstalledHost):
     """The first for the command line, the second for all its agents."""
     programs = ("cursor-agent", "cursor")
     after_install = (
-        "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
-        "a line in AGENTS.md can have its agent call `retrieve_memories`."
+        "Restart Cursor to use it. It accepts no notes with a prompt, and some clients accept none at all: "
+        "a line in AGENTS.md can tell its agent to call `retrieve_memories`."
     )
     events: ClassVar[Mapping[str, str]] = {
         "SessionStart": "sessionStart",

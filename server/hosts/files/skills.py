@@ -78,4 +78,4 @@ def _refuse_links(root: Path, path: Path) -> None:
     """Raise `ConfigError` where a file of a project, or a folder on the way to it, is a link: it may lead anywhere."""
     for each in (path, *path.parents[: path.parents.index(root)]):
         if each.is_symlink():
-            raise ConfigError(f"{each} is a symbolic link: nothing is written there; name the file that it leads to")
+            raise ConfigError(f"{each} is a symbolic link: nothing is written there; name the file that it points to")

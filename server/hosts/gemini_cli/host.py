@@ -20,7 +20,7 @@ class GeminiCLI(InstalledHost):
     own_folder = ("GEMINI_CLI_HOME", "", ".gemini")
     sessions = ("tmp",)
     programs = ("gemini",)
-    after_install = "Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed."
+    after_install = "Restart Gemini CLI to use it; it warns about a project's new or changed hooks."
     events: ClassVar[Mapping[str, str]] = {
         "SessionStart": "SessionStart",
         "UserPromptSubmit": "BeforeAgent",

@@ -54,7 +54,7 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
     for record in records:
         _change(messages, record, session, source)
         if source.chars > MAX_DOCUMENT_CHARS:
-            raise InputError(f"a chat of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB")
+            raise InputError(f"the chat is larger than {MAX_DOCUMENT_CHARS // 1_000_000} MB")
     yield from session.read(messages.values(), source, lambda message: _take(session, message))
 
 

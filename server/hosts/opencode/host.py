@@ -53,7 +53,7 @@ class OpenCode(InstalledHost):
 
         def write(text: str) -> str:
             if text and not text.startswith(_MARK):
-                raise ConfigError(f"{places.hooks} is not ours; nothing was changed")
+                raise ConfigError(f"{places.hooks} was not written by swarm-memory; nothing was changed")
             return "" if server is None else plugin_text(command)
 
         edit = partial(self.edit_servers, command=server, places=places)

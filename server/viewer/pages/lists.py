@@ -30,11 +30,11 @@ async def jobs(asked: Asked) -> Page:
 async def change_job(asked: Asked) -> Done:
     """Cancel a job, or resume one that ended without a result. Raises `InputError`, `NotFoundError`."""
     if asked.form.get("action") not in ("cancel", "resume"):
-        raise InputError("action is cancel or resume")
+        raise InputError("action must be cancel or resume")
     do = cancel if asked.form["action"] == "cancel" else resume
     job = await do(asked.toolbox, asked.path["job_id"])
     asked.wake_worker()
-    return Done("/jobs", f"The job {job.id} is {job.status}.")
+    return Done("/jobs", f"Job {job.id} is {job.status}.")
 
 
 async def tools(asked: Asked) -> Page:
@@ -74,7 +74,7 @@ async def benchmark(asked: Asked) -> Page:
     run_id = asked.path["run_id"]
     run = await asked.toolbox.store.benchmarks.get_benchmark(asked.toolbox.scope, run_id)
     if run is None:
-        raise NotFoundError(f"no run {run_id[:60]!r} of a benchmark in project {asked.toolbox.scope.project!r}")
+        raise NotFoundError(f"no benchmark run {run_id[:60]!r} in project {asked.toolbox.scope.project!r}")
     return Page("benchmark.html", {"run": run, "described": described(run)})
 
 

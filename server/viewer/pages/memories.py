@@ -53,7 +53,7 @@ async def memories(asked: Asked) -> Page:
     toolbox, project = of_project(asked, asked.query)
     text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
     if status not in STATUSES or kind not in KINDS:
-        raise InputError("status is quarantined, archived, candidate or any; kind is strategy or guardrail")
+        raise InputError("status must be quarantined, archived, candidate or any; kind must be strategy or guardrail")
     domain, tag, agent = (asked.query.get(name) or None for name in ("domain", "tag", "agent"))
     only = SearchFilter(domain=domain, tags=(tag,) if tag else (), agent_id=agent)
     which = MemoryFilter(
@@ -152,10 +152,10 @@ async def change_list(asked: Asked) -> Done:
     what, _, one = asked.form.get("what", "").partition(" ")
     if what == "add":
         added = await remember(toolbox, asked.form.get("text", ""), by_hand=True)
-        says = f"{'Added' if added.is_new else 'It was there already'}: {added.item.title}"
+        says = f"{'Added' if added.is_new else 'Already there'}: {added.item.title}"
         return Done(in_project("/memories", asked.form), "; ".join((says, *added.notices)))
     if what not in _TO:
-        raise InputError(f"memories of a list are added, withdrawn or restored, not {what[:20]!r}")
+        raise InputError(f"memories in a list can be added, withdrawn or restored, not {what[:20]!r}")
     ids = [one] if one else [name for name in asked.form if name.startswith("rm_")]
     if not ids:
         raise InputError("nothing is selected: select memories first")
@@ -193,7 +193,7 @@ DONE = {
     "quarantine": "put in quarantine",
     "restore": "restored",
     "promote": "shown in every project",
-    "confirm": "made your word",
+    "confirm": "confirmed as your word",
 }
 """In words, what each kind of decision did."""
 
@@ -201,11 +201,11 @@ DONE = {
 def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
     """Return where a decision leads, the report on it, and its undo. Raises `InputError` if it changed nothing."""
     if not decided.id:
-        raise InputError(f"nothing to {decided.what}: it is so already")
+        raise InputError(f"nothing to {decided.what}: that is already the case")
     number = len(decided.items)
     title = one_line(decided.items[0].title, 80) if number <= 2 else counted(number, "memory")  # two are a pair
     held = next((item.status_reason for item in decided.items if item.status == "quarantined"), None)
-    warning = f" It is held back now: {held}" if held and decided.what == "edit" else ""
+    warning = f" It is now held back: {held}" if held and decided.what == "edit" else ""
     fields = {"id": decided.id, "back": back, "project": asked.form.get("project", "")}
     says = f"{DONE[decided.what].capitalize()}: {title}{warning}"
     return Done(in_project(back, asked.form), says, Undo("/review/undo", fields))

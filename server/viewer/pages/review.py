@@ -20,7 +20,7 @@ async def cards(asked: Asked) -> Page:
     toolbox, project = of_project(asked, asked.query)
     asked_for = asked.query.get("kind") or None
     if asked_for not in (None, *KINDS):
-        raise InputError(f"kind is one of {', '.join(KINDS)}")
+        raise InputError(f"kind must be one of {', '.join(KINDS)}")
     counts, kind, found = await to_review(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
     proposed = await toolbox.store.team.count_waiting(toolbox.scope.tenant_id)
     if proposed and asked_for is None and not counts.total():
@@ -56,9 +56,9 @@ async def decide(asked: Asked) -> Done:
         decided = await set_memory_status(toolbox, [one], "archived", WITHDRAWN)
     elif what == "undo":
         decided = await undo(toolbox, one)
-        return Done(in_project(back_of(form, "/review"), form), f"Taken back: {decided.what}")
+        return Done(in_project(back_of(form, "/review"), form), f"Undone: {decided.what}")
     else:
-        raise InputError(f"a card is kept, merged, withdrawn or taken back, not {what[:20]!r}")
+        raise InputError(f"a card can be kept, merged, withdrawn or undone, not {what[:20]!r}")
     return decided_done(asked, decided, back_of(form, "/review"))
 
 
@@ -96,9 +96,9 @@ async def decide_proposal(asked: Asked) -> Done:
         found = await team.decide(proposal_id, Ruling(act="decline", word=word))
     elif act == "undo":
         found = await team.decide(proposal_id, Ruling(act="undo"))
-        return Done("/proposals", f"It waits again: {found.draft.title}")
+        return Done("/proposals", f"Waiting again: {found.draft.title}")
     else:
-        raise InputError(f"a proposal is accepted, declined or taken back, not {act[:20]!r}")
+        raise InputError(f"a proposal can be accepted, declined or undone, not {act[:20]!r}")
     undo = Undo("/proposals/undo", {"id": found.id})
     return Done("/proposals", f"{found.status.capitalize()}: {found.draft.title}", undo)
 

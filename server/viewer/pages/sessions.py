@@ -21,7 +21,7 @@ async def sessions(asked: Asked) -> Page:
     try:
         week = date.fromisoformat(kept["week"]) if kept["week"] else None
     except ValueError as error:
-        raise InputError(f"week is a day such as 2026-11-23, not {kept['week'][:20]!r}") from error
+        raise InputError(f"week must be a day such as 2026-11-23, not {kept['week'][:20]!r}") from error
     which = TaskFilter(
         source=kept["agent"] or None,
         label=kept["verdict"] or None,
@@ -56,7 +56,7 @@ async def verdict(asked: Asked) -> Done:
     """Put the user's verdict on a task in place of the current one. Raises `InputError`, `NotFoundError`."""
     label = asked.form.get("label", "")
     if label not in LABELS:
-        raise InputError(f"label is one of {', '.join(LABELS)}")
+        raise InputError(f"label must be one of {', '.join(LABELS)}")
     return _done(await say_verdict(asked.toolbox, asked.path["task"], label, asked.form.get("reason", "")))
 
 
@@ -70,9 +70,9 @@ def _done(revised: Revised) -> Done:
     was = "not judged" if former is None else former.label
     if not revised.stands:
         return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {was}.")
-    parts = [f"The verdict is {verdict.label} now, by {verdict.judge}; it was {was}"]
+    parts = [f"The verdict is now {verdict.label}, by {verdict.judge}; it was {was}"]
     for ids, became in (
-        (revised.stored, "taught"),
+        (revised.stored, "learned"),
         (revised.superseded, "archived"),
         (revised.credited, "trusted more or less than before"),
     ):
