@@ -1,4 +1,4 @@
-"""What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is said."""
+"""What all values of the schema share: strictness, immutability, scope and ids; and how counts are put into words."""
 
 import json
 import os
@@ -17,39 +17,39 @@ GLOBAL_PROJECT = "*"
 MAX_PROJECT_CHARS = 500
 
 TEAM = "team:"
-"""Begins the project under which a bank keeps what a team shares: on the server, and in each person's cache of it."""
+"""Prefix of the project name under which a bank keeps what a team shares: on the server and in each person's cache."""
 _FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
 Timestamp = Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
-"""A moment that its zone does not take out of the calendar in UTC, in which a bank keeps it."""
+"""A moment with a zone that is still a valid date once converted to UTC, in which banks store it."""
 MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON = "rm", "tr", "rt", "vd", "job", "run", "pn"
 
 
 class Model(BaseModel):
-    """A value: immutable, and refusing keys it does not know."""
+    """An immutable value that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Scope(Model):
-    """The boundary of items: nothing of another tenant, and of another project, is ever seen."""
+    """The boundary between items: those of another tenant or of another project are never visible."""
 
     tenant_id: str = Field(default="default", min_length=1, max_length=200)
     project: str = Field(default=GLOBAL_PROJECT, min_length=1, max_length=MAX_PROJECT_CHARS)
 
     def readable(self) -> "tuple[Scope, ...]":
-        """Return what is seen from here: the scope, and the tenant's global one behind it."""
+        """Return the scopes that are visible from here: this one, then the tenant's global one."""
         if self.project == GLOBAL_PROJECT:
             return (self,)
         return self, Scope(tenant_id=self.tenant_id)
 
 
 def is_teams(scope: Scope) -> bool:
-    """Whether what lies in a scope was shared by a team."""
+    """Whether a scope holds what a team shares."""
     return scope.project.startswith(TEAM)
 
 
 def local(at: datetime) -> datetime:
-    """Return a moment with its zone: one that names none is of this machine's. Raises `OverflowError`, `ValueError`."""
+    """Return a moment with a zone: this machine's where it names none. Raises `OverflowError`, `ValueError`."""
     return at if at.tzinfo is not None else at.astimezone()
 
 
@@ -66,7 +66,7 @@ def digest(value: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number, with separators of thousands, and its noun: `counted(1, "new memory")` is "1 new memory"."""
+    """Return a number, with thousands separators, and its noun: `counted(1, "new memory")` is "1 new memory"."""
     if number != 1:
         ends = noun.endswith("y") and noun[-2:-1] not in "aeiou"
         noun = f"{noun[:-1]}ies" if ends else f"{noun}s"

@@ -1,4 +1,4 @@
-"""What a benchmark is asked about and what it gives: datasets, figures, tables, runs."""
+"""What benchmarks take and return: datasets, figures, tables, runs."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, JsonValue
 from swarm_memory.schema.base import Model, Timestamp
 
 BenchmarkStatus = Literal["running", "completed", "interrupted", "cancelled", "failed"]
-"""interrupted: by Ctrl-C; cancelled: its job was. Both keep what had been measured until then."""
+"""interrupted: by Ctrl-C; cancelled: along with its job. Both keep what had been measured until then."""
 
 
 def _in_utc(value: object) -> object:
-    """Take a moment without a zone, as datasets have them, as one in UTC."""
+    """Read a moment without a zone, as datasets have them, as UTC."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
@@ -27,9 +27,9 @@ class BenchmarkItem(Model):
     id: str = Field(min_length=1)
     content: str = Field(min_length=1)
     group: str = Field(default="", max_length=400)
-    """Items of one group are searched together, and with no others; their order is that of the file."""
+    """Items of one group are searched together and apart from all others; they keep the order of the file."""
     part: str = ""
-    """What the item is a piece of, such as the session of a turn."""
+    """The larger unit that the item is part of, such as the session of a turn."""
     time: Moment | None = None
 
 
@@ -38,7 +38,7 @@ class BenchmarkQuestion(Model):
 
     query: str = Field(min_length=1)
     gold: tuple[str, ...] = ()
-    """Ids of the relevant items of its group; none: there is no answer (abstention)."""
+    """Ids of the relevant items in its group; empty where there is no answer (abstention)."""
     group: str = ""
     answer: str | None = None
     category: str | None = None
@@ -47,7 +47,7 @@ class BenchmarkQuestion(Model):
 
 
 class Dataset(Model):
-    """Items and questions in the one form that every suite of retrieval takes."""
+    """Items and questions in the one form that every retrieval suite takes."""
 
     name: str = Field(min_length=1)
     items: tuple[BenchmarkItem, ...]
@@ -55,11 +55,11 @@ class Dataset(Model):
 
 
 class DatasetInfo(Model):
-    """Which data a run was made on."""
+    """The data that a run was made with."""
 
     name: str
     hash: str
-    """SHA-256 of the items and questions as they were asked, hold-out and limit included."""
+    """SHA-256 of the items and questions that were used: those left after the split and the limit."""
     items: int
     questions: int
 
@@ -70,9 +70,9 @@ class Figure(Model):
     subject: str
     """What was measured: a system, an arm, an operation."""
     measure: str
-    """`recall_any@5`, `p50_ms`, `success_rate` …: the unit stands in the name where there is one."""
+    """`recall_any@5`, `p50_ms`, `success_rate` …: the name includes the unit where there is one."""
     part: str = ""
-    """A category, an epoch, a size; empty: all of it."""
+    """A category, an epoch, a size; empty for the whole."""
     value: float
     low: float | None = None
     high: float | None = None
@@ -82,7 +82,7 @@ class Figure(Model):
 
 
 class Table(Model):
-    """Rows for people; every cell is already text, and untrusted."""
+    """Rows to show to people; every cell is already text, and untrusted."""
 
     title: str
     headings: tuple[str, ...]
@@ -91,31 +91,31 @@ class Table(Model):
 
 
 class SuiteResults(Model, extra="ignore"):
-    """All that a suite gives; one of a part of the work is as good as that of the whole, and smaller."""
+    """Everything that a suite reports. After part of the work it has the same form as after all of it."""
 
     # Runs of earlier versions, in files and banks, also hold plots and the values of single cases.
     dataset: DatasetInfo | None = None
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was left out or less than usual, and why."""
+    """What was left out or reduced, and why."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
-    """What else the suite wants to have in its file."""
+    """Whatever else the suite wants in its file."""
 
 
 class BenchmarkRun(Model):
-    """One run of a suite: the file that describes itself."""
+    """One run of a suite, as a file that describes itself."""
 
     run_id: str
     suite: str
     status: BenchmarkStatus
     options: dict[str, JsonValue]
     settings: dict[str, JsonValue]
-    """The settings that bear on results; no path, endpoint or key."""
+    """The settings that affect the results; no path, endpoint or key."""
     seed: int
     versions: dict[str, str]
     machine: dict[str, str]
-    """What kind of machine, not which."""
+    """The kind of machine, not which one it was."""
     started_at: Timestamp
     ended_at: Timestamp | None = None
     results: SuiteResults = Field(default_factory=SuiteResults)

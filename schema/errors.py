@@ -6,7 +6,7 @@ _OUT_OF_RAM = ("can't start new thread", "failed to map segment", "cannot alloca
 
 
 def is_out_of_ram(error: BaseException | None) -> bool:
-    """Whether an error says that the process ran out of RAM: also where a thread or a library found no room."""
+    """Whether an error says that the process ran out of RAM, also while starting a thread or loading a library."""
     if isinstance(error, BaseExceptionGroup):
         grouped = cast("BaseExceptionGroup[BaseException]", error)
         return any(is_out_of_ram(each) for each in grouped.exceptions)
@@ -33,23 +33,23 @@ class NotAllowed(SwarmMemoryError):
 
 
 class ConfigError(SwarmMemoryError):
-    """A setting, a file or the installation is wrong; the operator can mend it."""
+    """A setting, a file or the installation is wrong; the operator can fix it."""
 
 
 class QuotaReached(ConfigError):
-    """Agents and hooks added as much to a project as they may in a day; nothing was written."""
+    """Agents and hooks have added as many memories to a project as they may in a day; nothing was written."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"nothing more is learned in this project today: agents and hooks may add {limit:,} memories a day. What "
-            "the bank holds is used as before; what hooks left is learned tomorrow (UTC). Raise learn.max_new_per_day "
-            "in your own settings, go on tomorrow, or learn from the transcript with `swarm-memory learn`, which is "
-            "not limited"
+            "the bank holds is still used, and what hooks left waiting is learned tomorrow (UTC). Raise "
+            "learn.max_new_per_day in your own settings, continue tomorrow, or learn from the transcript with "
+            "`swarm-memory learn`, which has no limit"
         )
 
 
 class StorageError(SwarmMemoryError):
-    """The database refused an operation; nothing was half written."""
+    """The database refused an operation; nothing was left half written."""
 
 
 class StoreBusy(StorageError):
@@ -57,15 +57,15 @@ class StoreBusy(StorageError):
 
 
 class StoreReadOnly(StorageError):
-    """The database can be read and not written."""
+    """The database can be read but not written."""
 
 
 class StoreUntrusted(StorageError):
-    """The file is not a bank of ours, or of a newer version; it was left untouched."""
+    """The file is not a swarm-memory bank, or one of a newer version; it was left untouched."""
 
 
 class StoreDamaged(StorageError):
-    """What is in the file is not what was written; it was left untouched."""
+    """The file does not hold what was written to it; it was left untouched."""
 
 
 class StoreFull(StorageError):
@@ -73,11 +73,11 @@ class StoreFull(StorageError):
 
 
 class StoreReplaced(StorageError):
-    """Another file, or none, lies where the open one lay; nothing was written."""
+    """The open file was replaced by another one or removed; nothing was written."""
 
 
 class TeamUnavailable(SwarmMemoryError):
-    """The team's server was not reached, or gave no answer that can be used."""
+    """The team's server could not be reached, or gave no usable answer."""
 
 
 class ModelError(SwarmMemoryError):
@@ -85,7 +85,7 @@ class ModelError(SwarmMemoryError):
 
 
 class ModelUnavailable(ModelError):
-    """The endpoint was not reached, or gave no answer in its time limit."""
+    """The endpoint could not be reached, or did not answer within its time limit."""
 
 
 class ModelWindowTooSmall(ModelUnavailable):

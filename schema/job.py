@@ -11,17 +11,17 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 LEARN = "learn"
-"""The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""
+"""The kind of job that hooks queue: learn from one task of a transcript or, without `task_id`, from all its tasks."""
 
 WITHDRAW = "measure_memories"
-"""The kind of the job that looks which memories harm, and its key: at most one waits. Its value is in older banks."""
+"""Kind and key of the job that checks which memories do harm: at most one is queued. Older banks hold this value."""
 
 JobAction = Literal["status", "result", "cancel", "resume", "list"]
-"""What a caller may ask of one job, or of all."""
+"""What a caller may request for one job, or for all."""
 
 
 class Progress(Model):
-    """How far a piece of work is."""
+    """How far a piece of work has come."""
 
     done: int = Field(ge=0)
     total: int | None = Field(default=None, ge=0)
@@ -30,7 +30,7 @@ class Progress(Model):
 
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
-"""Says how far a piece of work is."""
+"""Reports how far a piece of work has come."""
 
 
 class Job(Model):
@@ -41,7 +41,7 @@ class Job(Model):
     kind: str
     """`learn` (a task of a transcript), `consolidate` …"""
     key: str
-    """Jobs of one kind and key replace each other while they are queued."""
+    """At most one job of a scope, kind and key is queued: a newer one updates it or is dropped."""
     payload: dict[str, JsonValue] = Field(default_factory=dict)
     status: JobStatus = "queued"
     attempts: int = Field(default=0, ge=0)
@@ -51,14 +51,14 @@ class Job(Model):
     ended_at: Timestamp | None = None
     worker: str | None = None
     result: dict[str, JsonValue] | None = None
-    """What it gave; while it runs, how far it is."""
+    """What the job returned; while it runs, its progress."""
     error: str | None = None
     person_id: str | None = None
-    """For whom it is done; None: for the bank's own user."""
+    """The person for whom the job is done; None: the bank's own user."""
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is while it runs; None when nothing was reported."""
+        """How far the job has come while it runs; None when nothing was reported."""
         reported = (self.result or {}).get("progress") if self.status == "running" else None
         return None if reported is None else Progress.model_validate(reported)
 
@@ -67,10 +67,10 @@ class JobEnd(NamedTuple):
     """How a worker leaves a job."""
 
     status: JobStatus
-    """`queued`: it is put back."""
+    """`queued`: the job is put back into the queue."""
     result: Mapping[str, JsonValue] | None = None
     error: str | None = None
     run_after: datetime | None = None
-    """One that is put back is not taken before."""
+    """A job that is put back is not started before this moment."""
     tried: bool = True
     """Whether the attempt counts."""

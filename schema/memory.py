@@ -1,4 +1,4 @@
-"""The memory item: as it is proposed and kept, and what learning, searching and consolidating the bank give."""
+"""The memory item as proposed and as kept, and the results of learning, searching and consolidating."""
 
 import re
 from typing import Literal
@@ -13,14 +13,14 @@ MemoryStatus = Literal["active", "quarantined", "archived", "candidate"]
 """candidate: a fix that one task showed; it is kept hidden until a second one bears it out."""
 Distiller = Literal["model", "agent", "extractive", "user", "imported"]
 Priority = Literal[-1, 0, 1]
-"""1: the user's own word. -1: of suspect wording. 0: any other."""
+"""1: the user's own word. -1: suspect wording. 0: any other."""
 Kind = Literal["preference", "convention", "fact", "procedure"]
-"""What the user says; it is a tag of the memory."""
+"""What kind of thing the user said; kept as a tag of the memory."""
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
-"""Tags of what was distilled from calls: what was seen to end an error; of older banks: an error that nothing ended."""
+"""Tags of memories distilled from calls: a fix seen to end an error; in older banks, an error that nothing ended."""
 
 CANDIDATE = "candidate"
 """Tag of a draft that is kept as a candidate."""
@@ -29,26 +29,26 @@ _ACTION = r"(?m)^\d+\. Run (`[^`]+`)\.$"
 """How an action is written (`tools.distill.drafts`)."""
 
 HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
-"""Where the words stand that an agent passed on as the user's: in a prompt of the user's, in a tool's result, in no
-prompt of the session; unseen: there was no prompt to look at."""
+"""Where the words that an agent passed on as the user's were found: in a prompt of the user, in a tool's result, or in
+no prompt of the session; unseen: there was no prompt to search."""
 
 Use = Literal["strategy", "way_out", "open_problem"]
-"""strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
-open_problem: no advice, of older banks."""
+"""strategy: useful at every prompt that it fits. way_out: useful when its error comes again, or when a task mentions
+its program. open_problem: no advice; only in older banks."""
 
 Leg = Literal["vector", "exact_scan", "keyword"]
 LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
-"""broken_off: the host's connection ended the task before the agent did anything; nothing was recorded."""
+"""broken_off: the host's connection failed and ended the task before the agent did anything; nothing was recorded."""
 Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
-"""entails: of older banks. refines: a fix that takes the place of one in vain."""
+"""entails: only in older banks. refines: a fix that replaces one that did not work."""
 Method = Literal["rules", "model"]
 
 
 class MemoryDraft(Model, str_strip_whitespace=True):
-    """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
+    """A strategy or guardrail as proposed: the three texts of the paper's memory item, with tags."""
 
     title: str = Field(min_length=3, max_length=MAX_TITLE, description="What to do, or not to")
-    description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this is of use")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this helps")
     content: str = Field(min_length=3, max_length=MAX_CONTENT, description="Numbered steps, one line each")
     tags: tuple[str, ...] = Field(default=(), max_length=20)
     domain: str | None = Field(default=None, max_length=200)
@@ -56,14 +56,14 @@ class MemoryDraft(Model, str_strip_whitespace=True):
 
 
 class Note(Model):
-    """What an agent teaches by `remember`."""
+    """What an agent teaches through `remember`."""
 
     title: str = Field(min_length=3, max_length=MAX_TITLE)
     when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
     note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `back-ticks`")
     users_word: bool = Field(default=False, description="The user's own words")
     handles: tuple[str, ...] = Field(
-        default=(), max_length=10, description="Other commands, files, error lines or tools beside which to show it"
+        default=(), max_length=10, description="Other commands, files, error lines or tools to show it with"
     )
 
 
@@ -73,7 +73,7 @@ class Provenance(Model, serialize_by_alias=True):
     task_id: str | None = None
     trajectory_id: str | None = None
     session_id: str | None = None
-    """The host's session that the task belonged to: what it says again does not count as another witness."""
+    """The host's session that the task belonged to: what this session says again does not count as another witness."""
     agent_id: str | None = None
     evidence: tuple[str, ...] = ()
     judge: Judge | None = None
@@ -81,27 +81,27 @@ class Provenance(Model, serialize_by_alias=True):
     prompt_hash: str | None = None
     model: str | None = None
     screened_by: str | None = None
-    """Who looked for attacks in it before it was stored: `rules and classifier`, and `, <model>` where it was asked."""
+    """What screened it for attacks before it was stored: `rules and classifier`, then `, <model>` if one was asked."""
     suspect: str | None = None
     """Why its wording is suspect though no rule held it back, or though the user's own command stored it."""
     run_id: str | None = None
-    """The learn, import or MaTTS run that made it: what can be undone as a whole."""
+    """The learn, import or MaTTS run that made it; such a run can be undone as a whole."""
     imported_from: str | None = None
     person: str | None = None
-    """Who brought it over HTTP, by name: as it is shown and exported, never as it is kept, which is by their id."""
+    """The name of the person who added it over HTTP: shown and exported, but never stored; the bank keeps their id."""
     anchors: tuple[str, ...] = ()
     """What it names that was in the project when it was made: `file:src/app.py` by its path from the project's folder,
     `script:make test` as it is run, `package:click` as it is declared; older ones also hold versions and branches."""
     handles: tuple[str, ...] = ()
-    """What calls for it beside what its text names (`tools.anchors.handles`): of its task, or named by its author."""
+    """Handles that call for it besides those in its text (`tools.anchors.handles`): of its task, or its author's."""
     repeats_shown: bool = Field(
         default=False, validation_alias=AliasChoices("repeats_shown", "hearsay"), serialization_alias="hearsay"
     )
-    """Whether the agent was shown a step of it (by the task, an output, a memory nobody vouches for) before it did it:
-    following it proves nothing then. It is kept as `hearsay`."""
+    """Whether the agent was shown a step of it (by the task, an output or an unverified memory) before taking that
+    step: that it took the step then proves nothing. It is stored as `hearsay`."""
 
     heard_in: HeardIn | None = None
-    """Of what an agent brought as the user's word; only `prompt` makes it that."""
+    """For what an agent passed on as the user's word: where it was heard. Only `prompt` makes it the user's word."""
 
     @property
     def is_users_word(self) -> bool:
@@ -110,12 +110,12 @@ class Provenance(Model, serialize_by_alias=True):
 
     @property
     def is_own_command(self) -> bool:
-        """Whether they typed it as a command: then no agent brought it, and nobody judged."""
+        """Whether the user typed it as a command: then no agent passed it on, and there was no judge."""
         return self.is_users_word and self.judge is None
 
     @property
     def priority(self) -> Priority:
-        """Where it stands before anything is known of its use. What the user typed is not doubted for its wording."""
+        """Its rank before anything is known of its use. What the user typed is not doubted for its wording."""
         if self.suspect is not None and not self.is_own_command:
             return -1
         return 1 if self.is_users_word else 0
@@ -165,7 +165,7 @@ class MemoryItem(Model):
 
 
 class ScoreParts(Model):
-    """How a score came to be; every number from 0 to 1 but `diversity_penalty` and the raw legs."""
+    """How a score came about; every number is from 0 to 1, except `diversity_penalty` and the legs' raw scores."""
 
     relevance: Unit
     recency: Unit
@@ -173,9 +173,9 @@ class ScoreParts(Model):
     diversity_penalty: float = 0.0
     """δ · the greatest cosine to an item chosen before; subtracted."""
     cosine: float | None = None
-    """Nearness to the query; None for an item without vector in the embedder's space."""
+    """Similarity to the query; None for an item without a vector in the embedder's space."""
     keyword: float | None = None
-    """BM25 among the items of the scopes, higher is better; None: not one word in common."""
+    """BM25 among the items of the scopes, higher is better; None: no word in common."""
 
 
 class ScoredMemory(Model):
@@ -185,19 +185,19 @@ class ScoredMemory(Model):
     score: float
     parts: ScoreParts
     fits: Literal["likely", "uncertain", "unlikely"] = "likely"
-    """unlikely: it is given since somebody asked, and no better one was left; uncertain: nobody asked, and only when it
-    matters is shown."""
+    """unlikely: returned only because the caller asked and no better one was left. uncertain: the caller did not ask,
+    and only when the memory applies is shown."""
     contradicts: tuple[str, ...] = ()
-    """Titles of those that say otherwise, are less sure or older, and are left out for this one where they fitted."""
+    """Titles of memories that say otherwise and are less sure or older; those that fit are left out for this one."""
     changed: str = ""
-    """What of the files, scripts … that it names is gone from the project; that tasks of both outcomes taught it."""
+    """A remark: which files, scripts … that it names are gone, or that tasks of both outcomes taught it."""
     says: str = ""
-    """Who says it, as it stands before its title."""
+    """Who says it, as written before its title."""
     worked: int = 0
     tried: int = 0
-    """Of a fix: tasks in which it ended the error, and in which it was tried."""
+    """For a fix: the number of tasks in which it ended the error (`worked`), and in which it was tried."""
     people: int | None = None
-    """Of what a team shares: for how many people it was tried; None: it is one's own."""
+    """For a memory that a team shares: how many people these counts come from; None: it is the user's own."""
 
 
 class Retrieval(Model):
@@ -214,7 +214,7 @@ class Retrieval(Model):
     """The legs that answered."""
     embedder: str
     notices: tuple[str, ...] = ()
-    """What was less than usual: items not reachable in this embedder's space, no sqlite-vec …"""
+    """What was degraded: items not reachable in this embedder's space, no sqlite-vec …"""
     latency_ms: float
 
 
@@ -243,11 +243,11 @@ class LearnResult(Model):
     reinforced: tuple[str, ...] = ()
     """Ids of memories already in the bank that say the same; they were not stored again."""
     superseded: tuple[str, ...] = ()
-    """Ids of memories that were archived: of an earlier, shorter version of the same task, or fixes in vain."""
+    """Ids of memories that were archived: from an earlier, shorter version of the same task, or fixes that failed."""
     credited: tuple[str, ...] = ()
-    """Ids of memories that the task was given and whose confidence its outcome changed."""
+    """Ids of memories that the task was shown and whose confidence its outcome changed."""
     calls: int = 0
-    """Calls of tools that were not logged before."""
+    """Tool calls that had not been logged before."""
     reason: str | None = None
     consolidation_due: bool = False
 
@@ -259,7 +259,7 @@ class MemoryLink(Model):
     dst_id: str
     relation: Relation
     weight: Unit
-    """Of `duplicate_of` the cosine of the two; of the others the probability that it holds."""
+    """For `duplicate_of`, the cosine of the two memories; for the others, the probability that the relation holds."""
 
 
 class Merged(Model):
@@ -271,7 +271,7 @@ class Merged(Model):
 
 
 class Related(Model):
-    """A relation that was found between two memories, and how."""
+    """A relation found between two memories, and how it was found."""
 
     link: MemoryLink
     method: Method
@@ -280,7 +280,7 @@ class Related(Model):
 
 
 class Withdrawn(Model):
-    """A memory that was put aside for what it contradicts, or archived since nobody used or believed it."""
+    """A memory that was quarantined for what it contradicts, or archived: never used, hardly believed and old."""
 
     id: str
     confidence: Unit
@@ -289,28 +289,28 @@ class Withdrawn(Model):
 
 
 class Consolidation(Model):
-    """What one run did, or with `dry_run` what it would do. Nothing is ever deleted by it."""
+    """What one run did or, with `dry_run`, would do. A run never deletes anything."""
 
     run_id: str
-    """What `undo` takes; also of a dry run, where there is nothing to take back."""
+    """The id that `undo` takes; a dry run has one too, although there is nothing to undo."""
     dry_run: bool
     full: bool
     """Whether all memories were compared with each other, or only the new ones with the bank."""
     compared: int
-    """Memories whose neighbours were looked at."""
+    """How many memories had their neighbours examined."""
     merged: tuple[Merged, ...] = ()
     related: tuple[Related, ...] = ()
     """Contradictions."""
     quarantined: tuple[Withdrawn, ...] = ()
     pruned: tuple[Withdrawn, ...] = ()
     aged: int = 0
-    """Memories whose confidence faded, the pruned ones not counted."""
+    """How many memories lost confidence, not counting the pruned ones."""
     skipped: tuple[str, ...] = ()
     """Memories that somebody else changed meanwhile; they were left alone."""
     asked: int = Field(default=0, ge=0)
     """Pairs that the chat model was asked about."""
     notices: tuple[str, ...] = ()
-    """What was less than usual: memories without a vector, a model that could not be reached …"""
+    """What was degraded: memories without a vector, a model that could not be reached …"""
 
 
 class Undone(Model):
@@ -318,7 +318,7 @@ class Undone(Model):
 
     run_id: str
     restored: int
-    """Memories that are again as they were before the run."""
+    """How many memories are back in the state they had before the run."""
     links_removed: int
     skipped: tuple[str, ...] = ()
-    """Memories that were changed after the run, or forgotten; they were left as they are."""
+    """Ids of memories that were changed or forgotten after the run; they were left as they are."""

@@ -1,4 +1,4 @@
-"""What came of a task, what that changed in its memories, and what the outcomes of many tasks add up to."""
+"""The outcome of a task, what it changed in the task's memories, and what the outcomes of many tasks add up to."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ from swarm_memory.schema.base import Model, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
 
 UseMethod = Literal["cited", "overlap", "none"]
-"""How it was seen that a memory was used: the agent named it, its actions match it, or it was not seen."""
+"""How the use of a memory was detected: the agent named it, its actions match it, or no use was detected."""
 
 Arm = Literal["memory", "held_out", "nothing_fitted"]
-"""Whether a task had memories, was kept from those that fitted it, or would have had none."""
+"""Whether a task was shown memories, had the fitting ones withheld, or had none that fitted."""
 
 OutcomeStatus = Literal["credited", "already_credited", "undecided", "nothing_injected"]
 
@@ -19,59 +19,59 @@ Conclusion = Literal["too few tasks to tell", "no difference shown", "better wit
 
 
 class Use(Model):
-    """Whether a task used a memory that it was given."""
+    """Whether a task used a memory that it was shown."""
 
     memory_id: str
     method: UseMethod
     overlap: Unit = 0.0
-    """The share of what the memory names that the task's actions took from it."""
+    """The share of the names in the memory that the task's calls used before the agent could read them elsewhere."""
 
 
 class Credit(Use):
     """What one task's outcome changed in one memory."""
 
     change: float = Field(ge=-1, le=1)
-    """What the rule asks for."""
+    """The change that the rule calls for."""
     worked: bool | None = None
-    """What a fix did against its own error, which counts in place of the task's label; None: it was not tried."""
+    """Whether a fix ended its own error, which counts instead of the task's label; None: it was not tried."""
     applied: float = Field(default=0.0, ge=-1, le=1)
-    """What the confidence really changed by: at 0 and 1 it stops."""
+    """By how much the confidence really changed: it stops at 0 and 1."""
 
 
 class TaskFigures(Model, extra="ignore"):
-    """What a task took; of earlier versions a bank holds more. None: the host did not say."""
+    """What a task took; None: the host did not say. Banks of earlier versions hold more figures."""
 
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
     tokens: int | None = Field(default=None, ge=0)
-    """Input, output and what was written to the cache; what was read from the cache again is not counted."""
+    """Tokens of input, of output and written to the cache; tokens read from the cache are not counted."""
     duration_s: float | None = Field(default=None, ge=0)
     failed_calls: int | None = Field(default=None, ge=0)
-    """Calls of tools that failed."""
+    """Tool calls that failed."""
 
 
 class OutcomeRecord(Model, extra="ignore"):
-    """The outcome of one task. A task has one: a later version of it takes the place of the former.
+    """The outcome of one task. A task has one: a later version of the task replaces it.
 
-    Beside it a bank keeps where its figure stands.
+    A bank stores the position of the outcome's figure along with it.
     """
 
     task_id: str
     digest: str
-    """Of the trajectory that it rests on; empty without one."""
+    """The digest of the trajectory that the outcome rests on; empty without one."""
     label: Label
     judge: Judge
     given: bool = False
-    """Somebody gave the label for this task: what evidence says of a later version does not change it."""
+    """Whether somebody reported the label explicitly: what is judged later does not change it."""
     arm: Arm
     randomised: bool = False
-    """Whether tasks were being held out at random at that time: only then both arms can be compared."""
+    """Whether tasks were being held out at random at that time: only then can both arms be compared."""
     credits: tuple[Credit, ...] = ()
     rested: tuple[str, ...] = ()
-    """Ids of memories that fitted and were not shown, since they are on trial."""
+    """Ids of memories that fitted but were not shown, because they are on trial."""
     figures: TaskFigures = Field(default_factory=TaskFigures)
     at: Timestamp
-    """When the task ended; when the outcome was recorded, where that is not known."""
+    """When the task ended or, where that is not known, when the outcome was recorded."""
     status: OutcomeStatus = "credited"
 
     @property
@@ -81,42 +81,42 @@ class OutcomeRecord(Model, extra="ignore"):
 
 
 class RecordedTask(Model):
-    """One task as a list shows it, by one trajectory: mostly the newest."""
+    """One task as shown in a list, as one of its trajectories has it: mostly the newest."""
 
     trajectory_id: str
     task_id: str
     task: str
-    """The beginning of what was asked."""
+    """The beginning of the task's words."""
     is_blank: bool
-    """Whether the words were removed or forgotten."""
+    """Whether the task's words were removed or forgotten."""
     source: TrajectorySource | None
-    """None: it was written before sources were."""
+    """None: it was recorded before sources were."""
     agent_id: str | None
     session_id: str | None
     began: Timestamp | None
     ended: Timestamp
-    """When it was recorded, where it is not known when it ended."""
+    """When the task ended or, where that is not known, when it was recorded."""
     label: Label | None
-    """None: nobody judged it."""
+    """None: it was not judged."""
     confidence: Unit | None
     judge: Judge | None
     failures: int | None
-    """Calls of tools that failed; None: not counted."""
+    """Tool calls that failed; None: not counted."""
     run_id: str | None
     """The run that learned from it."""
     matts_run_id: str | None
     taught: int
-    """Memories that came from the task, whatever became of them."""
+    """How many memories came from the task, whatever became of them."""
     outcome: OutcomeRecord | None
-    """What the task had of memories, and what it took."""
+    """Which memories the task had, and what it took (steps, tokens, time)."""
 
 
 class ArmFigures(Model):
-    """The tasks of one side of the comparison."""
+    """Figures of the tasks on one side of the comparison."""
 
     tasks: int = Field(ge=0)
     decided: int = Field(ge=0)
-    """Those with the label Success or Failure; the success rate is of these."""
+    """Tasks with the label Success or Failure; the success rate is taken over these."""
     successes: int = Field(ge=0)
     success_rate: float | None = None
     mean_steps: float | None = None
@@ -125,7 +125,7 @@ class ArmFigures(Model):
 
 
 class Difference(Model):
-    """One figure with memory less the same without, and its 95 % interval."""
+    """One figure with memory minus the same figure without, and the 95 % interval of this difference."""
 
     value: float
     low: float
@@ -139,14 +139,14 @@ class Effect(Model):
     """What memories did for the tasks of one scope."""
 
     basis: Literal["hold_out", "observed"]
-    """`hold_out`: tasks were kept from their memories at random, so that the difference is the memories' doing.
-    `observed`: tasks for which nothing fitted are other tasks, and the difference may have any cause."""
+    """`hold_out`: memories were withheld from tasks at random, so the difference is due to the memories.
+    `observed`: the tasks for which nothing fitted are different tasks, so the difference may have any cause."""
     with_memory: ArmFigures
     without_memory: ArmFigures
     success_rate: Difference | None = None
     """None while one side has no decided task."""
     steps: Difference | None = None
-    """None while one side has fewer than two tasks of which it is known; of failed calls and tokens too."""
+    """None while this is known of fewer than two tasks on one side; likewise for failed calls and tokens."""
     failed_calls: Difference | None = None
     tokens: Difference | None = None
     says: str

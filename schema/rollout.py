@@ -1,4 +1,4 @@
-"""Test-time scaling (MaTTS): one task done several times, what each rollout gave, and how the whole run stands."""
+"""Test-time scaling (MaTTS): one task done several times, the result of each rollout, and the state of the run."""
 
 from statistics import fmean
 from typing import Literal
@@ -12,57 +12,57 @@ from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 ScalingMode = Literal["parallel", "sequential"]
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 RolloutStatus = Literal["finished", "timed_out", "failed"]
-"""Ended by itself; ended by its time limit, with what it had done until then; gave no trajectory."""
+"""finished: by itself; timed_out: stopped at its time limit, keeping what it had done; failed: left no trajectory."""
 
 MAX_ROLLOUTS = 32
 
 
 class MattsRequest(Model):
-    """What is asked of scaling."""
+    """A request to scale one task."""
 
     task: str
-    """May be empty where `run_id` names a run that is there."""
+    """May be empty where `run_id` names an existing run."""
     mode: ScalingMode = "parallel"
     count: int | None = None
-    """Rollouts of parallel scaling, refinements of sequential scaling; None: as the settings say."""
+    """The number of rollouts (parallel) or refinements (sequential); None: as the settings say."""
     task_id: str | None = None
     run_id: str = Field(default_factory=lambda: new_id(RUN))
-    """Of a run that was interrupted or failed: it is gone on with."""
+    """The id of a run that was interrupted or failed resumes that run."""
 
 
 class RolloutRequest(Model):
-    """What a runner is asked to do once."""
+    """One attempt that a runner is asked to make."""
 
     run_id: str
     task_id: str
     task: str
-    """As it was asked, without anything added."""
+    """The task as requested, with nothing added."""
     prompt: str
-    """What the agent is given: notes, task, and in a refinement the record of the former attempt."""
+    """What the agent is given: task, notes and, in a refinement, the record of the previous attempt."""
     number: int = Field(ge=1)
-    """From 1; in sequential scaling 2 refines 1, and so on."""
+    """Counted from 1; in sequential scaling 2 refines 1, and so on."""
     mode: ScalingMode
     seed: int = Field(ge=0)
     temperature: float = Field(ge=0, le=2)
     timeout_s: float = Field(gt=0)
     memory_ids: tuple[str, ...] = ()
-    """Memories whose notes stand in the prompt."""
+    """Ids of the memories whose notes are in the prompt."""
 
 
 class RunnerAnswer(Model):
-    """What a runner gives back of one rollout."""
+    """What a runner returns for one rollout."""
 
     status: RolloutStatus
     trajectory: Trajectory | None = None
-    """What was done; None where nothing of it is left."""
+    """What was done; None where no record of it is left."""
     error: str | None = None
-    """Why it failed or was ended."""
+    """Why it failed or was stopped."""
     agent_verdict: Verdict | None = None
-    """The acting agent's own word on it, where it gave one."""
+    """The acting agent's own verdict, where it gave one."""
 
 
 class Rollout(Model):
-    """One rollout as the run remembers it; of one that was made before the run no seed and temperature are known."""
+    """One rollout as the run keeps it; seed and temperature are unknown where the work was done before the run."""
 
     number: int
     status: RolloutStatus
@@ -72,9 +72,9 @@ class Rollout(Model):
     label: Label | None = None
     confidence: Unit = 0.0
     is_hard: bool = False
-    """Whether the verdict rests on hard evidence: a test or build that was the last word."""
+    """Whether hard evidence, such as a final test or build, gives the same verdict."""
     steps: int = 0
-    """Tool calls; messages of the agent where it called no tool."""
+    """Tool calls, or messages of the agent where it called no tool."""
     duration_s: float = 0.0
     notes: tuple[str, ...] = ()
     """What the agent noted while it checked and corrected."""
@@ -82,18 +82,18 @@ class Rollout(Model):
 
 
 class RunSummary(Model):
-    """How a run stands; grows with every rollout and is what a restart goes on from."""
+    """The state of a run; it grows with every rollout, and a restart resumes from it."""
 
     runner: str
     memory_ids: tuple[str, ...] = ()
     preamble: str = ""
-    """The notes that every rollout was given: the same after a restart."""
+    """The notes that every rollout was given; they stay the same after a restart."""
     rollouts: tuple[Rollout, ...] = ()
-    """Those that have ended, by number."""
+    """The rollouts that have ended, in the order of their numbers."""
     best: int | None = None
-    """Number of the rollout that is returned; None when none gave a trajectory."""
+    """Number of the rollout that is returned; None when no rollout left a trajectory."""
     best_folder: str | None = None
-    """Where the files of the best rollout lie, for a runner that works on files."""
+    """The folder with the files of the best rollout, for a runner that works on files."""
     stored: tuple[str, ...] = ()
     reinforced: tuple[str, ...] = ()
     distiller: Distiller | None = None
@@ -114,21 +114,21 @@ class MattsRun(Model):
     task: str
     mode: ScalingMode
     k: int = Field(ge=1, le=MAX_ROLLOUTS)
-    """Rollouts of parallel scaling; refinements of sequential scaling, which come after a first attempt."""
+    """The number of rollouts (parallel), or of refinements after a first attempt (sequential)."""
     status: RunStatus = "queued"
     summary: RunSummary
     created_at: Timestamp
 
     @property
     def total(self) -> int:
-        """How many rollouts there are at most."""
+        """The greatest number of rollouts that the run can have."""
         return self.k + 1 if self.mode == "sequential" else self.k
 
     @property
     def lift(self) -> float | None:
-        """Success of the rollout that was chosen, 1 or 0, less the mean of single attempts; None: none was decided.
+        """Success (1 or 0) of the chosen rollout minus the mean of single attempts; None: no rollout was decided.
 
-        A single attempt is any rollout of parallel scaling, and the first one of sequential scaling.
+        A single attempt is any decided rollout of parallel scaling, and the first decided one of sequential scaling.
         """
         decided = [rollout for rollout in self.summary.rollouts if rollout.label in ("Success", "Failure")]
         single = [float(each.label == "Success") for each in decided[: 1 if self.mode == "sequential" else None]]
@@ -136,20 +136,20 @@ class MattsRun(Model):
         return (chosen is not None and chosen.label == "Success") - fmean(single) if single else None
 
     def rollout(self, number: int) -> Rollout | None:
-        """Return a rollout that has ended."""
+        """Return the rollout with a number; None where it has not ended."""
         return next((each for each in self.summary.rollouts if each.number == number), None)
 
     def with_rollout(self, ended: Rollout) -> "MattsRun":
-        """Return the run with a rollout that has ended; it takes the place of a former one of its number."""
+        """Return the run with a rollout that has ended; it replaces an earlier one of the same number."""
         others = (each for each in self.summary.rollouts if each.number != ended.number)
         rollouts = tuple(sorted((*others, ended), key=lambda each: each.number))
         return self.model_copy(update={"summary": self.summary.model_copy(update={"rollouts": rollouts})})
 
     def completed(self, summary: RunSummary) -> "MattsRun":
-        """Return the run as it ended well."""
+        """Return the run as completed, with this summary."""
         return self.model_copy(update={"status": "completed", "summary": summary})
 
     def failed(self, reason: str) -> "MattsRun":
-        """Return the run as it failed; its rollouts stay."""
+        """Return the run as failed, for a reason; its rollouts stay."""
         summary = self.summary.model_copy(update={"reason": reason})
         return self.model_copy(update={"status": "failed", "summary": summary})

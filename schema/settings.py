@@ -1,4 +1,4 @@
-"""Every setting with its default, its range and its meaning, which the viewer shows too."""
+"""Every setting with its default, range and meaning; the viewer shows these too."""
 
 from contextlib import suppress
 from typing import Annotated, Literal, Self, TypeAlias, cast
@@ -11,16 +11,16 @@ from swarm_memory.schema.base import Model, Unit
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"
-"""Where Anthropic speaks chat completions; it takes no JSON schema there, and no effort."""
+"""Anthropic's endpoint for chat completions; it accepts no JSON schema there, and no effort."""
 
 SMALL_CLAUDE = "haiku"
-"""What Claude Code calls its small model."""
+"""Claude Code's name for its small model."""
 
 PersonalData: TypeAlias = bool | Literal["names"]
 
 
 def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("http", "https")) -> str | None:
-    """Return a URL without its last slash. Raises `ValueError`; `elsewhere`: what leads off this machine."""
+    """Return a URL without its last slash. `elsewhere`: schemes that may lead off this machine. Raises `ValueError`."""
     if url is None:
         return None
     parts = urlsplit(url)
@@ -28,7 +28,7 @@ def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("ht
     if not parts.hostname or (parts.scheme not in elsewhere and not is_here):
         raise ValueError(f"must begin with {' or '.join(f'{each}://' for each in elsewhere)} and name a host")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(f"must hold no user, password or query; {holds}")
+        raise ValueError(f"must not contain a user, password or query; {holds}")
     return url.rstrip("/")
 
 
@@ -36,10 +36,10 @@ def _entries(given: object) -> list[str]:
     """Return the entries of a list, or of a text: JSON where it begins with `[`, else lines, or parts between `;;`."""
     entries = given
     if isinstance(given, str):
-        with suppress(ValueError):  # a text is left, which is refused
+        with suppress(ValueError):  # what is no JSON stays a text, which is refused
             entries = from_json(given) if given.lstrip().startswith("[") else given.replace(";;", "\n").splitlines()
     if not isinstance(entries, list | tuple) or not all(isinstance(each, str) for each in cast(list[object], entries)):
-        raise ValueError('must be a list of texts, such as ["one", "two"], or one text such as one;;two')
+        raise ValueError('must be a list of strings, such as ["one", "two"], or one string such as one;;two')
     return [entry for each in cast(list[str], entries) if (entry := each.strip())]
 
 
@@ -49,7 +49,7 @@ Entries = Annotated[tuple[str, ...], BeforeValidator(_entries)]
 class Section(Model, use_attribute_docstrings=True, hide_input_in_errors=True):
     """Settings of one kind; the sentence beneath a setting is its description.
 
-    No error's text has what was given: it may be a key that was written in the wrong place.
+    No error message repeats the value that was given: it may be a key that was written in the wrong place.
     """
 
 
@@ -59,17 +59,17 @@ class ChatProviderSettings(Section):
     provider: Literal["openai", "anthropic", "claude_cli"]
     """`openai`: any endpoint of chat completions; `anthropic`: its own; `claude_cli`: Claude Code, without a key."""
     model: str = Field(default="", max_length=200)
-    """Needed but for `claude_cli`, where none means the model that Claude Code uses by itself."""
+    """Required, except for `claude_cli`, where empty means the model that Claude Code uses by itself."""
     base_url: str | None = None
-    """Of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's own when not set."""
+    """Address of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's own when not set."""
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
-    """Name of the variable that holds the key, never the key; for their own URLs as OpenAI and Anthropic call it."""
+    """Name of the variable that holds the key, never the key; OpenAI's and Anthropic's own URLs have a default name."""
     effort: Literal["low", "medium", "high"] | None = None
-    """How long a model that reasons may think; not sent when not set, and to no model that does not take it."""
+    """How long a reasoning model may think; not sent when not set, nor to a model that does not accept it."""
     command: str = "claude"
-    """Of `claude_cli`: the program, by name or path."""
+    """For `claude_cli`: the program, by name or path."""
     price_in: float | None = Field(default=None, ge=0)
-    """USD for a million input tokens; without both prices no cost is recorded but for `claude_cli`."""
+    """USD for a million input tokens; without both prices no cost is recorded, except for `claude_cli`."""
     price_out: float | None = Field(default=None, ge=0)
     """USD for a million output tokens."""
 
@@ -85,19 +85,19 @@ class ChatProviderSettings(Section):
         own = ANTHROPIC_URL.removesuffix("/v1")
         if self.provider == "anthropic" and self.base_url not in {None, own, ANTHROPIC_URL}:
             raise ValueError(
-                f"provider `anthropic` is {own} alone; another endpoint is asked for chat completions: write "
+                f"provider `anthropic` works only with {own}; for chat completions from another endpoint, use "
                 "provider `openai` with its base_url and api_key_env"
             )
         return self
 
     @property
     def url(self) -> str:
-        """Where the endpoint is."""
+        """The address of the endpoint."""
         return ANTHROPIC_URL if self.provider == "anthropic" else self.base_url or OPENAI_URL
 
     @property
     def key_variable(self) -> str | None:
-        """Name of the variable that the key is read from; None: the endpoint wants none."""
+        """Name of the variable that the key is read from; None: the endpoint needs no key."""
         if self.provider == "claude_cli":
             return None
         own = {OPENAI_URL: "OPENAI_API_KEY", ANTHROPIC_URL: "ANTHROPIC_API_KEY"}
@@ -105,20 +105,20 @@ class ChatProviderSettings(Section):
 
     @property
     def name(self) -> str:
-        """`provider:model`, as answers and figures give it."""
+        """`provider:model`, as it appears in answers and figures."""
         return f"{self.provider}:{self.model or 'default'}"
 
 
 class ChatSettings(Section):
-    """The chat models, in the order in which they are asked; none is a normal state. A project's file sets no model."""
+    """The chat models, in the order in which they are asked; to have none is normal. A project's file sets no model."""
 
     learn_with: Literal["rules", "claude", "endpoint", "agent"] | None = None
     """Who judges and distills finished tasks: Claude Code, the `providers` (endpoint), the agent at its turn's end, or
     rules alone. None: nobody was asked yet, and `providers` do where some are named."""
     providers: tuple[ChatProviderSettings, ...] = ()
-    """Models that everything may ask which can use one."""
+    """Models available to everything that can use one."""
     timeout_s: float = Field(default=45.0, gt=0, le=600)
-    """Longest time for one model while another one of the list is left; the last has all that remains of the call."""
+    """Longest time for one model while others of the list are left to try; the last has all that remains of a call."""
     daily_token_budget: int | None = Field(default=500_000, ge=0)
     """Tokens for one day (UTC) of all processes on one database; 0 sends nothing, None sets no limit."""
 
@@ -143,21 +143,21 @@ class SourceSettings(Section):
     """How tools, documents, code and API descriptions are indexed and searched."""
 
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
-    """Who puts the best into their final order. auto: the endpoint, else for tools and APIs a chat model, as far as one
-    is set. `experience`, of earlier versions, is `none`."""
+    """What puts the best into their final order. auto: the endpoint, or else, for tools and APIs, a chat model, where
+    one is set. `experience`, from earlier versions, means `none`."""
     rerank_url: str | None = None
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
-    """What the cross-encoder is told to use, where it serves several models."""
+    """The model to request from the cross-encoder, where it serves several."""
     rerank_api_key: SecretStr | None = None
     """Its bearer token."""
     refresh: bool = True
-    """Whether what was indexed is looked at again as a server starts, where the bank is a file; see docs/SOURCES.md."""
+    """Whether indexed sources are checked for changes as a server starts, if the bank is a file: docs/SOURCES.md."""
     allowed_folders: Entries = ()
     """Folders outside the project that may be indexed over MCP."""
     allow_mcp_servers: Entries = ()
     """Folders of projects whose `.mcp.json` names servers that may be started to list their tools. Starting what a
-    cloned repository names is running its code: none without this."""
+    cloned repository names means running its code: without this, none is started."""
 
 
 class OutputSettings(Section):
@@ -168,10 +168,10 @@ class OutputSettings(Section):
 
 
 class ToolMemorySettings(Section):
-    """What is known of tools from the calls that were made."""
+    """What is known about tools from earlier calls."""
 
     max_history_tool_call_cnt: int = Field(default=100, ge=1, le=10_000)
-    """Calls of each tool that are kept, the oldest out first; the totals over all time stay exact."""
+    """How many calls of each tool are kept; the oldest go first. The totals over all time stay exact."""
     evaluator: Literal["auto", "evidence"] = "auto"
     """`auto`: the chat model where one is set; `evidence`: never a model, so that calls cost no tokens."""
 
@@ -187,11 +187,11 @@ class RetrieveSettings(Section):
     """How the bank is searched and scored."""
 
     k: int = Field(default=3, ge=1, le=50)
-    """Memories that a search returns at most, unless it asks for another number."""
+    """At most this many memories are returned by a search, unless it asks for another number."""
     alpha: Unit = 0.65
     """Weight of relevance."""
     beta: Unit = 0.05
-    """Weight of recency. It decides between what fits alike: more of it costs right answers (docs/BENCHMARKS.md)."""
+    """Weight of recency. It decides between equally good fits; more of it costs right answers (docs/BENCHMARKS.md)."""
     gamma: Unit = 0.10
     """Weight of reliability, likewise."""
     reliability: Literal["confidence", "usage"] = "confidence"
@@ -205,13 +205,13 @@ class RetrieveSettings(Section):
     pool: int = Field(default=50, ge=1, le=2000)
     """Candidates of each leg, however many memories are wanted."""
     min_cosine: Unit | None = None
-    """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
+    """What a query must reach in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
     greatest share of its words. The embedder's calibrated value when not set; 0: everything fits."""
     rerank: Literal["off", "auto", "endpoint", "chat"] = "off"
-    """Who puts the best into their final order: the cross-encoder of `sources.rerank_url`, the chat model, or `auto`,
-    the first of these there is. A project's file cannot set it."""
+    """What puts the best into their final order: the cross-encoder of `sources.rerank_url`, the chat model, or `auto`,
+    the first of these that is available. A project's file cannot set it."""
     token_budget: int = Field(default=600, ge=50, le=8000)
-    """Tokens of the preamble at most; it never has more than 9,000 characters."""
+    """At most this many tokens in the preamble; it never has more than 9,000 characters."""
 
 
 class JudgeSettings(Section):
@@ -222,7 +222,7 @@ class JudgeSettings(Section):
     min_confidence: Unit = 0.6
     """A verdict less sure than this is Undecided."""
     max_trajectory_tokens: int = Field(default=8_000, ge=500, le=1_000_000)
-    """Tokens of a trajectory that a chat model is shown at most. A project's file cannot set it."""
+    """A chat model is shown at most this many tokens of a trajectory. A project's file cannot set it."""
     timeout_s: float | None = Field(default=None, gt=0, le=600)
     """Longest time for one answer about a trajectory; 45 s to judge, 60 to distill, 90 to compare when not set."""
 
@@ -231,7 +231,7 @@ class DistillSettings(Section):
     """What is distilled from a trajectory."""
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
-    """Memories of one trajectory at most."""
+    """At most this many memories are distilled from one trajectory."""
     redact_pii: PersonalData = True
     """Whether personal data (addresses, card, account and phone numbers) is replaced too, as secrets always are;
     `names`: names of people and places too, by presidio-analyzer."""
@@ -247,7 +247,7 @@ class ConsolidateSettings(Section):
 
 
 class PromoteSettings(Section):
-    """How much of the bank stands in skills that agents read by themselves."""
+    """How much of the bank is written into skills that agents read by themselves."""
 
     max_skills: int = Field(default=8, ge=1, le=50)
     """The title and the first lines of each skill are in every session's context."""
@@ -257,13 +257,13 @@ class MattsSettings(Section):
     """Memory-aware test-time scaling."""
 
     enabled: bool = True
-    """False: no task is done several times."""
+    """False: no task is attempted several times."""
     parallel_k: int = Field(default=6, ge=1, le=32)
     """Attempts at a task, each from its start, unless a call asks for another number."""
     sequential_r: int = Field(default=3, ge=1, le=16)
     """Attempts at a task, each correcting the last, likewise."""
     max_concurrency: int = Field(default=3, ge=1, le=32)
-    """Rollouts at the same time."""
+    """How many rollouts run at the same time."""
     rollout_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
     """A rollout that takes longer is ended; what it had done until then counts."""
     allowed_commands: Entries = ()
@@ -285,9 +285,9 @@ class EmbeddingSettings(Section):
     dimensions: int | None = Field(default=None, ge=8, le=4096)
     """Length of its vectors; needed for models that are not OpenAI's."""
     query_prefix: str = ""
-    """Put before what is searched for, as some models want it."""
+    """Prefix for queries, as some models require."""
     document_prefix: str = ""
-    """Put before each memory, likewise."""
+    """Prefix for memories, likewise."""
 
 
 class StorageSettings(Section):
@@ -298,15 +298,15 @@ class StorageSettings(Section):
     url: SecretStr | None = None
     """A PostgreSQL database in the file's place, as `postgresql://USER:PASSWORD@HOST/DATABASE`; see docs/TEAM.md."""
     pool_size: int = Field(default=8, ge=1, le=100)
-    """Connections to it, at most, of one server."""
+    """At most this many connections to it from one server."""
     sqlite: Literal["auto", "pysqlite3", "stdlib", "scan"] = "auto"
-    """Driver of a file; `scan` searches vectors without sqlite-vec, `auto` takes the best that is there."""
+    """Driver for a file; `scan` searches vectors without sqlite-vec, `auto` takes the best one available."""
     tenant_id: str = "default"
     """Whose memories these are, where several share a database."""
     project: str | None = None
     """Name of the project; the name of its root folder when not set."""
     busy_timeout_s: float = Field(default=10.0, gt=0, le=60)
-    """How long a write waits for those of other processes."""
+    """Seconds that a write waits for writes of other processes."""
     daily_backups: int = Field(default=7, ge=0, le=7)
     """Copies, one a day and at most 64 MB together, that are kept in your own state folder."""
 
@@ -315,7 +315,7 @@ class HookSettings(Section):
     """What the hooks of the coding agent do."""
 
     briefing_items: int = Field(default=10, ge=0, le=20)
-    """Of the user's lasting words at most so many are shown as a session starts; 0 switches that off."""
+    """At most this many of the user's lasting words are shown as a session starts; 0 switches that off."""
     inject: bool = True
     """Whether the agent is shown anything: as a session starts, at prompts, beside calls and failures."""
     settle_s: float = Field(default=20.0, ge=0, le=3600)
@@ -325,14 +325,14 @@ class HookSettings(Section):
 
 
 class JobSettings(Section):
-    """How queued work is worked off."""
+    """How queued jobs are run."""
 
     lease_s: float = Field(default=60.0, gt=0)
-    """A running job that gave no sign of life for so long is taken up by another worker."""
+    """Seconds without a sign of life after which a running job is claimed by another worker."""
     max_attempts: int = Field(default=3, ge=1)
-    """How often a job is begun before it counts as failed."""
+    """How many times a job is started before it counts as failed."""
     retry_s: float = Field(default=15.0, ge=0)
-    """A job that failed is tried again after so long, then after twice as long, and so on; an hour at most."""
+    """Seconds until a failed job is tried again; the wait doubles each time, up to an hour."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Time limit of one job; a model that judges and distills a task has to answer within it."""
 
@@ -348,27 +348,27 @@ class CreditSettings(Section):
     """What a task's outcome does to the memories that it was given. A project's file cannot set it."""
 
     holdout_rate: Unit = 0.0
-    """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""
+    """The share of tasks that get no memories, chosen by a hash of the task's id, to measure what the others gain."""
 
 
 class TeamSettings(Section):
-    """A team's server, for what people learn from each other. Only the user sets it, never a project's file."""
+    """A team's server, through which people learn from each other. Only the user sets it, never a project's file."""
 
     url: str | None = Field(default=None, max_length=500)
-    """Where it is, such as `https://memory.acme.example`; none: nothing is sent anywhere."""
+    """Its address, such as `https://memory.acme.example`; none: nothing is sent anywhere."""
     project: str | None = Field(default=None, min_length=1, max_length=400)
-    """The team's name of every project; when not set what was agreed at joining, else host and path of `origin`."""
+    """The team's name for every project; when not set, the one agreed at joining, else host and path of `origin`."""
     token: SecretStr | None = None
     """Your token, as `swarm-memory team join` writes it."""
     token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
-    """Name of the environment variable that holds your token; it goes before `token`."""
+    """Name of the environment variable that holds your token; it takes precedence over `token`."""
     every_minutes: float = Field(default=15.0, ge=1, le=10_080)
-    """How often it is asked what is new while a server runs; at the end of a session too."""
+    """How often the team's server is checked for news while your server runs; also at the end of a session."""
 
     @field_validator("url")
     @classmethod
     def _server(cls, value: str | None) -> str | None:
-        """Its token goes there: over https, or to this machine."""
+        """The token is sent there: only over https, or to this machine."""
         return _plain_url(value, "the token has its own setting", elsewhere=("https",))
 
 
@@ -381,14 +381,14 @@ class MirrorSettings(Section):
 
 
 class RetentionSettings(Section):
-    """After how many days what is no memory is removed; 0: never. Memories stay until somebody forgets them."""
+    """After how many days data other than memories is removed; 0: never. Memories stay until somebody forgets them."""
 
     trajectories_days: int = Field(default=365, ge=0, le=36_500)
-    """What was done in a task. Its verdict stays, and where its memories point stands that it was removed."""
+    """What was done in a task. Its verdict stays, and its memories then point to a note that the rest was removed."""
     events_days: int = Field(default=365, ge=0, le=36_500)
     """What was retrieved, learned and consolidated, and jobs that ended; what happened to a memory stays with it."""
     metrics_days: int = Field(default=365, ge=0, le=36_500)
-    """Figures of tasks and of calls to models: the effect of memory is then that of the days that are kept."""
+    """Figures of tasks and of calls to models: the effect of memory is then measured over the days that are kept."""
     tool_calls_days: int = Field(default=365, ge=0, le=36_500)
     """Single calls of tools. The totals and the guidelines of each tool stay."""
 
@@ -398,7 +398,7 @@ class Settings(Section):
 
     enabled: bool = True
     """False: hooks say nothing, tools answer that it is off, and nothing is learned in the background."""
-    # The defaults of a section are not validated: it would take a tenth of a hook's time. A test does it.
+    # The defaults of a section are not validated here: that would take a tenth of a hook's time. A test does it.
     retrieve: RetrieveSettings = RetrieveSettings.model_construct()
     judge: JudgeSettings = JudgeSettings.model_construct()
     distill: DistillSettings = DistillSettings.model_construct()

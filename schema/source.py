@@ -1,4 +1,4 @@
-"""What is indexed beside memories: passages of tools, documents, code and API descriptions."""
+"""What is indexed besides memories: passages of tools, documents, code and API descriptions."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -8,7 +8,7 @@ from swarm_memory.schema.base import Model, Timestamp
 
 ReadKind: TypeAlias = Literal["tool", "document", "code", "api"]
 SourceKind: TypeAlias = Literal[ReadKind, "github"]
-"""What a bank may hold: repositories of GitHub were read by an earlier version."""
+"""What a bank may hold. GitHub repositories were read by an earlier version only."""
 
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
@@ -18,13 +18,13 @@ class Passage(Model):
 
     kind: SourceKind
     group: str = Field(min_length=1, max_length=2000)
-    """What it is part of: the document's or file's path within its source, the name of the tool's server."""
+    """What it is part of: the path of the document or file within its source, or the name of the tool's server."""
     position: int = Field(ge=0)
-    """Its place in the group, from 0: what stands beside it is its context."""
+    """Its place in the group, from 0; the passages next to it are its context."""
     title: str = Field(min_length=1, max_length=1000)
     """The tool's name, the headings above the part, the qualified name of the function."""
     description: str = ""
-    """What it says of itself: the tool's description, the docstring; empty for a part of a document."""
+    """Its own description: that of the tool, or the docstring; empty for a part of a document."""
     content: str = ""
     """The rest: parameters, the text, signature and body."""
     path: str | None = None
@@ -36,19 +36,19 @@ class Passage(Model):
 
     @property
     def embedding_text(self) -> str:
-        """The text that is embedded: title (of a turn the speaker: its day says little), description, content."""
+        """The text that is embedded: title (for a turn only its speaker: its day says little), description, content."""
         return "\n".join(filter(None, (str(self.data.get("speaker", self.title)), self.description, self.content)))
 
 
 class Fault(Model):
-    """A part of a source that gave no passages, or not all: what was indexed of it before is kept."""
+    """A part of a source from which not all passages could be made; what was indexed from it before is kept."""
 
     group: str
     reason: str
 
 
 class IndexedSource(Model):
-    """What indexing a source did. The numbers count groups, but for `passages`."""
+    """What indexing a source did. The numbers count groups, except `passages`."""
 
     kind: SourceKind
     location: str
@@ -57,7 +57,7 @@ class IndexedSource(Model):
     unchanged: int = 0
     removed: int = 0
     passages: int = 0
-    """Written just now."""
+    """Passages that were written just now."""
     reason: str | None = None
     """Why nothing of the source is indexed now; None where something is."""
     faults: tuple[Fault, ...] = ()

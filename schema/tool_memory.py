@@ -10,7 +10,7 @@ ToolName = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class LoggedCall(Model, populate_by_name=True):
-    """One use of a tool as a caller reports it. Inputs of any form are taken; keys that are not known are refused."""
+    """One use of a tool as a caller reports it. Inputs of any form are accepted; unknown keys are refused."""
 
     tool_name: ToolName
     input: JsonValue = None
@@ -57,10 +57,10 @@ class ToolCall(Model):
 
 
 class Evaluation(Model):
-    """What one call was worth, and how that was found out."""
+    """How good one call was, and how that was determined."""
 
     score: Unit
-    """0.0: failed, or of no use; 1.0: did what it was to do."""
+    """0.0: failed, or was of no use; 1.0: did what it was meant to do."""
     summary: str
     evaluation: str
     method: Literal["model", "evidence"]
@@ -68,7 +68,7 @@ class Evaluation(Model):
 
 
 class KeptCall(Model):
-    """A call that the window still holds, with its evaluation; None: not evaluated, and never counted as one."""
+    """A call that the window still holds, with its evaluation; None: not evaluated, and never counted as evaluated."""
 
     seq: int
     call: ToolCall
@@ -77,12 +77,12 @@ class KeptCall(Model):
 
     @property
     def is_good(self) -> bool:
-        """Whether it was evaluated, and did what it was to do."""
+        """Whether it was evaluated, and did what it was meant to do."""
         return self.evaluation is not None and self.evaluation.score >= 1.0
 
 
 class ToolTotals(Model):
-    """What is counted of a tool over all time, whatever the window still holds."""
+    """The counts of a tool over all time, whatever the window still holds."""
 
     tool_name: ToolName
     calls: int = Field(default=0, ge=0)
@@ -90,7 +90,7 @@ class ToolTotals(Model):
     timed: int = Field(default=0, ge=0)
     """Calls whose time is known."""
     time_cost_us: int = Field(default=0, ge=0)
-    """Their microseconds, whole numbers: sums stay exact."""
+    """Microseconds of those calls in total: a whole number, so that sums stay exact."""
     counted: int = Field(default=0, ge=0)
     """Calls whose tokens are known."""
     token_cost: int = Field(default=0, ge=0)
@@ -99,7 +99,7 @@ class ToolTotals(Model):
     evaluated: int = Field(default=0, ge=0)
     """Calls that were evaluated, over all time; each counts once."""
     good: int = Field(default=0, ge=0)
-    """Of those, with score 1."""
+    """How many of those have the score 1."""
     first_at: Timestamp | None = None
     last_at: Timestamp | None = None
 
@@ -127,17 +127,17 @@ class Guidelines(Model):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the calls taught nothing that can be said; the pages ask."""
+        """Whether the calls taught nothing that can be put into words; used by the viewer's pages."""
         return not any(self.model_dump().values())
 
 
 class ToolSummary(Model):
-    """What the newest calls of a tool say."""
+    """What the newest calls of a tool show."""
 
     recent: int
-    """Calls that it was made of."""
+    """How many calls the summary was made from."""
     evaluated: int
-    """Of those; only they have a score."""
+    """How many of those calls were evaluated; only these have a score."""
     success_rate: Measure
     score: Measure | None = None
     time_cost_s: Measure | None = None
@@ -146,7 +146,7 @@ class ToolSummary(Model):
     method: Literal["model", "extractive"]
     model: str | None = None
     note: str | None = None
-    """Why it was made otherwise than asked for."""
+    """Why it was not made as requested."""
 
 
 class ToolMemory(Model):
@@ -156,5 +156,5 @@ class ToolMemory(Model):
     summary: ToolSummary | None = None
     summarized_at: Timestamp | None = None
     new_calls: int = 0
-    """Calls in the window that no summary has seen."""
+    """How many of the newest calls are evaluated and in no summary yet; counted only for guidance on named tools."""
     tool_schema: str | None = None

@@ -34,7 +34,7 @@ class Step(Model):
     call_id: str | None = None
     """Joins a tool call to its observation."""
     is_error: bool | None = None
-    """Of an observation: what the host said of the call; None where it said nothing."""
+    """For an observation: whether the host reported the call as failed; None where it reported nothing."""
     exit_code: int | None = None
     interrupted: bool = False
     at: Timestamp | None = None
@@ -54,7 +54,7 @@ class Trajectory(Model):
 
     task_id: str = Field(min_length=1, max_length=500)
     task: str
-    """The task as it was asked, with injected memories taken out."""
+    """The task as requested, without injected memories."""
     steps: tuple[Step, ...] = ()
     session_id: str | None = None
     agent_id: str | None = None
@@ -64,9 +64,9 @@ class Trajectory(Model):
     ended_at: Timestamp | None = None
     usage: Usage = Field(default_factory=Usage)
     injected_memory_ids: tuple[str, ...] = ()
-    """Memories that were put into the prompt of this task."""
+    """Ids of memories that were injected into the prompt of this task."""
     outcome: Label | None = None
-    """How the agent itself said that it ended, by a tool of this server."""
+    """The outcome that the agent itself reported through a tool of this server."""
     skipped_lines: int = Field(default=0, ge=0)
     """Lines of the transcript that could not be read."""
     dropped_steps: int = Field(default=0, ge=0)
@@ -74,7 +74,7 @@ class Trajectory(Model):
 
     @property
     def broken_off(self) -> str | None:
-        """What the host said when its own connection to the model ended the task; None where it did not end so."""
+        """The host's message when its own connection to the model broke off the task; None where it did not."""
         said = [step for step in self.steps[-3:] if step.role != "user"]
         is_host = bool(said) and said[-1].kind == "message" and said[-1].role == "system" and said[-1].is_error is True
         return said[-1].text if is_host else None
@@ -92,11 +92,11 @@ class Trajectory(Model):
 
 
 class Verdict(Model):
-    """Whether the task was met, how sure that is, and what it rests on."""
+    """Whether the task succeeded, how sure that is, and what the verdict rests on."""
 
     label: Label
     confidence: Unit
-    """Of a decided label: the estimated probability that it is right. Of Undecided: 0."""
+    """For a decided label, the estimated probability that it is right; for Undecided, 0."""
     reasons: tuple[str, ...] = Field(default=(), max_length=MAX_REASONS)
     evidence: tuple[str, ...] = ()
     """Ids of the steps that the verdict rests on."""
@@ -114,5 +114,5 @@ class Verdict(Model):
 
     @classmethod
     def by_user(cls, label: Label, reasons: Sequence[str] = ()) -> "Verdict":
-        """Return what the user said by hand: nothing is surer."""
+        """Return the verdict that the user gave by hand: nothing is surer."""
         return cls(label=label, confidence=0.0 if label == "Undecided" else 1.0, reasons=tuple(reasons), judge="user")

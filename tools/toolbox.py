@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
 from swarm_memory.tools.ports.models import Vector
 
-if TYPE_CHECKING:  # not before a hook needs it: a person waits
+if TYPE_CHECKING:  # a hook imports these only when it needs them: a person is waiting
     from pydantic import JsonValue
 
     from swarm_memory.schema.settings import Settings
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 GiveWay = Callable[[], Awaitable[None]]
-"""Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
+"""Awaited by long work before each of its pieces of some milliseconds: it waits while a caller is being served."""
 
 Promoted = Callable[[str | None], Mapping[str, str]]
-"""Says which memories stand in which files of the project that an agent, by its name (None: any), reads by itself."""
+"""Returns which memories are in which of the project's files that an agent (by name; None: any) reads by itself."""
 
 
 async def at_once() -> None:
-    """Go on: nobody is being served beside."""
+    """Continue immediately: no caller is being served meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +41,40 @@ class Toolbox:
     settings: "Settings"
     scope: Scope
     chat: "ChatModel | None" = None
-    """None: evidence judges and extraction distills, a normal state."""
+    """None, a normal state: evidence judges and extraction distills."""
     reranker: "Reranker | None" = None
-    """A cross-encoder for sources and memories; None, a normal state, without one."""
+    """A cross-encoder for sources and memories; None, a normal state: there is none."""
     project: "ProjectFolder | None" = None
-    """The project's folder; None: nothing is known of it, and every memory may apply."""
+    """The project's folder; None: it is unknown, and every memory may apply."""
     new_per_day: int | None = None
     """At most this many memories may be added to the project in a day; None: the user is at work, without a limit."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
-    """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
+    """Vectors of the last queries, by embedder and text, the latest at the end (`retrieve.query`)."""
     give_way: GiveWay = at_once
     wake: Callable[[], None] | None = None
-    """Has the worker beside look for jobs at once; None: there is none."""
+    """Makes this process's worker look for jobs immediately; None: it has no worker."""
     promoted: Promoted = lambda _: {}
     showing: Lock = field(default_factory=Lock)
-    """Held while it is looked up and noted what is shown: of two calls at once only one shows a memory."""
+    """Held while what to show is looked up and recorded: of two calls at the same time only one shows a memory."""
 
     notices: tuple[str, ...] = ()
-    """What of it is not as the settings ask for."""
+    """What of the toolbox is not as the settings ask for."""
 
     team: tuple[Scope, ...] = ()
-    """What a team shares and is read with the project; none: there is no team."""
+    """The scopes that a team shares, read along with the project; empty: there is no team."""
     person: "Person | None" = None
-    """Who asks, over HTTP; None: the bank's own user, or a job."""
+    """The person who calls over HTTP; None: the bank's own user, or a job."""
 
     def by(self, person: "Person | None") -> "Toolbox":
-        """Return the toolbox for what a person asks: what it writes is theirs."""
+        """Return the toolbox for a person's requests: what it writes is recorded as theirs."""
         return self if person is None else replace(self, person=person, store=self.store.by(person.id))
 
     def for_agents(self) -> "Toolbox":
-        """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
+        """Return the toolbox for requests of agents and hooks, which are limited to the day's quota."""
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)
 
     def in_project(self, project: str | None) -> "Toolbox":
-        """Return one of that project of the tenant; of another's folder nothing is known. Raises `InputError`."""
+        """Return the toolbox for a project of the tenant; another project's folder is unknown. Raises `InputError`."""
         if project is None or project == self.scope.project:
             return self
         if not 1 <= len(project) <= MAX_PROJECT_CHARS:
@@ -83,12 +83,12 @@ class Toolbox:
 
     @property
     def readable(self) -> tuple[Scope, ...]:
-        """What is read from here: the project, the global scope, and what a team shares."""
+        """The scopes that are read from here: the project, the global scope, and what a team shares."""
         return (*self.scope.readable(), *self.team)
 
     @property
     def root(self) -> str:
-        """The path of the project's folder; empty where nothing is known of it."""
+        """The path of the project's folder; empty where it is unknown."""
         return str(self.project.root) if self.project else ""
 
     def job(
@@ -102,8 +102,8 @@ class Toolbox:
     async def queue(
         self, kind: str, key: str, payload: "Mapping[str, JsonValue] | None" = None, *, after: timedelta = timedelta(0)
     ) -> str:
-        """Queue a job, due `after` that time; where one of its kind and key is queued, replace what that one is to do.
+        """Queue a job, due `after` that time; a queued job of the same kind and key is updated to it instead.
 
-        Return the id of the job that stands. Raises `StorageError`.
+        Return the id of the queued job. Raises `StorageError`.
         """
         return await self.store.enqueue(self.job(kind, key, payload, after))

@@ -1,7 +1,7 @@
-"""The SQL of the bank for PostgreSQL, read from the files beside this one: what differs from SQLite's, and migrations.
+"""The bank's SQL for PostgreSQL, read from the files next to this one: what differs from SQLite's, and migrations.
 
-A query is asked for by the name that SQLite's carries. One that is not here is SQLite's own text, a few turns of phrase
-of which are put into PostgreSQL's; functions of SQLite's that PostgreSQL lacks stand in the first migration.
+Queries have the same names as for SQLite. A query that is not here is SQLite's own text with a few expressions
+translated to PostgreSQL's. The first migration defines functions of SQLite's that PostgreSQL lacks.
 """
 
 import re
@@ -14,15 +14,15 @@ from swarm_memory.schema.sqlite.statements import Migration, Query
 _HERE = Path(__file__).parent
 
 SCHEMA = "swarm_memory"
-"""The database schema that all tables stand in."""
+"""The database schema that holds all tables."""
 
 IN_WRITE = "_in_write"
-"""So ends the name of what stands in for a query within a write transaction: it locks what it finds."""
+"""Suffix of the name of the query that replaces another one in a write transaction: it locks the rows it finds."""
 
 _TURNS = (
     (r"\s(?:NOT INDEXED|INDEXED BY \w+)\b", ""),  # PostgreSQL chooses by its statistics
-    (r"(?<=[\s(])\+(?=[a-z])", ""),  # the sign that keeps SQLite from an index
-    (r"\bCROSS JOIN\b", "JOIN"),  # SQLite's way to fix the order of tables; each has its ON
+    (r"(?<=[\s(])\+(?=[a-z])", ""),  # the sign that keeps SQLite from using an index
+    (r"\bCROSS JOIN\b", "JOIN"),  # SQLite's way to fix the order of tables; each join has its ON
     (r"\b((?:seq|scope_id) (?:= wanted\.|IN \(SELECT ))value\b", r"\1value::bigint"),
     (r"\bINSERT OR IGNORE (INTO [^;]+)", r"INSERT \1 ON CONFLICT DO NOTHING"),
 )
@@ -36,13 +36,13 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def queries(subject: str) -> dict[str, Query]:
-    """Return the queries of `queries_<subject>.sql` by name, as they stand there; none where there is no such file."""
+    """Return the queries of `queries_<subject>.sql` by name, as written there; none where there is no such file."""
     return common.queries(subject, _HERE)
 
 
 @cache
 def text_of(query: Query, *, in_write: bool = False) -> str:
-    """Return what PostgreSQL is sent for a query, with psycopg's placeholders."""
+    """Return the text that is sent to PostgreSQL for a query, with psycopg's placeholders."""
     subject, _, name = query.name.partition(".")
     own = queries(subject)
     if in_write and name + IN_WRITE in own:
@@ -51,14 +51,14 @@ def text_of(query: Query, *, in_write: bool = False) -> str:
 
 
 def turned(text: str) -> str:
-    """Return a text of SQLite's in PostgreSQL's words, where no more than words differ."""
+    """Return a SQLite statement translated to PostgreSQL, for statements that differ in a few expressions only."""
     for pattern, instead in _TURNS:
         text = re.sub(pattern, instead, text)
     return text
 
 
 def with_placeholders(text: str) -> str:
-    """Return a text whose `?` and `:name` are psycopg's placeholders, and whose `%` are doubled."""
+    """Return a statement with `?` and `:name` turned into psycopg's placeholders, and every `%` doubled."""
 
     def put(found: re.Match[str]) -> str:
         if found[1]:

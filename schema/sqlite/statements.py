@@ -1,6 +1,6 @@
-"""The SQL of the bank for SQLite, read from the files beside this one: queries by name, migrations, the schema.
+"""The bank's SQL for SQLite, read from the files next to this one: queries by name, migrations, the schema.
 
-It runs nothing and knows no driver.
+This module runs nothing and knows no driver.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 APPLICATION_ID = 0x53574D4D
-"""In the header of every bank: `SWMM`."""
+"""The application id in the header of every bank: `SWMM`."""
 
 VECTOR_PARTITIONS = {"vec_": "scope_id", "source_vec_": "partition_id"}
-"""How the names of vector tables begin, those of memories and those of sources, and what each is divided by."""
+"""Prefixes of the names of vector tables (memories', then sources'), each with the column that partitions the table."""
 
 _HERE = Path(__file__).parent
 
@@ -33,7 +33,7 @@ class Migration(NamedTuple):
 def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
     """Return the CREATE statement of a space's vector table.
 
-    The chunk is small, so that a project with a few items costs little.
+    The chunk size is small, so that a project with few items costs little.
     """
     return (
         f"CREATE VIRTUAL TABLE {prefix}{space_id} USING vec0 ({VECTOR_PARTITIONS[prefix]} INTEGER PARTITION KEY, "
@@ -42,7 +42,7 @@ def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
 
 
 def code_table(table: str) -> str:
-    """Return the CREATE statement, but for their length, of the codes that schema 18 and older have beside a table."""
+    """Return the CREATE statement, without their length, of the codes that schema 18 and older have next to a table."""
     return (
         f"CREATE VIRTUAL TABLE codes_{table} USING vec0 (part INTEGER PARTITION KEY, bucket INTEGER PARTITION KEY, "
         f"embedding bit[0], chunk_size=512)"
@@ -50,7 +50,7 @@ def code_table(table: str) -> str:
 
 
 class Query(str):
-    """The text of a query for SQLite, and the name by which another engine finds its own: `subject.query`."""
+    """The text of a query for SQLite, with the name by which another engine finds its own text: `subject.query`."""
 
     __slots__ = ("name",)
     name: str
@@ -91,7 +91,7 @@ def schema_objects() -> dict[str, str]:
 
 
 def shadow_tables(objects: Mapping[str, str]) -> set[str]:
-    """Return the names of the tables that SQLite makes for the FTS5 tables among objects, given with their SQL."""
+    """Return the names of the shadow tables that SQLite makes for the FTS5 tables among `objects` (SQL by name)."""
     indexes = [name for name, sql in objects.items() if sql.startswith("CREATE VIRTUAL TABLE") and " fts5 " in sql]
     return {f"{name}_{part}" for name in indexes for part in ("data", "idx", "docsize", "config", "content")}
 

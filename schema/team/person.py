@@ -1,4 +1,4 @@
-"""People of a team: who they are, what they may do, and what is written of what they did."""
+"""People of a team: who they are, what they may do, and the record of what they did."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ MAX_NAME_CHARS = 100
 
 
 def rank(role: Role) -> int:
-    """Return how much a role may do, to compare it."""
+    """Return the rank of a role, to compare roles: the higher, the more it may do."""
     return ROLES.index(role)
 
 
@@ -30,7 +30,7 @@ class Person(Model):
     created_at: Timestamp
     revoked_at: Timestamp | None = None
     has_token: bool = True
-    """False: revoked, or known from an identity provider, as in an earlier version; they cannot come in."""
+    """False: revoked, or known from an identity provider, as in an earlier version; such a person has no access."""
 
 
 class AuditEntry(NamedTuple):
@@ -43,7 +43,7 @@ class AuditEntry(NamedTuple):
     person: str | None = None
     """Their name."""
     subject_id: str | None = None
-    """To whom or to what it was done."""
+    """The id of the person or thing to which it was done."""
     subject: str | None = None
     """The name of a person to whom it was done."""
     data: Mapping[str, JsonValue] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""What people share over a team's server: what is proposed, what came of it, the evidence, and what has changed."""
+"""What people share over a team's server: proposals and what became of them, evidence, and changes."""
 
 from typing import Literal
 
@@ -23,19 +23,19 @@ Signature = Field(min_length=1, max_length=128, pattern=r"^[0-9a-zA-Z:_-]+$")
 
 
 def team_scope(tenant_id: str, project: str) -> Scope:
-    """Return the scope of what a team shares about a project of its, or with `*` about all of them."""
+    """Return the scope of what a team shares about one of its projects or, with `*`, about all of them."""
     return Scope(tenant_id=tenant_id, project=f"{TEAM}{project}")
 
 
 def team_scopes(tenant_id: str, project: str | None) -> tuple[Scope, ...]:
-    """Return what is read with a project that the team has under a name: what is shared about it, and about all."""
+    """Return the scopes read along with a project, given the team's name for it: what is shared on it, and on all."""
     if project is None:
         return ()
     return team_scope(tenant_id, project), team_scope(tenant_id, GLOBAL_PROJECT)
 
 
 class Evidence(Model, serialize_by_alias=True):
-    """What came of a memory, in whole tasks: absolute, so that saying it again changes nothing."""
+    """What came of a memory, counted in tasks. Counts are absolute, so that sending them again changes nothing."""
 
     worked: int = Field(default=0, ge=0, le=MAX_COUNT)
     tried: int = Field(default=0, ge=0, le=MAX_COUNT)
@@ -43,7 +43,7 @@ class Evidence(Model, serialize_by_alias=True):
         default=0, ge=0, le=MAX_COUNT, validation_alias=AliasChoices("shown", "told"), serialization_alias="told"
     )
     people: int = Field(default=1, ge=0, le=MAX_COUNT)
-    """Of how many people these are the counts."""
+    """How many people these counts come from."""
 
     @property
     def says(self) -> str:
@@ -55,12 +55,12 @@ class Evidence(Model, serialize_by_alias=True):
 
     @property
     def bounded(self) -> "Evidence":
-        """The counts, of which no more worked than were tried."""
+        """The same counts, with `worked` no greater than `tried`."""
         return self.model_copy(update={"worked": min(self.worked, self.tried)})
 
 
 class Shareable(Model):
-    """A memory as it goes over the wire: its words, and nothing of the task that it came from."""
+    """A memory as sent over the wire: its words, and nothing of the task that it came from."""
 
     draft: MemoryDraft
     outcome: Outcome = "Success"
@@ -70,14 +70,14 @@ class Shareable(Model):
     """Digests of the errors that it ended."""
     evidence: Evidence = Evidence()
     suspect: str | None = Field(default=None, max_length=MAX_SUSPECT_CHARS, exclude_if=lambda why: why is None)
-    """Why its wording is suspect; left out where it is not, since earlier versions refuse what they do not know."""
+    """Why its wording is suspect; omitted where it is not, because earlier versions refuse fields they do not know."""
 
 
 class Proposed(Shareable):
     """What a person proposes to the team."""
 
     origin_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
-    """The memory in the bank of whoever proposes it."""
+    """The id of the memory in the proposer's own bank."""
     project: str = Field(min_length=1, max_length=MAX_TEAM_PROJECT_CHARS)
     word: str = Field(default="", max_length=MAX_WORD_CHARS)
 
@@ -90,34 +90,34 @@ class Proposal(Proposed):
     held: str | None = None
     """Why screening holds it back: it can be edited or declined, and not accepted as it is."""
     same_as: str | None = None
-    """The proposal that says the same and waited before it: what is decided about that one is decided about this."""
+    """An earlier waiting proposal that says the same: what is decided about that one is decided about this one too."""
     memory_id: str | None = None
-    """The shared memory that it became, or was found to say the same as."""
+    """The shared memory that it became, or that was found to say the same."""
     person_id: str | None = None
     """Who proposed it; None: the user of the server's own bank."""
     person: str | None = None
     """Their name."""
     decided_by: str | None = None
-    """The name of who decided; None: nobody yet, or the user of the server's own bank."""
+    """The name of the reviewer who decided; None: nobody yet, or the user of the server's own bank."""
     decided_at: Timestamp | None = None
     decision: str = Field(default="", max_length=MAX_WORD_CHARS)
-    """The word of whoever decided."""
+    """The reviewer's comment."""
     created_at: Timestamp
 
 
 class Ruling(Model):
-    """What a reviewer does about a proposal."""
+    """What a reviewer decides about a proposal."""
 
     act: Act
     word: str = Field(default="", max_length=MAX_WORD_CHARS)
     draft: MemoryDraft | None = None
-    """With `edit`: the words as they are accepted."""
+    """With `edit`: the words to accept."""
     although_suspect: bool = Field(default=False, exclude_if=lambda said: not said)
-    """Without it nothing of suspect wording is accepted."""
+    """Whether to accept suspect wording; without this it is refused."""
 
 
 class SentProposal(Model):
-    """What became of one's own proposal, as one's own bank keeps it: without the words."""
+    """What became of a person's own proposal, as kept in their own bank: without the words."""
 
     id: str
     status: ProposalStatus
@@ -127,7 +127,7 @@ class SentProposal(Model):
 
 
 class SharedMemory(Shareable):
-    """A memory that the team shares, as its server gives it."""
+    """A memory that the team shares, as its server returns it."""
 
     id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
     proposed_by: tuple[str, ...] = Field(default=(), max_length=100)
@@ -135,14 +135,14 @@ class SharedMemory(Shareable):
     accepted_by: str | None = Field(default=None, max_length=200)
     accepted_at: Timestamp
     origins: tuple[str, ...] = Field(default=(), max_length=1000)
-    """The memories of whoever asks that it came from."""
+    """Ids of the caller's own memories that it came from."""
 
 
 class Changes(Model):
-    """What has changed in what the team shares about a project since a cursor."""
+    """What has changed since a cursor in what the team shares about a project."""
 
     stamp: str = Field(max_length=100)
-    """Of the counter: a cursor counts only with the stamp that it came with."""
+    """The stamp of the counter: a cursor is valid only with the stamp that it came with."""
     cursor: int = Field(ge=0)
     shared: tuple[SharedMemory, ...] = Field(default=(), max_length=MAX_SENT)
     """New, or with other words or counts."""
@@ -158,7 +158,7 @@ class Counted(Model):
 
 
 class Member(Model):
-    """Whom the server takes the caller for."""
+    """The person whom the server takes the caller for."""
 
     name: str | None = None
     """None: the user of the server's own bank."""
@@ -166,7 +166,7 @@ class Member(Model):
 
 
 class Sharing(Model):
-    """What is known of a shared memory beside its words."""
+    """What is known of a shared memory besides its words."""
 
     memory_id: str
     evidence: Evidence

@@ -1,8 +1,8 @@
-"""Self-contrast: the lessons of several attempts at one task together, found by a model or by their calls alone.
+"""Self-contrast: the lessons of several attempts at one task together, found by a model or from their calls alone.
 
-By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how
-many attempts it stands, not how often; what stands in one alone must have been seen to work. A fix that was seen to
-work holds whoever found it; what one attempt did in vain helped no other, and bystanders show when attempts differ.
+From the calls: what got any attempt past an error, and what failures ran into and no success did. What counts is in how
+many attempts something occurs, not how often; in only one, it must have been seen to work. Such a fix holds, whichever
+attempt found it. What one did in vain helped no other, and comparing attempts shows which actions were bystanders.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _VERDICTS = frozenset({"assertion", "error"})
-"""A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
+"""A check that fails in one of these ways says that the work is wrong: that is the failure itself, not its cause."""
 
 _MIN_SEEN, _MAX_EVIDENCE = 2, 20
 
@@ -54,7 +54,7 @@ class Looked:
     failed: dict[Mark, list[Call]] = field(default_factory=dict[Mark, list[Call]])
     repaired: dict[Mark, list[Repair]] = field(default_factory=dict[Mark, list[Repair]])
     vain: dict[Mark, dict[str, Call]] = field(default_factory=dict[Mark, dict[str, Call]])
-    """What was done after an error, by its shape, when the next such call ended with the same error."""
+    """What was done after an error, by shape, where the next such call ended with the same error."""
 
     @property
     def label(self) -> str:
@@ -69,7 +69,7 @@ class Fix(NamedTuple):
     is_seen: bool
     """Whether an attempt was seen to get past the error by it."""
     failures: int
-    """How many failures it would have helped: they met the error and had not got past it in the end."""
+    """How many failed attempts it would have helped: those that met the error and had not got past it in the end."""
     went: int
     """How many attempts went this way."""
 
@@ -92,16 +92,16 @@ def look(attempt: Attempt) -> Looked:
 
 
 def fixes_of(every: Sequence[Looked]) -> list[Fix]:
-    """Return one way past each error that any attempt got past: first those that failures lacked most."""
+    """Return one way past each error that any attempt got past; the ways that most failures lacked come first."""
     marks = dict.fromkeys(mark for each in every for mark in each.failed)
     found = [_fix(mark, every) for mark in marks if any(mark in each.repaired for each in every)]
     return sorted(found, key=lambda each: (each.failures, each.went), reverse=True)
 
 
 def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
-    """Return the way that most attempts went, as the attempt shows it that did the least beside.
+    """Return the way that most attempts went, as shown by the one (a success, if any) that did the least besides.
 
-    Its actions are those that most repairs have and nobody did in vain; with it goes what anybody tried in vain.
+    Its actions are those that most repairs share and no attempt did in vain; what any attempt tried in vain is listed.
     """
     repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
     vain = {key: call for each in every for key, call in each.vain.get(mark, {}).items()}
@@ -124,10 +124,10 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
     repair = replace(repair, vain=tuple(call for key, call in tried.items() if key not in way))
     went = _went(repair, repairs)
     failures = 0
-    for each in every:  # that met the error last after they had got past it for the last time, or never got past it
+    for each in every:  # it counts if it met the error again after it last got past it, or never got past it
         past = max((done.success.position for done in each.repaired.get(mark, ())), default=-1)
         failures += each.label == "Failure" and mark in each.failed and each.failed[mark][-1].position > past
-    # The steps of all attempts that bear the fix out are its evidence.
+    # The steps of all attempts that confirm the fix are its evidence.
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
     draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
     others = [each.repaired[mark][0] for each in went if each is not owner]
@@ -139,9 +139,9 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
 
 
 def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Looked]:
-    """Return the attempts that went a way: they did all of it, or got past the error with none."""
+    """Return the attempts that went a way: they did all its actions or, where it has none, did nothing either."""
     if shape(repair.failed) == shape(repair.success) and not repair.actions:
-        return []  # it went away by itself, as far as was seen
+        return []  # the error went away by itself, as far as was seen
     way = {shape(call) for call in repair.actions}
     done = ((each, {shape(call) for call in other.actions}) for each, other in repairs)
     went = {each.attempt.number: each for each, actions in done if way <= actions and bool(way) == bool(actions)}
@@ -149,9 +149,9 @@ def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Look
 
 
 def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesson]:
-    """Yield the errors that at least half of the failures, and two of them, ran into again and again, and no success.
+    """Yield the errors that at least half of the failures, at least two, ran into again and again, and no success met.
 
-    Each is a guardrail, with all that anybody tried against it in vain.
+    Each is a guardrail, with all that any attempt tried against it in vain.
     """
     met = [each for each in every if each.label == "Success"]
     missed = [each for each in every if each.label == "Failure"]
@@ -165,8 +165,8 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
             continue
         vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
         texts = (show_call(done, own, 80) for done, own in vain)
-        none = f", in none of the {len(met)} that did" if met else ""
-        said = f"So in {count} of {len(missed)} attempts that did not meet the task{none}."
+        none = f", and in none of the {len(met)} that did" if met else ""
+        said = f"This happened in {count} of {len(missed)} attempts that did not succeed{none}."
         calls = [each.failed[mark][-1] for each in missed if each is not owner and mark in each.failed]
         draft = guardrail_draft([*calls, call], texts, owner.reading.particulars, [said], tags=("contrast",))
         if draft is not None:
@@ -174,7 +174,7 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
 
 
 def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
-    """Yield the one action that parts one success from one failure, a candidate: of more nobody knows which counted."""
+    """Yield the one action that sets a success apart from a failure, a candidate: of several any may be what did it."""
     sides = {each.label: each for each in every}
     if len(every) != 2 or sides.keys() != {"Success", "Failure"}:
         return
@@ -190,7 +190,7 @@ def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
     when = f"the task is like this one: {one_line(met.attempt.trajectory.task, 200)}"
     if is_of_one_run(title):
         return
-    said = "So did the attempt that met the task, and the one that missed it did not."
+    said = "The attempt that succeeded did this, and the one that failed did not."
     draft = draft_of(f"Run {title}", when, [f"Run {title}.", said], ("contrast", CANDIDATE), calls=[*own, *instead])
     yield Lesson(draft, "Success", met.attempt)
 
@@ -198,10 +198,10 @@ def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
 PROMPT = "self_contrast"
 
 MAX_ITEMS = 3
-"""Of one run, as the paper's self-contrast gives."""
+"""At most this many items come from one run, as from the paper's self-contrast."""
 
 ATTEMPTS_TOKENS = 24_000
-"""Of all attempts together at most so much is shown to the model."""
+"""At most this many tokens of all attempts together are shown to the model."""
 
 _RELATIONS: dict[ScalingMode, str] = {
     "parallel": "independent of each other",
@@ -227,13 +227,13 @@ class Contrasted(Answered):
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What comparing gave, and how."""
+    """The result of a comparison, and how it was made."""
 
     lessons: tuple[Lesson, ...]
     distiller: Distiller
     notes: tuple[str, ...] = ()
     reason: str | None = None
-    """Why no lessons, or fewer; why they are not a model's."""
+    """Why there are no lessons, or fewer; why they are not from the model."""
     prompt_hash: str | None = None
     model: str | None = None
 
@@ -241,10 +241,10 @@ class Contrast:
 async def self_contrast(
     chat: ChatModel | None, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
 ) -> Contrast:
-    """Return at most three lessons of what parts success from failure, checked as those of an agent are.
+    """Return at most three lessons on what sets success apart from failure, checked as those of an agent are.
 
-    With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
-    given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
+    With a model, the model's comparison counts. Where it cannot be asked, or none of its items may be kept, `reason`
+    says so and the attempts are compared by their calls, as they are without a model. `attempts` must not be empty.
     """
     why = None
     if chat is not None:
@@ -261,7 +261,7 @@ async def self_contrast(
 
 
 def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str]:
-    """Return what the calls teach, as far as it passes the checks, and why it is no more."""
+    """Return what the calls teach, as far as it passes the checks, and why there is no more."""
     lessons, reason = contrast_by_extraction(attempts, settings)
     whole, kept, reasons = merged(attempts), list[Lesson](), [reason] if reason else []
     for number, each in enumerate(lessons, 1):
@@ -272,7 +272,7 @@ def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tup
 
 
 async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings) -> Contrast | str:
-    """Return what the model extracts, or its word that there is nothing; a text says why its answer does not count."""
+    """Return what the model extracts, even if that is nothing; or, as a text, why its answer does not count."""
     asked = await ask_about(
         chat,
         lambda tokens: _prompt(attempts, mode, settings, tokens),
@@ -335,9 +335,9 @@ def _plain(text: str, settings: Settings) -> str:
 def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str | None]:
     """Return at most three lessons and, where there are none, why.
 
-    First what any attempt was seen to do against an error, the errors that kept failures from the end before the
-    others. Where no such error says why most failures failed, what at least half of the failures, and no success, ran
-    into. Else of two attempts what parts them; of one alone all that it teaches.
+    First fixes that were seen to work, those that most failures lacked before others, and the user's corrections. If
+    none of the fixed errors explains half of the failures, also what half of them ran into and no success did. If all
+    of that is nothing, what sets one success apart from one failure. From a single attempt, all that it teaches.
     """
     if len(attempts) == 1:
         (one,) = attempts
@@ -348,19 +348,19 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     failures = sum(each.label == "Failure" for each in looked)
     fixes = fixes_of(looked)
     lessons = [each.lesson for each in fixes if each.is_seen]
-    # What the user said while an attempt was made holds for the others too.
+    # What the user said during one attempt holds for the others too.
     lessons += [
         Lesson(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
     ]
-    # Where most failures ended with an error that others got past, all other differences are by the way.
+    # Where most failures ended with an error that others got past, all other differences are incidental.
     if failures and not any(2 * each.failures >= failures for each in fixes):
         lessons += pitfalls(looked, {each.mark for each in fixes})
     by_title = {each.draft.title: each for each in reversed(lessons or [*difference(looked)])}
     if by_title:
         return tuple(by_title.values())[::-1][:MAX_ITEMS], None
     if all(each.label == "Undecided" for each in looked):
-        return (), f"none of the {len(attempts)} attempts was decided, and none proves anything within itself"
-    return (), "the attempts differ in nothing that would help with another task"
+        return (), f"none of the {len(attempts)} attempts was decided, and none proves anything by itself"
+    return (), "the attempts do not differ in anything that would help with another task"
 
 
 def _outcome(attempt: Attempt) -> Outcome:

@@ -1,6 +1,6 @@
 """Memory-aware test-time scaling: one task done several times, and what the comparison teaches (ReasoningBank, MaTTS).
 
-A run is durable: each rollout is saved as it ends, and whoever calls with the same `run_id` goes on from there.
+A run is durable: each rollout is saved as it ends, and a call with the same `run_id` resumes from there.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class MattsResult(NamedTuple):
 
     run: MattsRun
     best: Trajectory | None
-    """The rollout that is returned; None when none gave a trajectory."""
+    """The best rollout; None when no rollout left a trajectory."""
     stored: tuple[MemoryItem, ...]
     consolidation_due: bool
 
@@ -48,17 +48,17 @@ class MattsResult(NamedTuple):
 async def run_matts(
     toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner, on_progress: Report | None = None
 ) -> MattsResult:
-    """Do a task several times at once, or once and then refine it several times, and learn from the comparison.
+    """Do a task several times in parallel, or once and then refine it several times, and learn from the comparison.
 
-    Parallel: the memories that fit are retrieved once and put into every rollout's prompt; seeds and temperatures
-    differ. Sequential: each rollout checks and corrects the one before; it stops as soon as hard evidence says Success.
-    Every rollout is judged and kept. The items that the comparison gives are checked and stored with the run's id; the
+    The memories that fit are retrieved once and injected into every rollout's prompt. Parallel: seeds and temperatures
+    differ. Sequential: each rollout checks and corrects the one before; the run stops once hard evidence says Success.
+    Every rollout is judged and kept. The items that the comparison yields are checked and stored with the run's id; the
     best rollout is returned. A call with the `run_id` of a run that was interrupted or failed does only what is missing
-    (its task and mode are those of the first call); of one that has ended it returns the result again.
+    (with the task and mode of the first call); for a run that has ended otherwise it returns the result again.
 
     The run ends `completed`; `failed` when no rollout left a trajectory, or when an error is raised; `cancelled` when
-    `store.cancel_run` was called meanwhile: then no further rollout is written. Cancelling this call alone leaves the
-    run to be gone on with. Raises `InputError` and `ConfigError` (also the runner's), `StorageError`.
+    `store.cancel_run` was called meanwhile: then no further rollout is written. Cancelling only this call leaves a run
+    that can be resumed. Raises `InputError` and `ConfigError` (also the runner's), `StorageError`.
     """
     run = await _begin(toolbox, asked, runner)
     if run.status != "running":
@@ -69,14 +69,14 @@ async def run_matts(
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             stands = await toolbox.store.get_run(run.scope, run.run_id)
-            if stands is not None and stands.status == "cancelled":  # it is not to be gone on with
+            if stands is not None and stands.status == "cancelled":  # the run will not be resumed
                 await runner.settle(run.run_id, None)
         raise
     except (InputError, ConfigError) as error:
         await runner.settle(run.run_id, None)
         await _end(toolbox, scaling.run.failed(redact(str(error)).text), SortedOut())
         raise
-    if scaling.is_cancelled:  # only what the rollouts left is cleared away
+    if scaling.is_cancelled:  # there is nothing to do but to clean up after the rollouts
         await runner.settle(run.run_id, None)
     elif (await _complete(toolbox, runner, scaling.run)).status == "completed":
         await scaling.report("compared", run.total + 1)
@@ -84,7 +84,7 @@ async def run_matts(
 
 
 async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> MattsRun:
-    """Write the run as running, and return it as it stands."""
+    """Write the run as running unless it has ended, and return its current state."""
     settings = toolbox.settings.matts
     former = await toolbox.store.get_run(toolbox.scope, asked.run_id)
     if former is not None:
@@ -97,7 +97,7 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
         raise InputError(f"{name} is {wanted}: it must be from 1 to {MAX_ROLLOUTS}")
     words = redact(clean(asked.task, MAX_TASK_CHARS).strip(), pii=toolbox.settings.distill.redact_pii).text
     if not words:
-        raise InputError("task is empty: say what is to be done")
+        raise InputError("task is empty: say what to do")
     task_id = asked.task_id or f"task-{digest(words)[:16]}"
     await check_quota(toolbox)
     summary = RunSummary(runner=runner.name)
@@ -131,12 +131,12 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         if found is not None and found[1] is not None:
             kept.append((each, found[0], found[1]))
     if best is None or not kept:
-        why = "; ".join(dict.fromkeys(each.error for each in run.summary.rollouts if each.error)) or "nothing says why"
+        why = "; ".join(dict.fromkeys(each.error for each in run.summary.rollouts if each.error)) or "no known reason"
         failed = run.failed(f"none of {run.total} rollouts left anything to learn from: {why}"[:1_000])
         return await _end(toolbox, failed, SortedOut())
     first, trajectory, verdict = kept[0]
     if run.summary.memory_ids and first.number == 1:
-        # By the first rollout alone: it is what one try would have given, the best is luck too.
+        # By the first rollout alone: it is what a single attempt would have given; the best one is partly luck.
         await record_outcome(toolbox, run.task_id, verdict, trajectory)
     attempts = await asyncio.to_thread(lambda: [numbered(*each) for each in kept])
     contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
@@ -191,7 +191,7 @@ def _items(
 
 
 async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:
-    """Read what a run gave."""
+    """Return the result of a run as it is stored."""
     best = run.rollout(run.summary.best) if run.summary.best is not None else None
     kept = await toolbox.store.get_trajectory(run.scope, best.trajectory_id) if best and best.trajectory_id else None
     stored = await toolbox.store.get_memories((run.scope,), run.summary.stored) if run.summary.stored else []
@@ -214,7 +214,7 @@ class _Scaling:
         self._done = {each.number for each in self.run.summary.rollouts if each.status != "failed"}
 
     async def work(self) -> None:
-        """Do the rollouts that are missing, until all have ended or the run is cancelled. Raises what one raises."""
+        """Do the missing rollouts, until all have ended or the run is cancelled. Raises what a rollout raises."""
         await self.report("begun")
         with self._work:
             await (self._parallel() if self.run.mode == "parallel" else self._sequential())
@@ -234,7 +234,7 @@ class _Scaling:
                     rollouts.start_soon(one, number)
 
     async def _sequential(self) -> None:
-        """Refine until the end, or until hard evidence says that the task is met; a failed attempt is tried once."""
+        """Refine until the last number, or until hard evidence says Success; an attempt that fails is not repeated."""
         former: Former | None = None
         for number in range(1, self.run.total + 1):
             if number not in self._done:
@@ -246,7 +246,7 @@ class _Scaling:
                 former = await self.toolbox.store.get_trajectory(self.run.scope, ended.trajectory_id) or former
 
     async def _rollout(self, number: int, former: Former | None) -> None:
-        """Do one rollout, which saves it. An error ends all of the run's work."""
+        """Do and save one rollout. An error ends all work on the run."""
         try:
             ended = await do_rollout(self.toolbox, self.run, number, self.runner, former)
         except SwarmMemoryError as error:
@@ -262,7 +262,7 @@ class _Scaling:
         await self.report(f"rollout {number}: {ended.label or ended.status.replace('_', ' ')}")
 
     async def report(self, message: str, done: int | None = None) -> None:
-        """Say how far the run is; comparing the rollouts counts as one more."""
+        """Report how far the run has come; comparing the rollouts counts as one more step."""
         if self.on_progress is not None:
             done = len(self._done) if done is None else done
             await self.on_progress(Progress(done=done, total=self.run.total + 1, message=message))

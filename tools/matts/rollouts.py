@@ -1,4 +1,4 @@
-"""One rollout: what the agent is given, with which seed and temperature, what becomes of it, and how it is compared."""
+"""One rollout: what the agent is given, its seed and temperature, what becomes of it, and its form for comparison."""
 
 import asyncio
 import hashlib
@@ -24,13 +24,13 @@ from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 from swarm_memory.tools.trajectory.reading import read
 
 FORMER_TOKENS = 8_000
-"""Of the record of a former attempt at most so much is put into the prompt of its refinement."""
+"""At most this many tokens of the record of an attempt are put into the prompt of its refinement."""
 
 OVERDUE_S = 5.0
-"""How long after its time limit a runner that has not ended by itself is cancelled."""
+"""Seconds after its time limit at which a runner that has not ended by itself is cancelled."""
 
 TIMED_OUT_CONFIDENCE = 0.7
-"""That a rollout which its time limit ended has failed, where evidence says nothing."""
+"""The confidence that a rollout stopped at its time limit has failed, where evidence says nothing."""
 
 LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 0.2, 1.0  # parallel rollouts are spread evenly between both
 
@@ -38,12 +38,12 @@ NOTE = "NOTE:"
 _MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
 Former: TypeAlias = tuple[Trajectory, Verdict | None]
-"""The attempt that a rollout refines, as it was judged."""
+"""The attempt that a rollout refines, with its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One rollout as it is compared: its steps are called `r2-s4`, so that ids of several stand beside each other."""
+    """One rollout prepared for comparison: its steps have ids such as `r2-s4`, which no other rollout's steps have."""
 
     number: int
     trajectory_id: str
@@ -53,13 +53,13 @@ class Attempt:
 
     @property
     def title(self) -> str:
-        """The label as the prompt gives it."""
+        """The heading of the attempt in the prompt, with its label."""
         sure = "" if self.verdict.label == "Undecided" else f" ({self.verdict.confidence:.2f})"
         return f"== attempt {self.number}: {self.verdict.label}{sure} =="
 
 
 class Lesson(NamedTuple):
-    """One item that the comparison gave."""
+    """One item that the comparison yielded."""
 
     draft: MemoryDraft
     outcome: Outcome
@@ -68,12 +68,12 @@ class Lesson(NamedTuple):
 
 
 def seed_of(run_id: str, number: int) -> int:
-    """Return a seed that is another one for each rollout, and the same when the run goes on after a restart."""
+    """Return a seed that differs for each rollout and stays the same when the run is resumed after a restart."""
     return int.from_bytes(hashlib.sha256(f"{run_id}:{number}".encode()).digest()[:4]) >> 1
 
 
 def request_for(run: MattsRun, number: int, settings: Settings, former: Former | None) -> RolloutRequest:
-    """Return what the runner is asked: the task with the run's notes, and in a refinement the former attempt."""
+    """Return the request to the runner: the task with the run's notes and, in a refinement, the former attempt."""
     temperature = LEAST_TEMPERATURE
     if run.mode == "parallel" and run.k > 1:
         spread = GREATEST_TEMPERATURE - LEAST_TEMPERATURE
@@ -93,7 +93,7 @@ def request_for(run: MattsRun, number: int, settings: Settings, former: Former |
 
 
 def prompt_of(task: str, preamble: str, former: Former | None) -> str:
-    """Return the words that an agent is given."""
+    """Return the prompt that an agent is given."""
     parts = [task, preamble]
     if former is not None:
         trajectory, verdict = former
@@ -108,7 +108,7 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
 async def do_rollout(
     toolbox: Toolbox, run: MattsRun, number: int, runner: AgentRunner, former: Former | None
 ) -> Rollout | None:
-    """Have the task done once, judge what was done, and save it; None where the run was cancelled meanwhile.
+    """Have the task done once, judge and save what was done, and return it; None if the run was cancelled meanwhile.
 
     A runner that does not end within the time limit is cancelled. Raises as `AgentRunner.run`, and `StorageError`.
     """
@@ -136,10 +136,10 @@ async def do_rollout(
     reading = read(kept)
     verdict = await judge(toolbox, reading, agent_verdict=answer.agent_verdict)
     if answer.status == "timed_out" and verdict.label == "Undecided":
-        reasons = (answer.error or "it was ended by its time limit", *verdict.reasons[:10])
+        reasons = (answer.error or "it reached its time limit", *verdict.reasons[:10])
         verdict = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
     evidence = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
-    # Made of the run's id, so that writing it twice writes it once.
+    # Derived from the run's id, so that a rollout that is saved twice is stored once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
     rollout = rollout.model_copy(
         update={
@@ -156,7 +156,7 @@ async def do_rollout(
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
-    """Return the lines that the agent marked as notes in its own words."""
+    """Return the lines of the agent's own messages that it marked as notes."""
     lines = (
         line.strip(" -*`\t")
         for step in trajectory.steps
@@ -168,9 +168,9 @@ def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 def best_of(run: MattsRun) -> int | None:
-    """Return the number of the best rollout: by label, then certainty, then fewer steps; None when none has a label.
+    """Return the number of the best rollout: by label, finishing by itself, then certainty; None when none has a label.
 
-    Of a failure less certainty is better. In sequential scaling a later refinement comes before an earlier one.
+    Of a failure less certainty is better. Among equals: fewer steps or, in sequential scaling, the later refinement.
     """
     judged = [each for each in run.summary.rollouts if each.label is not None]
     ranks = {"Success": 0, "Undecided": 1, "Failure": 2}
@@ -201,6 +201,6 @@ def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Atte
 
 
 def merged(attempts: Sequence[Attempt]) -> Trajectory:
-    """Return one trajectory of all attempts: what an item may name as its evidence."""
+    """Return one trajectory with the steps of all attempts, any of which an item may name as its evidence."""
     steps = tuple(step for attempt in attempts for step in attempt.trajectory.steps)
     return attempts[0].trajectory.model_copy(update={"steps": steps})

@@ -1,4 +1,4 @@
-"""What the operations ask of the bank: memory items and the search among them. No adapter is known here."""
+"""What operations need from the bank: memory items and the search for them. No adapter is known here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -15,16 +15,16 @@ class SearchFilter(NamedTuple):
 
     domain: str | None = None
     tags: tuple[str, ...] = ()
-    """Every one must be there."""
+    """All of them must be present."""
     agent_id: str | None = None
-    """What tasks of this agent taught."""
+    """Only what tasks of this agent taught."""
 
 
 ANY = SearchFilter()
 
 
 class View(NamedTuple):
-    """Another vector that candidates are compared with: of a part of the query, or of another embedder."""
+    """Another vector that candidates are compared with: for a part of the query, or from another embedder."""
 
     embedder: str
     vector: Vector
@@ -41,14 +41,14 @@ class SearchQuery(NamedTuple):
     tokens: tuple[str, ...]
     """Made by `tools.text.tokenize`; distinct, in order."""
     pool: int
-    """Candidates of each leg, of passages in each scope and kind."""
+    """The number of candidates from each leg; for passages, in each scope and kind."""
     only: SearchFilter = ANY
     views: tuple[View, ...] = ()
-    """They bring no candidates."""
+    """They add no candidates."""
 
 
 class Candidate(NamedTuple):
-    """What a search gives of one item: enough to score it; the item and its vector are read of the few that count."""
+    """What a search returns of one item: enough to score it. Item and vector are read only for the few that count."""
 
     id: str
     project: str
@@ -59,31 +59,31 @@ class Candidate(NamedTuple):
     cosine: float | None
     """Given for every candidate that has a vector in the query's space, whichever leg found it."""
     keyword: float | None
-    """How well its words are those of the query, better is higher: BM25 or another. None: they share none."""
+    """How well its words match the query's, higher is better: BM25 or another measure. None: they share no word."""
     words: frozenset[str]
-    """Those of the query's tokens that stand in it."""
+    """The query's tokens that occur in it."""
     is_strategy: bool
-    """True: it surely is of use at every prompt. False: the item itself says what it is of use for."""
+    """True: it certainly is a strategy, useful at every prompt. False: the item itself must be read (`use`) to know."""
     read_item: Callable[[], MemoryItem]
-    """Raises `StoreDamaged` for one that is not what was written."""
+    """Returns the item. Raises `StoreDamaged` where it is not what was written."""
     read_vector: Callable[[], Sequence[float] | None]
-    """Its vector in the query's space, as it is kept: of any length."""
+    """Returns its vector in the query's space, as it is kept: of any length."""
     views: tuple[float | None, ...] = ()
-    """Its cosines to the views of the query, in their order; None where it has no such vector."""
+    """Its cosines to the views of the query, in the order of those; None where it has no such vector."""
 
 
 C = TypeVar("C")
 
 
 class Pools(NamedTuple, Generic[C]):
-    """What one search gave: the union of both legs' pools."""
+    """What one search found: the union of both legs' pools."""
 
     candidates: tuple[C, ...]
     legs: tuple[Leg, ...]
     documents: int
     """Active items in the scopes, or passages in the scopes and kinds that were searched."""
     document_frequency: Mapping[str, int]
-    """Of each query token: in how many of those it stands."""
+    """For each token of the query, in how many of those documents it occurs."""
     notices: tuple[str, ...] = ()
 
 
@@ -104,20 +104,20 @@ class RetrievalRecord(NamedTuple):
     task_id: str | None = None
     session_id: str | None = None
     withheld: bool = False
-    """Whether the task is held out and did not get what was found."""
+    """Whether the task is held out, so that it was not shown what was found."""
     via: str | None = None
-    """For which way of a hook: `server`, that was asked, or `hook`, that did it itself, for a prompt; `call` or
-    `failure`, beside those; None without a hook."""
+    """How a hook retrieved it. For a prompt: `server`, or `hook` where the hook did the work itself. To show next to a
+    call or a failure: `call` or `failure`. None: it was not for a hook."""
     failure: str | None = None
     """The signature of the error that it was made for."""
     person_id: str | None = None
     """Who asked; None: the bank's own user."""
     gone: Mapping[str, str] = MappingProxyType({})
-    """Of memories that would have been shown, or were shown lower: what they name that is no more in the project."""
+    """For memories that were left out or ranked lower for it: what they name that is no longer in the project."""
     rested: tuple[str, ...] = ()
-    """Ids of what fits and was not shown, since it is on trial."""
+    """Ids of memories that fit but were not shown, because they are on trial."""
     read: tuple[str, ...] = ()
-    """Of what fits, the ids of what the agent of a hook reads in files: the task had it, held out or not."""
+    """Ids of memories that fit and that the hook's agent reads in files: the task had them, held out or not."""
 
 
 class StoredMemory(NamedTuple):
@@ -125,27 +125,27 @@ class StoredMemory(NamedTuple):
 
     item: MemoryItem
     vector: Vector | None
-    """None: no embedder answered; found by keywords until one does."""
+    """None: no embedder answered; keywords find the memory until one does."""
     title_tokens: tuple[str, ...]
     description_tokens: tuple[str, ...]
     content_tokens: tuple[str, ...]
 
 
 class KnownFix(NamedTuple):
-    """A memory that ended an error, as often as tasks showed it."""
+    """A memory that ended an error, and how often tasks showed that it does."""
 
     signature: str
     memory_id: str
     worked: int
-    """Tasks in which it did."""
+    """How many tasks it ended the error in."""
     tried: int
-    """Tasks in which it was tried; 0: nobody counted."""
+    """How many tasks it was tried in; 0: that was not counted."""
     people: int | None = None
-    """Of what a team shares: for how many people that was; None: it is one's own."""
+    """For a memory that a team shares: how many people these counts come from; None: it is the user's own."""
 
 
 class MemoryFilter(NamedTuple):
-    """Which memories `list_memories` gives, newest first."""
+    """Which memories `list_memories` returns, newest first."""
 
     statuses: tuple[MemoryStatus, ...] = ("active",)
     domain: str | None = None
@@ -160,13 +160,13 @@ class MemoryFilter(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """What forgetting took away, and what stayed."""
+    """What forgetting removed, and what stayed."""
 
     ids: tuple[str, ...]
-    """The memories that were there."""
+    """Ids of the memories that existed and are forgotten now."""
     records: int
-    """Trajectories whose text was taken out."""
+    """How many trajectories had their text removed."""
     resting: tuple[str, ...] = ()
-    """Memories for whose sake the record of a task stayed, since they were distilled from it too."""
+    """Ids of other memories that were distilled from the same task, so that the task's record stayed."""
     alike: tuple[str, ...] = ()
-    """Memories that hold the title of one, or were archived as its duplicates."""
+    """Ids of other memories that contain the title of a forgotten one, or were archived as its duplicates."""

@@ -1,4 +1,4 @@
-"""What the operations ask of the world, as Protocols: models, who carries out a task, the time."""
+"""What operations need from the outside world, as Protocols: models, runners that carry out a task, the time."""
 
 from array import array
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ else:
 
 
 class ChatRequest(Model):
-    """One question to a chat model. Untrusted text stands fenced in `user`, never in `system`."""
+    """One question to a chat model. Untrusted text is put, fenced, into `user`, never into `system`."""
 
     purpose: str
     """`judge`, `distill` …: for the usage figures."""
@@ -35,7 +35,7 @@ class ChatRequest(Model):
     timeout_s: float = Field(default=60.0, gt=0)
     """Limit of the whole call, retries included."""
     can_shorten: bool = False
-    """Whether the caller has a shorter version for a model whose context window this one does not fit into."""
+    """Whether the caller has a shorter version, for a model whose context window is too small for this one."""
 
 
 @dataclass(slots=True)
@@ -52,9 +52,9 @@ class ChatAnswer(Model):
     """A checked answer."""
 
     data: dict[str, JsonValue]
-    """Valid by `answer_schema`."""
+    """Valid according to `answer_schema`."""
     model: str
-    """Who answered: `provider:model`."""
+    """The model that answered: `provider:model`."""
     usage: ChatUsage
     latency_ms: float
 
@@ -82,16 +82,16 @@ class Embedder(Protocol):
 
     @property
     def min_cosine(self) -> float:
-        """Calibrated: what a query that shares no word must be near to, to get anything among a hundred memories."""
+        """Calibrated cosine that a query sharing no word with any of a hundred memories must reach to get anything."""
         ...
 
     @property
     def duplicate_cosine(self) -> float:
-        """Calibrated cosine from which two memories may say the same, if their words do not speak against it."""
+        """Calibrated cosine from which two memories may say the same, unless their words speak against it."""
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed queries, in order, at once.
+        """Embed queries together, in order.
 
         Raises `ModelError` when an endpoint fails, `InputError` for text without content.
         """
@@ -104,7 +104,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Accompanied(Protocol):
-    """An embedder beside whose vectors those of a light one are kept, for who cannot wait for it."""
+    """An embedder with a light companion: vectors of both are kept, for callers that cannot wait for the embedder."""
 
     @property
     def light(self) -> "StaticEmbedder": ...
@@ -127,7 +127,7 @@ class ChatModel(Protocol):
         """Answer within `request.timeout_s`.
 
         Raises `ModelUnavailable` (not reached, budget spent; `ModelWindowTooSmall` for a request that is too long) or
-        `ModelAnswerInvalid` (it cannot be used).
+        `ModelAnswerInvalid` (its answer cannot be used).
         """
         ...
 
@@ -136,16 +136,16 @@ class RerankCandidate(NamedTuple):
     """What a reranker is shown of one hit."""
 
     name: str
-    """Unique among those of one question."""
+    """Unique among the candidates of one question."""
     text: str
 
 
 class Ranked(NamedTuple):
-    """A candidate, by its place in the question, in the reranker's order."""
+    """One entry of the reranker's order: a candidate, by its place in the question."""
 
     place: int
     score: float
-    """0…1 of a chat model; of a cross-encoder whatever it gives, higher is better."""
+    """0…1 from a chat model; from a cross-encoder whatever it returns, higher is better."""
     justification: str | None = None
 
 
@@ -156,7 +156,7 @@ class Reranker(Protocol):
     def name(self) -> str: ...
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        """Return those it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
+        """Return the candidates it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
         ...
 
 
@@ -165,30 +165,30 @@ class AgentRunner(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, with what distinguishes it from others of its kind: `command:claude -p`."""
+        """Its kind, and what distinguishes it from others of that kind: `command:claude -p`."""
         ...
 
     @property
     def takes_notes(self) -> bool:
-        """Whether memories in the prompt can have an effect: not where the work was done before."""
+        """Whether memories in the prompt can have an effect: they cannot where the work was done before the run."""
         ...
 
     async def run(self, request: "RolloutRequest") -> "RunnerAnswer":
-        """Do the task within `request.timeout_s`; a rollout that fails is an answer, not an error.
+        """Do the task within `request.timeout_s`; a failed rollout is returned as an answer, not raised as an error.
 
-        However this ends, also by cancellation, nothing of the rollout goes on afterwards. Raises `ConfigError` or
-        `InputError` for what would end every other rollout in the same way.
+        However this ends, even by cancellation, nothing of the rollout runs on afterwards. Raises `ConfigError` or
+        `InputError` for a fault that would end every other rollout in the same way.
         """
         ...
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Clear away what the rollouts of a run left, and return the folder of the best one's files, if it has any."""
+        """Clean up after the rollouts of a run, and return the folder with the best one's files, if it has any."""
         ...
 
 
 class Clock(Protocol):
-    """Time, so that a test can say what it is."""
+    """The time, as a Protocol so that a test can set it."""
 
     def now(self) -> "datetime":
-        """Return the present, aware, in UTC."""
+        """Return the current moment, aware, in UTC."""
         ...

@@ -1,5 +1,5 @@
-"""What operations exchange with the store beside memories: trajectories and what came of them; the journal (sessions
-of hosts, the audit trail, calls to models and of tools); what upkeep reads and writes.
+"""What operations exchange with the store besides memories: trajectories and what came of them; the journal (sessions
+of hosts, the audit trail, calls to models, calls of tools); what maintenance reads and writes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ CORRECTED = "tool_call.corrected"
 """The user said that a session's last call was wrong; the subject is the session."""
 
 DECIDED, TAKEN_BACK = "reasoning_memory.decided", "reasoning_memory.taken_back"
-"""What a person decided about a memory, with all that is needed to take it back; that it was taken back."""
+"""A person decided about a memory (with all that is needed to take it back), or took a decision back."""
 
 
 class HostSession(Model):
@@ -67,18 +67,18 @@ class ChatRecord(NamedTuple):
 
 
 class PendingCalls(NamedTuple):
-    """Calls that wait for an evaluation, with what was around them."""
+    """Calls that wait for an evaluation, with what happened around them."""
 
     calls: "tuple[KeptCall, ...]"
-    """By arrival."""
+    """In the order of arrival."""
     after: "tuple[KeptCall, ...]"
-    """Calls of the scope from the first of `calls` on, by arrival."""
+    """Calls of the scope from the first of `calls` on, in the order of arrival."""
     corrections: Mapping[str, Sequence[datetime]]
     """When the user corrected what was done, by session."""
 
 
 class EvaluatedCall(NamedTuple):
-    """An evaluation to be written, with the words by which the call is found."""
+    """An evaluation to write, with the tokens by which the call is found."""
 
     seq: int
     evaluation: "Evaluation"
@@ -91,14 +91,14 @@ Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
 RETAINED: tuple[Retained, ...] = get_args(Retained)
 
 FINISHED = "consolidation.finished"
-"""The event of a run that ended."""
+"""The event of a consolidation run that ended."""
 
 
 class UpkeepItem(NamedTuple):
-    """What upkeep needs of one active item: enough to rank, age and compare it; texts are fetched by id."""
+    """What maintenance needs of one active item: enough to rank, age and compare it; texts are fetched by id."""
 
     position: int
-    """In the order of arrival."""
+    """Its place in the order of arrival."""
     id: str
     confidence: float
     usage_count: int
@@ -106,10 +106,10 @@ class UpkeepItem(NamedTuple):
     last_used: datetime | None
     status_reason: str | None
     version: str
-    """Changes whenever the item is written, but for a use."""
+    """Changes whenever the item is written, except for a use."""
     priority: Priority
     direction: bytes | None
-    """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
+    """Its vector as the store keeps it, of any length above 0: only its direction matters. None: no vector."""
 
 
 class Aging(Model):
@@ -118,13 +118,13 @@ class Aging(Model):
     at: Timestamp
     """The moment of the last pass."""
     through: int | None = None
-    """The position that an unfinished pass has reached; None: it went over all."""
+    """The position that an unfinished pass has reached; None: the pass covered all items."""
     since: Timestamp | None = None
-    """Of an unfinished pass: the moment of the pass before, None for the first."""
+    """For an unfinished pass, the moment of the pass before it; None for the first pass."""
 
 
 class UpkeepState(NamedTuple):
-    """How the upkeep of a scope stands."""
+    """The state of a scope's maintenance."""
 
     consolidated: int
     """Items up to this position were compared with the bank."""
@@ -135,17 +135,17 @@ class UpkeepState(NamedTuple):
 
 
 class UpkeepChange(NamedTuple):
-    """One item as it is to be; it is written only where the item is still as it was seen."""
+    """The new state of one item; it is written only where the item is unchanged since it was seen."""
 
     seen: UpkeepItem
     confidence: float
     status: MemoryStatus = "active"
     reason: str | None = None
-    """The status' reason; that of the item seen when it stays active."""
+    """The reason for the status; an item that stays active keeps the reason it was seen with."""
     needs: str | None = None
-    """Id of an item that must still be active, such as the kept one of a duplicate."""
+    """Id of another item that must still be active, such as the one that is kept of two duplicates."""
     unless_used: bool = False
-    """Whether a use meanwhile forbids the change too."""
+    """Whether a use of the item in the meantime prevents the change too."""
 
 
 class UpkeepBatch(NamedTuple):
@@ -155,9 +155,9 @@ class UpkeepBatch(NamedTuple):
     at: datetime
     changes: tuple[UpkeepChange, ...] = ()
     links: tuple[MemoryLink, ...] = ()
-    """A link is written where both its items exist, and that of a duplicate where its item was changed."""
+    """A link is written where both its items exist; that of a duplicate, where the duplicate's change was written."""
     aging: tuple[Aging | None, Aging] | None = None
-    """The state as it was read, and the one to write. Where it is no longer so, nothing of the batch is written."""
+    """The state as it was read, and the state to write. Where it has changed since, nothing of the batch is written."""
     origins: tuple[Mapping[str, JsonValue], ...] = ()
     """How links were found, for the audit trail."""
 
@@ -172,12 +172,12 @@ class UpkeepWritten(NamedTuple):
 
 
 class Showing(NamedTuple):
-    """One time that a memory was shown, or kept from a task that is held out."""
+    """One occasion on which a memory was shown, or withheld from a task that is held out."""
 
     at: datetime
     withheld: bool
     at_failure: bool
-    """Whether it was shown beside a failed call; else for a prompt or a query."""
+    """Whether it was shown next to a failed call, and not for a prompt or a query."""
     query: str
     via: str | None
     score: float | None
@@ -186,37 +186,37 @@ class Showing(NamedTuple):
     task: str
     """The beginning of the task's words; empty where its trajectory is not kept."""
     label: Label | None = None
-    """What came of the task; None while nobody knows."""
+    """What came of the task; None while that is unknown."""
     use: UseMethod | None = None
     change: float | None = None
-    """What that changed the memory's confidence by."""
+    """By how much that changed the memory's confidence."""
 
 
 class Redone(NamedTuple):
-    """One memory as a person saw it, and as it is to be."""
+    """One memory as a person saw it, and as it is to become."""
 
     before: MemoryItem
     after: MemoryItem
     stored: StoredMemory | None
-    """`after` with its indexes, where its texts or its trust are other ones; None: at most status or scope are."""
+    """`after` with its indexes, where its texts or its trust change; None: at most its status or scope change."""
     reason: str
-    """For the history, beside its former words."""
+    """For the history, where it is kept with the former words."""
     event: Event
-    """That it was decided, or taken back."""
+    """Records that this was decided, or taken back."""
 
 
 class TriedFix(NamedTuple):
-    """What a task showed of a memory that fixes an error."""
+    """What a task showed about a memory that fixes an error."""
 
     signature: str
-    """The digest of the error's; empty where the task did not meet it."""
+    """The digest of the error's signature; empty where the task did not meet the error."""
     memory_id: str
     worked: bool = True
-    """False: it was done, and the error came again; or the task did without."""
+    """False: the fix was done and the error came again, or the task did without the fix."""
 
 
 class LearnRecord(NamedTuple):
-    """All that one run of the loop writes, in one transaction."""
+    """All that one run of the learning loop writes, in one transaction."""
 
     scope: Scope
     run_id: str
@@ -230,62 +230,62 @@ class LearnRecord(NamedTuple):
     reinforcement: float
     at: datetime
     tried_fixes: tuple[TriedFix, ...] = ()
-    """Of memories new and known."""
+    """For new memories and for known ones."""
     new_per_day: int | None = None
-    """At most this many may be added in a day; None: it is not counted."""
+    """At most this many may be added in a day; None: there is no limit."""
     failures: int | None = None
-    """Calls of tools that failed."""
+    """How many tool calls failed."""
     replaces: str | None = None
-    """The run that learned from the same trajectory under another verdict."""
+    """Id of the run that learned from the same trajectory under another verdict, and is replaced by this one."""
 
 
 class LearnedBefore(NamedTuple):
-    """What is known of a trajectory that was learned from."""
+    """What is known of a trajectory that was learned from before."""
 
     trajectory_id: str
     task_id: str
-    """Another one's where a forked session repeats what was done in the one before it."""
+    """The id of another task, where a forked session repeats what was done in the session before it."""
     run_id: str
     verdict: Verdict
     memory_ids: tuple[str, ...]
 
 
 class TaskFilter(NamedTuple):
-    """Which tasks `list_tasks` gives, and in which order."""
+    """Which tasks `list_tasks` returns, and in which order."""
 
     source: str | None = None
     label: str | None = None
     text: str | None = None
-    """Part of the task as it was asked, whatever the case of its ASCII letters."""
+    """Part of the task's words, whatever the case of its ASCII letters."""
     taught: bool = False
-    """Only those from which a memory came."""
+    """Only tasks from which a memory came."""
     week: str | None = None
-    """The day (UTC) with which the week begins in which they ended, in ISO 8601."""
+    """The first day (UTC, in ISO 8601) of the week in which the tasks ended."""
     sort: str = ""
-    """Those first that `taught` most or `took` longest; else, and of equals, the one that ended last."""
+    """`taught` or `took`: tasks that taught most or took longest come first; else, and among equals, the latest one."""
     limit: int = 50
     offset: int = 0
 
 
 class KeptTask(NamedTuple):
-    """All that is kept of a task by one trajectory."""
+    """All that is kept of one trajectory of a task."""
 
     row: RecordedTask
     trajectory: Trajectory
     verdict: Verdict | None
     later: int
-    """Trajectories of the same task that came later."""
+    """How many trajectories of the same task came later."""
 
 
 class Revision(NamedTuple):
-    """Another verdict on a trajectory, with what that does to memories, in one transaction."""
+    """A new verdict on a trajectory, with what that does to memories, written in one transaction."""
 
     scope: Scope
     id: str
     row: RecordedTask
     verdict: Verdict
     run_id: str | None
-    """The run whose memories the trajectory stands for now."""
+    """The run that the trajectory's memories come from now."""
     event: Mapping[str, JsonValue]
     at: datetime
     archived: tuple[str, ...] = ()
@@ -293,7 +293,7 @@ class Revision(NamedTuple):
 
 
 class RunEnd(NamedTuple):
-    """All that the end of a MaTTS run writes, in one transaction; `run` has its last status and summary."""
+    """All that the end of a MaTTS run writes, in one transaction; `run` has its final status and summary."""
 
     run: MattsRun
     embedder: str
@@ -302,27 +302,27 @@ class RunEnd(NamedTuple):
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float = 0.0
     new_per_day: int | None = None
-    """At most this many may be added in a day; None: it is not counted."""
+    """At most this many may be added in a day; None: there is no limit."""
 
 
 class TaskInjections(NamedTuple):
     """What was retrieved for a task, by its recorded retrievals."""
 
     given: Mapping[str, datetime]
-    """When a memory was given first, by its id."""
+    """When each memory was first shown, by its id."""
     withheld: tuple[str, ...]
-    """Ids that the task did not get, because it is held out."""
+    """Ids of memories withheld from the task, because it is held out."""
     held_out: bool
     beside: Mapping[str, datetime] = MappingProxyType({})
-    """What it had before it by another way, held out or not: in its session's briefing, or in a file."""
+    """The same for memories that it had in another way, held out or not: in its session's briefing, or in a file."""
     rested: tuple[str, ...] = ()
-    """Ids that fitted and were not shown, since they are on trial."""
+    """Ids of memories that fitted but were not shown, because they are on trial."""
 
 
 class Trials(NamedTuple):
-    """Which memories of a scope are suspected."""
+    """Which memories of a scope are suspected of doing harm."""
 
     resting: frozenset[str] = frozenset()
-    """Ids that are not shown to every other task."""
+    """Ids of memories on trial, which are hidden in one session of two."""
     doubted: Mapping[str, str] = MappingProxyType({})
-    """Why the user's own word is to be put before the user, by id."""
+    """Why memories that are the user's own word should be reviewed by the user, by id."""

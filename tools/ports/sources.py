@@ -9,9 +9,9 @@ from swarm_memory.tools.ports.memories import Pools
 from swarm_memory.tools.ports.models import Vector
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
-"""What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.
+"""One group as a reader returns it: its name, the hash of what it is made from, and a function that makes its passages.
 
-Making may raise `InputError`, and is not asked for when the hash is known. It runs in a thread.
+The function may raise `InputError`. It runs in a thread or a process, and only where the hash is not known yet.
 """
 
 
@@ -35,7 +35,7 @@ class StoredGroup(NamedTuple):
 
 
 class SourceKey(NamedTuple):
-    """Which source of a scope."""
+    """Identifies one source of a scope."""
 
     scope: Scope
     kind: SourceKind
@@ -43,7 +43,7 @@ class SourceKey(NamedTuple):
 
 
 class PassageCandidate(NamedTuple):
-    """What a search gives of one passage: enough to score it. All tokens are joined by spaces."""
+    """What a search returns of one passage: enough to score it. All tokens are joined by spaces."""
 
     seq: int
     """Its position in the index, by which it is fetched."""
@@ -59,7 +59,7 @@ class PassageCandidate(NamedTuple):
 
 
 SourceResult: TypeAlias = Pools[PassageCandidate]
-"""The neighbours of all that is in the pools are candidates too."""
+"""The neighbours of everything in the pools are candidates too."""
 
 
 class FoundPassage(NamedTuple):
@@ -68,18 +68,18 @@ class FoundPassage(NamedTuple):
     seq: int
     passage: Passage
     location: str
-    """The source that it is of."""
+    """The location of its source."""
     project: str
     before_title: str | None
     before: str | None
-    """The text of the passage before it, and its title where that is another."""
+    """The text of the passage before it, and that passage's title where it differs."""
     after_title: str | None
     after: str | None
     score: float = 0.0
     """Relevance 0…1 by the index, among what it found."""
     is_unlikely: bool = False
-    """Whether it shares no word with the query and is not near it."""
+    """Whether it shares no word with the query and is not near it in meaning."""
     rerank_score: float | None = None
-    """What the reranker says, where one was asked."""
+    """The reranker's score, where a reranker was asked."""
     justification: str | None = None
-    """Why the reranker took it."""
+    """Why the reranker chose it."""

@@ -1,4 +1,4 @@
-"""What sharing needs: of a team its server, as a Protocol, and of the bank what it keeps of a team."""
+"""What sharing needs: the team's server, as a Protocol, and what a bank keeps about a team."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,57 +19,57 @@ PROPOSAL = "proposal"
 
 
 class Team(Protocol):
-    """The team's server, or this bank as one. Raises `InputError`, `NotFoundError`, `TeamUnavailable`."""
+    """The team's server, or this bank acting as one. Raises `InputError`, `NotFoundError`, `TeamUnavailable`."""
 
     async def me(self) -> Member: ...
 
     async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
-        """Send proposals, at most 50; return them as they stand on the server. Sending again changes nothing."""
+        """Send proposals, at most 50; return them as the server now has them. Sending again changes nothing."""
         ...
 
     async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
-        """Return proposals, oldest first: those that wait, of any status with None, or one's own alone."""
+        """Return proposals, oldest first: those with a status (None: any), with `mine` only the caller's own."""
         ...
 
     async def decide(self, proposal_id: str, ruling: Ruling) -> Proposal: ...
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
-        """Return what changed after a cursor; from the beginning where the stamp is not that of the server."""
+        """Return what changed after a cursor; everything where the stamp is not the server's."""
         ...
 
     async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
-        """Send one's own counts, at most 500; those of memories that are not shared are passed over."""
+        """Send the caller's own counts, at most 500; counts of memories that are not shared are ignored."""
         ...
 
 
 class ProposalFilter(NamedTuple):
-    """Which proposals `proposals` gives, oldest first, or with `newest` those that a person decided last."""
+    """Which proposals `proposals` returns: oldest first, or with `newest` those that a person decided, latest first."""
 
     statuses: tuple[ProposalStatus, ...] = ("waiting",)
     person_id: str | None = None
-    """Only theirs; "" for the user of the server's own bank."""
+    """Only this person's proposals; "" for the user of the server's own bank."""
     project: str | None = None
     limit: int = 50
     offset: int = 0
     id: str | None = None
-    """Only this one, and those that it stands for."""
+    """Only this proposal, and those that say the same and are decided with it."""
     leading: bool = False
-    """Only those that no other one stands for."""
+    """Only proposals that are not decided with another one."""
     newest: bool = False
 
 
 class Cache(NamedTuple):
-    """What a project's bank keeps of what the team shares."""
+    """The state of a bank's copy of what a team shares about a project."""
 
     project: str
-    """The team's name of it."""
+    """The team's name for the project."""
     url: str
     stamp: str
     cursor: int
     checked_at: datetime | None
-    """When the server was last heard of."""
+    """When the server last answered."""
     failures: int
-    """Since then."""
+    """How often the server has failed since then."""
     fault: str | None
 
 
@@ -78,5 +78,5 @@ class Sent(NamedTuple):
 
     memory_id: str
     content_hash: str
-    """Of the words as they were sent."""
+    """The hash of the words as they were sent."""
     proposal: SentProposal

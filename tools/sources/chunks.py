@@ -1,7 +1,7 @@
-"""A text cut into passages by its structure: blocks in, ranges of characters out. Of formats it knows Markdown only.
+"""A text cut into passages by its structure: blocks in, ranges of characters out. Markdown is the only format it knows.
 
-A chunk is a slice of the text, so that no word of it is lost, changed or put elsewhere. What is counted is words, as
-white space divides them; where there is none (Chinese, base64) two, or 24, characters count as one.
+A chunk is a slice of the text, so that no word is lost, changed or moved. Lengths are counted in words, as divided by
+white space; where there is none, 2 characters (Chinese) or 24 (base64) count as one word.
 """
 
 import re
@@ -27,26 +27,26 @@ _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 
 _MAX_LINE = 2000
-"""A longer line is no heading, fence, table rule or list item: what looks for them need not read it."""
+"""A longer line is no heading, fence, table rule or list item: the patterns for these need not read it."""
 
 Kind: TypeAlias = Literal["heading", "paragraph", "code", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the text that is one thing: `text[start:end]`, white space behind it included."""
+    """A part of the text that is one unit: `text[start:end]`, including the white space after it."""
 
     kind: Kind
     start: int
     end: int
     level: int = 0
-    """Of a heading: 1 is the highest."""
+    """The level of a heading: 1 is the highest."""
     heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`text[start:end]`, the headings it stands under, and those of sections that were taken in whole."""
+    """`text[start:end]`, the headings it is under, and `also` those of further sections that it contains whole."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ def word_count(text: str, start: int = 0, end: int | None = None) -> int:
 def markdown_blocks(text: str) -> list[Block]:
     """Return the blocks of a Markdown (or plain) text in order; together they are the whole text.
 
-    CommonMark's ATX and setext headings (also reStructuredText's), fences, and the tables of GitHub; what stands
+    Known are CommonMark's ATX and setext headings (also reStructuredText's), fences, and the tables of GitHub; what is
     between blank lines and list items is a paragraph. Linear in the length.
     """
     starts = [0, *(match.end() for match in re.finditer(r"\n(?!\Z)", text)), len(text)]
@@ -79,7 +79,7 @@ def markdown_blocks(text: str) -> list[Block]:
 
 
 def _block_at(lines: Sequence[str], at: int) -> tuple[Kind, int, int, str]:
-    """Return of the block that begins at a line its kind, the line behind it, and a heading's level and words."""
+    """Return the kind of the block that begins at a line, the line after the block, and a heading's level and words."""
     line, until = lines[at], at + 1
     if fence := _FENCE.match(line):
         closing = re.compile(rf" {{0,3}}{re.escape(fence[1][0])}{{{len(fence[1])},}}[ \t]*$")
@@ -105,11 +105,11 @@ def _is_table(lines: Sequence[str], at: int) -> bool:
 
 
 def chunks(text: str, blocks: Sequence[Block]) -> list[Chunk]:
-    """Return the chunks in order: at most `MAX_WORDS` each, cut where the structure is weakest.
+    """Return the chunks in order: at most `MAX_WORDS` each, cut where the text hangs together least.
 
-    Before a heading first, else between blocks, else between sentences, lines, words. A code block or table that fits
-    into a chunk is never cut. A chunk that goes on with the same section repeats up to `OVERLAP_WORDS` of whole
-    sentences of the one before; after code or a table nothing is repeated.
+    Cuts are made before a heading, else between blocks, else between sentences, lines or words. A code block or table
+    that fits into a chunk is never cut. A chunk that continues a section repeats up to `OVERLAP_WORDS` words of the
+    chunk before, in whole sentences; after code or a table nothing is repeated.
     """
     builder = _Builder(text)
     for headings, section in _sections(blocks):
@@ -124,7 +124,7 @@ def chunks(text: str, blocks: Sequence[Block]) -> list[Chunk]:
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
-    """Yield a heading (none before the first one) with the blocks under it, behind the path of headings to it."""
+    """Yield for each section the path of headings to it, and its blocks: its heading (if any) and what is under it."""
     path: list[tuple[int, str]] = []
     current: list[Block] = []
     for block in (*blocks, None):
@@ -139,7 +139,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[B
 
 
 class _Piece(NamedTuple):
-    """What is not divided further."""
+    """A part of a block that is not divided further."""
 
     start: int
     end: int
@@ -147,7 +147,7 @@ class _Piece(NamedTuple):
 
 
 class _Builder:
-    """Collects blocks into chunks. `words` is what the open chunk has, what it repeats included."""
+    """Collects blocks into chunks. `words` counts the words of the open chunk, including those it repeats."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -157,10 +157,10 @@ class _Builder:
         self._headings: tuple[str, ...] = ()
         self._also: tuple[str, ...] = ()
         self._prose: list[_Piece] = []
-        """The sentences at the open chunk's end: what the next one may repeat."""
+        """The sentences at the open chunk's end, which the next chunk may repeat."""
 
     def open(self, headings: tuple[str, ...]) -> None:
-        """Begin a section, in the open chunk when it has something in it."""
+        """Begin a section, within the open chunk where that has something in it."""
         if self.words == 0 or headings[: len(self._headings)] == self._headings:
             self._headings = headings
         elif headings:
@@ -173,7 +173,7 @@ class _Builder:
         self._start, self._also, self._prose, self.words = self._end, (), [], 0
 
     def add(self, block: Block) -> None:
-        """Take a block in, beginning new chunks where it has no room."""
+        """Take in a block, beginning new chunks where there is no room for it."""
         is_prose = block.kind in ("heading", "paragraph")
         whole = _Piece(block.start, block.end, word_count(self.text, block.start, block.end))
         if self.words + whole.words > MAX_WORDS and (not is_prose or self.words >= MAX_WORDS // 2):
@@ -187,7 +187,7 @@ class _Builder:
             self._prose = [*self._prose, piece][-OVERLAP_WORDS:] if is_prose else []
 
     def _cut(self, room_for: int) -> None:
-        """End the chunk and begin the next with the last sentences of it, as many as leave room for what follows."""
+        """End the chunk and begin the next with its last sentences, as many as leave room for what follows."""
         room, begun, repeated = min(OVERLAP_WORDS, MAX_WORDS - room_for), self._start, list[_Piece]()
         for piece in reversed(self._prose):
             room -= piece.words
@@ -201,7 +201,7 @@ class _Builder:
 
 
 def _pieces(text: str, whole: _Piece, ends: re.Pattern[str]) -> Iterator[_Piece]:
-    """Yield a block cut behind each of its `ends`; what is too long for a chunk then, also between words."""
+    """Yield a block cut after each match of `ends`; what is still too long for a chunk is cut between words too."""
     most = MAX_WORDS - OVERLAP_WORDS
     bounds = [whole.start, *(match.end() for match in ends.finditer(text, whole.start, whole.end)), whole.end]
     for start, end in pairwise(bounds):

@@ -1,4 +1,4 @@
-"""Conversations: found in JSON by their shape, and made passages, each turn one, under who says it and when."""
+"""Conversations: found in JSON by their shape, and made into passages: one for each turn, titled by speaker and day."""
 
 import json
 import re
@@ -18,26 +18,26 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 _SPEAKERS = ("speaker", "sender", "sendername", "author", "from", "user", "username", "displayname", "name", "role")
 _TEXTS = ("text", "content", "parts", "message")
 _TIMES = ("timestamp", "timestampms", "time", "datetime", "date", "ts", "createtime", "createdat")
-"""What exports call them, in lower case and without marks; the first that says something counts."""
+"""Names that exports use for these, in lower case and without punctuation; the first one that says something counts."""
 
 _MAX_DEPTH, _MAX_NAME_CHARS = 12, 80
 
 
 class Turn(NamedTuple):
-    """What one of them says; a time in words that begin with no date is kept as it is."""
+    """What one speaker says; a time in words that do not begin with a date is kept as it is."""
 
     text: str
     speaker: str = ""
     time: datetime | str | None = None
     session: str = ""
-    """The talk that it is part of: a turn of another is no context."""
+    """The session that it is part of: turns of another session are not its context."""
 
 
 def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
-    """Return the passages of a conversation; `data.turn` is a turn's number, from 0. A blank one has none.
+    """Return the passages of a conversation; `data.turn` is a turn's number, from 0. A blank turn has no passage.
 
-    A title is like "Anna, 7 May 2023", of which the speaker alone (`data.speaker`) is embedded. A turn of more than
-    `MAX_WORDS` is several passages.
+    A title is like "Anna, 7 May 2023"; only the speaker in it (`data.speaker`) is embedded. A turn of more than
+    `MAX_WORDS` becomes several passages.
     """
     passages: list[Passage] = []
     position, session = 0, None
@@ -58,13 +58,13 @@ def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
 
 
 def turns_in(text: str, *, by_line: bool) -> tuple[list[Turn], list[str]]:
-    """Return the turns of all conversations in JSON, or in JSON Lines (`by_line`), and what could not be parsed, why.
+    """Return the turns of all conversations in JSON, or in JSON Lines (`by_line`), and why parts could not be parsed.
 
-    What does not even name speakers and texts is not parsed. A turn is an object with a speaker and a text; a session
-    is a list or object most parts of which are turns, wherever it stands. Its turns are ordered by their times where
-    all have one. A turn without one has its session's: from the object around the session, from `NAME_date_time`
-    beside the session NAME, or from its place in `NAME_dates` beside the list `NAME_sessions`. Where there are more
-    than two speakers and they do not speak twice on average, these are named things, and no turns.
+    Text without any name for speakers, or for texts, is not parsed. A turn is an object with a speaker and a text; a
+    session is a list or object, anywhere, most parts of which are turns. Its turns are ordered by time where all have
+    one. A turn without a time gets its session's: from the object around the session, from `NAME_date_time` next to
+    the session NAME, or from its place in `NAME_dates` next to the list `NAME_sessions`. Where there are more than two
+    speakers and they do not speak twice on average, these are named things, and no turns.
     """
     names = text.lower().replace("_", "")
     if not all(any(f'"{each}"' in names for each in some) for some in (_SPEAKERS, _TEXTS)):
@@ -85,7 +85,7 @@ def turns_in(text: str, *, by_line: bool) -> tuple[list[Turn], list[str]]:
 
 
 def _sessions(value: JsonValue, time: datetime | str | None, name: str, depth: int) -> Iterator[Turn]:
-    """Yield the turns in a value that stands at `name`, in what is from a `time`."""
+    """Yield the turns in a value at the path `name`; `time` is that of the value around it."""
     if not isinstance(value, list | dict) or not depth:
         return
     fields = value if isinstance(value, dict) else {str(at): part for at, part in enumerate(value)}
@@ -118,7 +118,7 @@ def _turn(value: JsonValue, time: datetime | str | None, session: str) -> Turn |
 
 
 def _text(value: JsonValue, names: Iterable[str], depth: int = _MAX_DEPTH) -> str:
-    """Return a text, those of a list as lines, or of an object what the first of `names` says."""
+    """Return a text, the texts of a list as lines, or what the first of `names` in an object says."""
     if isinstance(value, dict) and depth:
         return next(filter(None, (_text(value.get(name), names, depth - 1) for name in names)), "")
     if isinstance(value, list) and depth:
@@ -129,7 +129,7 @@ def _text(value: JsonValue, names: Iterable[str], depth: int = _MAX_DEPTH) -> st
 def _when(values: Iterable[JsonValue]) -> datetime | str | None:
     """Return the first of some values that is a time, in UTC where it names no zone.
 
-    That is a number of seconds or milliseconds since 1970, as text too; a date in ISO format, or with `/`, whatever
+    A time is a number of seconds or milliseconds since 1970, also as text; a date in ISO format, or with `/`, whatever
     follows it; or else words with a digit, which are returned as they are.
     """
     for value in values:

@@ -1,5 +1,5 @@
-"""Index sources and search them: what a reader gives becomes passages with their indexes, and passages become hits,
-in order by their own fields, their context, and both legs fused.
+"""Index sources and search them: what a reader returns becomes passages with their indexes, and passages become hits,
+ordered by their own fields, their context, and both legs fused.
 
 Files, servers and formats are the readers' business; where passages are kept is the store's.
 """
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
 
 _DIVIDER = "\n\x02\n"
-"""What no rule of redaction reaches over, and no cleaned text holds."""
+"""A divider that no rule of redaction matches across, and no cleaned text contains."""
 
 Prepared: TypeAlias = StoredGroup | Fault
 """A group without vectors, or why it has no passages."""
 
 NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1}
-"""How many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
+"""How many passages on each side are a passage's context. Tools and operations are next to each other by chance."""
 
 _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
 _SATURATION_OF_OTHERS = 1.5, 0.75
@@ -63,32 +63,32 @@ _SATURATION_OF_OTHERS = 1.5, 0.75
 
 _VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.6}
 _VECTOR_FACTOR_OF_OTHERS = 1.3
-"""Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
+"""Factors on an embedder's vector weight for memories: queries for code and tools use words other than theirs."""
 
 TEST_SHARE = 0.8
-"""What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
-about, and whoever asks where a thing is done wants the place that does it."""
+"""The share of its score that code in a test keeps, unless the query asks for tests: a test says at length what it is
+about, but a query for where a thing is done wants the place that does it."""
 
 TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
-"""How often a word of the title or description counts where one of the content counts once."""
+"""How much a word of the title or of the description counts, where a word of the content counts 1."""
 
 CONTEXT_WEIGHT = 0.4
-"""What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
+"""The weight of a passage's neighbours, and of the name of its file or server, next to its own text in its score."""
 
 K = 5
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
-"""At most this many passages are embedded and written at once; other writers wait for that."""
+"""At most this many passages are embedded and written at a time; other writers wait that long."""
 
 GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
-"""So many groups are prepared by one process or thread, and by so many at once."""
+"""How many groups one process or thread prepares, and how many of these work at the same time."""
 
 EMBEDDING_S = 20.0
-"""A model takes so long for some thousands of passages; those after them are found by keywords first."""
+"""Seconds of embedding in one run, enough for some thousands of passages; only keywords find the rest at first."""
 
 RERANKED, RERANK_TIMEOUT_S = 20, 20.0
-"""So many of the index's best are given to the reranker, and so long it may take."""
+"""How many of the index's best hits the reranker is given, and how many seconds it may take."""
 
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
@@ -96,11 +96,11 @@ _REMOVED_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Groups that are to be parsed and prepared together; it can be pickled where their `parse` can."""
+    """Groups to parse and prepare together; it can be pickled where their `parse` functions can."""
 
     groups: Sequence[ReadGroup]
     pii: "PersonalData"
-    """Whether personal data is taken out too."""
+    """Whether personal data is redacted too."""
 
     def __call__(self) -> list[Prepared]:
         """Return what became of each group, in order."""
@@ -115,17 +115,17 @@ class Preparation:
         texts: list[str] = []
         for each in passages:
             _mapped([each.title, each.description, each.content, each.data], texts.append)
-        # Cleaned and redacted together, in a sixth of the time.
+        # All texts are redacted together, in a sixth of the time.
         cleaned = [clean(each) for each in texts]
         parts = redact(_DIVIDER.join(cleaned), pii=self.pii).text.split(_DIVIDER)
-        if len(parts) != len(cleaned):  # a secret that is spread over several of them
+        if len(parts) != len(cleaned):  # a secret is spread over several texts
             parts = [redact(each, pii=self.pii).text for each in cleaned]
         safe = map(clean, parts)
         return StoredGroup(name, content_hash, tokenize(name), tuple(_stored(each, safe) for each in passages))
 
 
 def _stored(passage: Passage, safe: Iterator[str]) -> StoredPassage:
-    """Make a passage of its safe texts, which come in the order in which they were listed."""
+    """Make a passage of its safe texts, which come in the order in which they were collected."""
     title, description, content = next(safe), next(safe), next(safe)
     data = _mapped(passage.data, lambda _: next(safe))
     assert isinstance(data, dict)
@@ -141,7 +141,7 @@ def _stored(passage: Passage, safe: Iterator[str]) -> StoredPassage:
 
 
 def _mapped(value: JsonValue, text: Callable[[str], str | None]) -> JsonValue:
-    """Return JSON with what `text` makes of each text in it, in order; without numbers that are none."""
+    """Return JSON with what `text` makes of each text in it, in order, and None for each number that is not finite."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
@@ -162,9 +162,9 @@ class ScoredPassage:
 
 
 def vector_weight(calibrated: float, kind: SourceKind | None) -> float:
-    """Return the share of the vector leg in a search of one kind (None: of all), from the embedder's own for memories.
+    """Return the vector leg's share in a search of one kind (None: of all), from the embedder's share for memories.
 
-    The factors were chosen on one half of public sets, with both embedders that ship.
+    The factors were chosen on one half of public data sets, with both embedders that ship.
     """
     return min(1.0, calibrated * _VECTOR_FACTOR.get(kind, _VECTOR_FACTOR_OF_OTHERS))
 
@@ -200,10 +200,10 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
 
 
 def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]]) -> list[float | None]:
-    """Return the BM25F of each candidate: a token counts as often as it stands in each field, times the field's weight.
+    """Return the BM25F of each candidate: a token counts as often as it occurs in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
-    keyword scores; a passage's length is weighted alike. None: not one token in common.
+    keyword scores; a passage's length is weighted in the same way. None: no token in common.
     """
     import numpy as np
 
@@ -245,7 +245,7 @@ Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
 
 
 class _Indexing:
-    """One run over a source: what it found known, and what it did."""
+    """One indexing run over a source: which groups were known before, and what the run did."""
 
     def __init__(self, toolbox: Toolbox, key: SourceKey, known: dict[str, str], prepare: Prepare) -> None:
         self.toolbox = toolbox
@@ -262,10 +262,10 @@ class _Indexing:
         self.without_vector = 0
 
     async def take(self, group: ReadGroup) -> None:
-        """Take in one group; what is known by its hash is not parsed."""
+        """Take in one group; a group whose hash is known is not parsed."""
         name, content_hash, _ = group
         if name in self.seen:
-            self.faults.append(Fault(group=name, reason="a second group of this name was left out"))
+            self.faults.append(Fault(group=name, reason="a second group with this name was left out"))
         elif self.known.get(name) == content_hash:
             self.done["unchanged"] += 1
         else:
@@ -280,7 +280,7 @@ class _Indexing:
         pii = self.toolbox.settings.distill.redact_pii
         parts = [read[start : start + GROUPS_TOGETHER] for start in range(0, len(read), GROUPS_TOGETHER)]
         preparing = (self.prepare(Preparation(tuple(part), pii)) for part in parts)
-        prepared = await asyncio.gather(*preparing, return_exceptions=True)  # so that none goes on where one failed
+        prepared = await asyncio.gather(*preparing, return_exceptions=True)  # so that none still runs after one failed
         if failed := next((each for each in prepared if isinstance(each, BaseException)), None):
             raise failed
         batch: list[StoredGroup] = []
@@ -296,7 +296,7 @@ class _Indexing:
             await self._write(batch)
 
     async def _write(self, groups: Sequence[StoredGroup]) -> None:
-        """Give the passages their vectors, and write them."""
+        """Embed the passages of groups, and write them."""
         texts = [each.passage.embedding_text for group in groups for each in group.passages]
         vectors = iter(await self._vectors(texts))
         filled = [
@@ -308,7 +308,7 @@ class _Indexing:
         self.done["passages"] += len(texts)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
-        """Embed texts, some hundreds at once; what would take longer than `EMBEDDING_S` in all is left to a job."""
+        """Embed texts, some hundreds at a time; what is left after `EMBEDDING_S` in total is left to a job."""
         embedder, vectors = self.toolbox.embedder, list[Vector | None]()
         while len(vectors) < len(texts) and self._embedding_s < EMBEDDING_S:
             began = time.perf_counter()
@@ -324,7 +324,7 @@ class _Indexing:
         return [*vectors, *[None] * (len(texts) - len(vectors))]
 
     async def finished(self) -> IndexedSource:
-        """Remove the groups that the source no longer has, and say what was done; of one that holds nothing no trace.
+        """Remove the groups that the source no longer has, and report what was done; a source without any is removed.
 
         Vectors that there was no time for are left to a job.
         """
@@ -334,17 +334,17 @@ class _Indexing:
             self.done["removed"] += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
         reason = None
         if self.done["added"] or not self.seen.isdisjoint(self.known):
-            await store.write_groups(key, [], self.toolbox.embedder.name)  # notes that it was looked at
+            await store.write_groups(key, [], self.toolbox.embedder.name)  # notes when it was indexed
         else:
             why = f"{len(self.faults)} found, none could be read" if self.faults else f"no {key.kind} was found there"
-            reason = f"nothing of {key.location} is indexed: {why}"
+            reason = f"nothing from {key.location} is indexed: {why}"
             with suppress(NotFoundError):
                 await store.remove(key)
         if self.without_vector:
             await self.toolbox.queue(REEMBED, BACKLOG)
             waiting = counted(self.without_vector, "passage")
             self.notices.append(
-                f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"
+                f"{waiting} can be found only by keywords until a job, or `swarm-memory bank reembed`, is done"
             )
         return IndexedSource(
             kind=key.kind,
@@ -367,11 +367,11 @@ async def index_source(
 ) -> IndexedSource:
     """Bring the index of one source up to date with all the groups that it now has.
 
-    What is unchanged by its hash is left alone, what is gone is removed; a group that cannot be parsed is
-    a fault, and what was indexed of it before stays. A source that holds nothing is not kept, and the answer says why.
-    Stopped half way, what was written is whole and the next run goes on. Texts are redacted and cleaned before they are
-    stored or embedded, in what `prepare` runs it in: a thread, or processes. Vectors that take longer than
-    `EMBEDDING_S` are left to a job, which is said. Raises what iterating `groups` raises.
+    Groups whose hash is unchanged are left alone, and groups that are gone are removed. A group that cannot be parsed
+    is a fault, and what was indexed of it before stays. A source that holds nothing is not kept, and the answer says
+    why. If a run is stopped half way, what it wrote is whole and the next run goes on. Texts are redacted and cleaned
+    before they are stored or embedded, in the thread or processes of `prepare`. Embedding that takes longer than
+    `EMBEDDING_S` is left to a job, and a notice says so. Raises what iterating `groups` raises.
     """
     key = SourceKey(toolbox.scope, kind, location)
     run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key), prepare)
@@ -388,17 +388,17 @@ class SourceSearch(NamedTuple):
 
     hits: tuple[FoundPassage, ...]
     offset: int
-    """How many better ones were left out before these."""
+    """How many better hits were skipped before these."""
     more: bool
-    """Whether there are others behind these."""
+    """Whether there are more hits after these."""
     passages: int
-    """How many were searched."""
+    """How many passages were searched."""
     reason: str | None
     """Why the answer is empty or weak."""
     legs: tuple[Leg, ...]
     embedder: str
     reranker: str | None
-    """Who put the best into their final order; None: the index alone."""
+    """What put the best into their final order; None: the index alone."""
     notices: tuple[str, ...]
 
 
@@ -410,14 +410,14 @@ async def search_sources(
     k: int | None = None,
     offset: int = 0,
 ) -> SourceSearch:
-    """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
+    """Find the passages that fit a query, best first: both legs are fused, context counts, the best are reranked.
 
-    `kind` None searches all. A notice says that a reranker failed. Raises `InputError` for an empty query.
+    `kind` None searches all kinds. Where a reranker fails, a notice says so. Raises `InputError` for an empty query.
     """
     wanted = K if k is None else k
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
     if not text:
-        raise InputError("query is empty: say in a few words what is wanted")
+        raise InputError("query is empty: say in a few words what you are looking for")
     notices: list[str] = []
     search = SearchQuery(
         scopes=toolbox.scope.readable(),
@@ -438,7 +438,7 @@ async def search_sources(
     setting = ("sources.reranker", toolbox.settings.sources.reranker)
     passages = [hit.passage for hit in hits[:RERANKED]]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    is_called = kind in ("tool", "api")  # of the others a chat model would have to read too much
+    is_called = kind in ("tool", "api")  # for the other kinds a chat model would have to read too much
     done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=is_called)
     order = [
         hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
@@ -459,12 +459,12 @@ async def search_sources(
 
 
 def _reason(result: SourceResult, unlikely: Sequence[bool], kind: SourceKind | None) -> str | None:
-    """Say why nothing, or nothing good, was found; of each hit, whether it is unlikely to fit."""
+    """Say why nothing, or nothing good, was found; `unlikely`: of each hit, whether it is unlikely to fit."""
     passages = counted(result.documents, "passage")
     if result.documents == 0:
-        return f"no {kind + ' ' if kind else ''}source is indexed yet: index_sources, or `swarm-memory sources index`"
+        return f"no {kind + ' ' if kind else ''}source is indexed: use index_sources or `swarm-memory sources index`"
     if not unlikely:
-        return f"no other of {passages} was found"
+        return f"no further match was found in {passages}"
     if all(unlikely):
         return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None

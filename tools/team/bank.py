@@ -1,6 +1,6 @@
-"""This bank as a team's server: what a person may ask of it. The routes, the desk and tests go through it.
+"""This bank as a team's server: what a person may request of it. Routes, commands, the review page and tests use it.
 
-Proposals are taken in as untrusted, what says the same is joined, and what fails for many is withdrawn by itself.
+Proposals are untrusted; those that say the same are joined, and what fails for many is withdrawn automatically.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,47 +40,47 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LISTED = 200
 MAX_WAITING = 200
-"""At most this many proposals of one person wait at once."""
+"""At most this many proposals of one person wait at the same time."""
 
 MIN_PEOPLE = 2
-"""What fails for one alone may be that one's machine."""
+"""For fewer people nothing is withdrawn: what fails for one person alone may be due to that person's machine."""
 
 FAILS_BELOW = 0.5
-"""A memory is withdrawn when the whole interval of how often it works lies below: it fails more than it helps."""
+"""A memory is withdrawn when the whole interval of its success rate is below this: it fails more than it helps."""
 
 _COMPARED = 1_000
-SAYS_THE_SAME = "says the same as what the team shares"
+SAYS_THE_SAME = "says the same as a memory that the team already shares"
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBank:
-    """A `Team` that is this bank. What a person may do was checked before: the least role of each is the route's."""
+    """A `Team` that is this bank. What a person may do was checked before: each route requires its least role."""
 
     toolbox: Toolbox
     person: Person | None = None
-    """None: the bank's own user, who may do all."""
+    """None: the bank's own user, who may do everything."""
 
     async def me(self) -> Member:
         return Member(role="admin") if self.person is None else Member(name=self.person.name, role=self.person.role)
 
     async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
-        """Take proposals in, each for itself. Raises `InputError`: those before it were taken."""
+        """Take in proposals one by one. Raises `InputError`; the proposals before a refused one were taken in."""
         if len(proposed) > MAX_SENT:
             raise InputError(f"{len(proposed)} proposals at once: send at most {MAX_SENT}")
         return [await self._take(bank, each) for each in proposed]
 
     async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
-        """Return at most 200."""
+        """Return at most 200 proposals."""
         statuses: tuple[ProposalStatus, ...] = ("waiting", "accepted", "declined") if status is None else (status,)
         own = ("" if self.person is None else self.person.id) if mine else None
         which = ProposalFilter(statuses, own, limit=MAX_LISTED, leading=not mine)
         return await self.toolbox.store.team.proposals(self.toolbox.scope.tenant_id, which)
 
     async def decide(self, proposal_id: str, ruling: Ruling) -> Proposal:
-        """Accept a proposal, as it is or with other words, decline it, or take that back; those that say the same too.
+        """Accept a proposal, as it is or reworded, decline it, or undo that; proposals that say the same go with it.
 
-        Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or a rule holds the words back: they
-        are edited or declined. What is marked suspect needs `although_suspect`, and keeps the mark.
+        Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or where a rule holds its words back:
+        edit or decline it then. A proposal marked suspect needs `although_suspect`, and keeps the mark.
         """
         tenant = self.toolbox.scope.tenant_id
         found = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
@@ -92,7 +92,7 @@ class TeamBank:
         there = self.toolbox.in_project(team_scope(tenant, proposal.project).project)
         take = self._accept if ruling.act in ("accept", "edit") else self._refuse
         if not await take(there, proposal, ruling):
-            raise InputError(f"{proposal_id} was decided meanwhile, or is not waiting: look at it again")
+            raise InputError(f"{proposal_id} was decided in the meantime, or is not waiting: look at it again")
         after = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
         assert after is not None
         return after[0]
@@ -104,9 +104,9 @@ class TeamBank:
         return await self.toolbox.store.team.changes(scope, stamp, after, own, MAX_SENT)
 
     async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
-        """Write what a person's bank counted, once for each person, and withdraw what surely fails.
+        """Write what a person's bank counted, in place of its former counts, and withdraw what surely fails.
 
-        Counts are absolute: sending them again changes nothing. What a person restored is weighed by what came since.
+        Counts are absolute: sending them again changes nothing. A restored memory is judged only by what came since.
         """
         if len(counted) > MAX_EVIDENCE:
             raise InputError(f"{len(counted)} counts at once: send at most {MAX_EVIDENCE}")
@@ -119,9 +119,9 @@ class TeamBank:
                 await self.toolbox.store.set_status((scope,), [memory_id], "archived", reason)
 
     async def _take(self, bank: str, given: Proposed) -> Proposal:
-        """Take in what somebody proposes; what says the same as a shared memory is joined to it at once.
+        """Take in a proposal; one that says the same as a shared memory is joined to that memory immediately.
 
-        Texts are cleaned, redacted and screened again: what sends them is not trusted. Raises `InputError`.
+        Texts are cleaned, redacted and screened again: the sender is not trusted. Raises `InputError`.
         """
         scope = team_scope(self.toolbox.scope.tenant_id, _checked_project(given.project))
         draft = _clean_draft(self.toolbox, given.draft)
@@ -152,7 +152,7 @@ class TeamBank:
         return await self.toolbox.store.team.add_proposal(scope, proposal, clean(bank)[:100], MAX_WAITING)
 
     async def _same_waiting(self, there: Toolbox, asked: Proposed, stored: StoredMemory) -> str | None:
-        """Return the proposal that says the same and waits already; only what its words let pass is embedded."""
+        """Return the id of a waiting proposal that says the same; only those alike by their words are embedded."""
         which = ProposalFilter(project=asked.project, limit=_COMPARED, leading=True)
         own = (None if self.person is None else self.person.id, asked.origin_id)
         near: list[tuple[str, MemoryItem]] = []
@@ -173,9 +173,9 @@ class TeamBank:
     async def _accept(self, there: Toolbox, proposal: Proposal, ruling: Ruling) -> bool:
         if ruling.act == "edit":
             if ruling.draft is None:
-                raise InputError("edit needs the words as they are to be accepted: a title, a description or a content")
+                raise InputError("edit needs the wording to accept: a title, a description or content")
             draft = _clean_draft(there, ruling.draft)
-            said = proposal.suspect if _words(draft) == _words(proposal.draft) else None  # others are screened here
+            said = proposal.suspect if _words(draft) == _words(proposal.draft) else None  # new words are screened here
             proposal = proposal.model_copy(update={"draft": draft, "suspect": said})
         if proposal.status != "waiting":
             return False
@@ -184,8 +184,8 @@ class TeamBank:
             raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
         if item.provenance.suspect is not None and not ruling.although_suspect:
             raise InputError(
-                f"{proposal.id} is marked: {item.provenance.suspect}; edit it, decline it, or accept it "
-                f"`--although-suspect` (although_suspect: true): it keeps the mark"
+                f"{proposal.id} is marked: {item.provenance.suspect}; edit it, decline it, or accept it with "
+                f"`--although-suspect` (although_suspect: true): it then keeps the mark"
             )
         (stored,), _ = await prepare_or_say(there, [item])
         known = await same_in_bank(there, stored)
@@ -210,7 +210,7 @@ class TeamBank:
 
 
 def edited(draft: MemoryDraft, texts: Mapping[str, str]) -> MemoryDraft:
-    """Return the words of a proposal with other texts in their places. Raises `InputError`."""
+    """Return the draft of a proposal with some of its texts replaced. Raises `InputError`."""
     try:
         return MemoryDraft.model_validate({**draft.model_dump(), **texts})
     except ValidationError as error:
@@ -218,15 +218,15 @@ def edited(draft: MemoryDraft, texts: Mapping[str, str]) -> MemoryDraft:
 
 
 def _checked_project(project: str) -> str:
-    """Return the name of a team's project. Raises `InputError`."""
+    """Return the name of a team's project, if it is one. Raises `InputError`."""
     name = clean(project).strip()
     if not name or name != project or "\n" in name:
-        raise InputError("project is the team's name of it, such as github.com/acme/shop, or * for all")
+        raise InputError("project must be the team's name for it, such as github.com/acme/shop, or * for all")
     return name
 
 
 def _clean_draft(toolbox: Toolbox, draft: MemoryDraft) -> MemoryDraft:
-    """Return words from outside as any others come in: cleaned, redacted, of allowed length. Raises `InputError`."""
+    """Return words from outside treated like all others: cleaned, redacted, of allowed length. Raises `InputError`."""
     return MemoryDraft.model_validate(checked_texts(draft.model_dump(include=WORDS), toolbox.settings))
 
 
@@ -235,12 +235,12 @@ def _words(draft: MemoryDraft) -> list[str]:
 
 
 def _clean_word(word: str) -> str:
-    """Return what somebody says about a proposal."""
+    """Return a comment on a proposal, redacted and cut to its greatest length."""
     return clean(redact(word).text, MAX_WORD_CHARS)
 
 
 def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> MemoryItem:
-    """Return a proposal as the gate lets it be, in the toolbox's scope: nobody's own word is this user's."""
+    """Return a proposal as a memory that passed the gate, in the toolbox's scope; it is never this user's own word."""
     said = given.draft.model_dump(include=WORDS) | {
         "id": memory_id or new_id(MEMORY),
         "scope": toolbox.scope,
@@ -252,9 +252,9 @@ def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> Me
 
 
 def _why_withdrawn(evidence: Evidence) -> str:
-    """Return why a memory is withdrawn that fails more often than it works, for more than one person; else nothing."""
+    """Return why a memory is withdrawn: it fails more often than it works, for more than one person; else empty."""
     if evidence.people < MIN_PEOPLE or not evidence.tried:
         return ""
     most = wilson(evidence.worked, evidence.tried).high
-    figures = f"{evidence.says}, so at most {most:.0%} of the times"
-    return f"withdrawn by itself: {figures}; restoring it weighs only what comes after" if most < FAILS_BELOW else ""
+    figures = f"{evidence.says}, so at most {most:.0%} of the time"
+    return f"withdrawn automatically: {figures}; if restored, only later use counts" if most < FAILS_BELOW else ""

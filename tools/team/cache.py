@@ -1,8 +1,8 @@
-"""A person's own copy of what the team shares: pulled in the background, read like one's own, and answered by
-evidence; and what a person sends to it: a memory's words, redacted and screened again, its evidence, and no task of
-it.
+"""A person's own copy of what the team shares: pulled in the background, read like their own memories, and answered
+with evidence; and what a person sends to the team: a memory's words, redacted and screened again, and its evidence, but
+nothing of its tasks.
 
-What a server sends is data from outside: bounded, redacted, screened, never trusted more for what it says of itself.
+What a server sends is data from outside: bounded, redacted, screened, never trusted more for what it claims to be.
 """
 
 from collections import Counter
@@ -38,24 +38,24 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 _OF_A_TASK = " Met in a task such as: "
-"""What follows, in memories of an earlier version, are words of the task that gave them: these stay on this machine."""
+"""In memories of an earlier version, words of the task that taught them follow this: they stay on this machine."""
 
 
 async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str = "") -> list[Proposed]:
-    """Return what would be sent of memories, in their order: all of it, nothing is added later.
+    """Return what would be sent of memories, in their order: this is all, nothing is added later.
 
-    Raises as `get_memories`, and `InputError` for one that is not active, the team's already, no advice, or held back.
+    Raises as `get_memories`, and `InputError` for one that is not active, already the team's, no advice, or held back.
     """
     if len(ids) > MAX_SENT:
         raise InputError(f"{len(ids)} memories at once: propose at most {MAX_SENT}")
     items = await get_memories(toolbox, ids)
     for item in items:
         if is_teams(item.scope):
-            raise InputError(f"{item.id} is the team's already")
+            raise InputError(f"{item.id} is already the team's")
         if item.status != "active":
-            raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
+            raise InputError(f"{item.id} is {item.status}: only active memories can be proposed")
         if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
-            raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
+            raise InputError(f"{item.id} is an open problem: it holds no advice yet")
     evidence = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
     drafts = [_draft(item, toolbox.settings) for item in items]
@@ -77,7 +77,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
 
 
 def _draft(item: MemoryItem, settings: Settings) -> tuple[MemoryDraft, str | None]:
-    """Return the words of a memory as they leave this machine, personal data taken out, and why they are suspect."""
+    """Return the words of a memory as they leave this machine, without personal data, and why they are suspect."""
     strict = settings if settings.distill.redact_pii else Settings()
     given = {**dict(item), "description": item.description.partition(_OF_A_TASK)[0], "status": "active"}
     screened = admitted(given, item.provenance.model_copy(update={"imported_from": "here"}), strict)
@@ -88,7 +88,7 @@ def _draft(item: MemoryItem, settings: Settings) -> tuple[MemoryDraft, str | Non
 
 
 async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Proposed]) -> list[Proposal]:
-    """Send what `outgoing` gave, note it, and return it as it stands on the server. Raises what the server does."""
+    """Send what `outgoing` returned, note it, and return it as the server has it. Raises what the server raises."""
     if not proposed:
         return []
     answered = await team.propose(await toolbox.store.team_cache.bank_id(), proposed)
@@ -98,7 +98,7 @@ async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Pro
 
 
 async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digests: dict[str, str]) -> None:
-    """Note what became of one's own proposals, by the digests of the words that were sent."""
+    """Note what became of one's own proposals, with the digests of the words that were sent."""
     kept = set(SentProposal.model_fields)
     known = [
         Sent(each.origin_id, digests[each.origin_id], SentProposal.model_validate(each.model_dump(include=kept)))
@@ -109,7 +109,7 @@ async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digest
 
 
 MAX_CACHED = 5_000
-"""At most this many memories of a project are kept; a team that shares more is asked to tidy."""
+"""At most this many memories of a project are kept; a team that shares more is asked to tidy up."""
 
 _MAX_PAGES = 500
 _MAX_DECLINED = 5
@@ -123,17 +123,17 @@ class Synced:
     """What one exchange with the server did."""
 
     pulled: int = 0
-    """New, or with other words or counts."""
+    """Memories that are new, or have other words or counts."""
     withdrawn: int = 0
     refused: list[str] = field(default_factory=list[str])
-    """Why something that was sent was not taken in."""
+    """Why something that the server sent was not taken in."""
 
 
 async def sync(toolbox: Toolbox, team: Team, url: str, project: str) -> Synced:
-    """Pull what changed, send what came of it here, and look what became of one's own proposals.
+    """Pull what changed, send what came of shared memories here, and check what became of one's own proposals.
 
-    Only evidence about what the team shares is sent. Raises `TeamUnavailable` and what the server refuses; what was
-    done until then stays.
+    Only evidence about what the team shares is sent. Raises `TeamUnavailable` and the server's refusals; what was done
+    until then stays.
     """
     store, projects = toolbox.store.team_cache, (project, GLOBAL_PROJECT)
     await store.keep_caches(toolbox.scope, url, projects)
@@ -154,7 +154,7 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str) -> Synced:
 
 
 async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> list[StoredMemory]:
-    """Take in the pages of changes, and return what is new; what a server that was made again does not name goes."""
+    """Take in the pages of changes, and return what is new; what a recreated server no longer names is removed."""
     store, there = toolbox.store.team_cache, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
     new, begun_again = list[StoredMemory](), False
@@ -165,7 +165,7 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
         if len(seen) > MAX_CACHED:
             raise TeamUnavailable(f"the team shares more than {MAX_CACHED:,} memories about {cache.project}: tidy them")
         prepared = await _prepared(toolbox, there, changes)
-        # Until all was seen the cursor stays where it was: a pull that is cut off begins again too.
+        # Until all was seen no cursor is kept, so that after an interruption the next pull begins again too.
         written = changes
         if begun_again and changes.has_more:
             written = changes.model_copy(update={"stamp": "", "cursor": 0})
@@ -176,17 +176,17 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
         new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]
         done.pulled += len(changes.shared)
         done.withdrawn += len(changes.withdrawn)
-        done.refused += [f"{each}: the id is that of a memory of yours" for each in refused]
+        done.refused += [f"{each}: one of your own memories has this id" for each in refused]
         if not changes.has_more:
             break
         if changes.stamp == stamp and changes.cursor <= after:
-            raise TeamUnavailable("the team's server gives the same changes again and again")
+            raise TeamUnavailable("the team's server sends the same changes again and again")
         stamp, after = changes.stamp, changes.cursor
     return new
 
 
 async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tuple[StoredMemory | None, SharedMemory]]:
-    """Return what was pulled as it may be stored; None for words that are as they were."""
+    """Return what was pulled as it may be stored; None in place of a memory whose words are unchanged."""
     former = {
         item.id: item for item in await toolbox.store.get_memories((there,), [each.id for each in changes.shared])
     }
@@ -196,7 +196,7 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
         try:
             item = _item(toolbox, there, shared, former.get(each.id))
         except InputError:
-            continue  # nothing was left of it: words of no allowed length
+            continue  # nothing of it can be kept: its words have no allowed length
         before = former.get(each.id)
         is_same_text = before is not None and before.model_dump(include=WORDS) == item.model_dump(include=WORDS)
         taken.append((shared, None if is_same_text else item))
@@ -206,7 +206,7 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
 
 
 def _bounded(shared: SharedMemory) -> SharedMemory:
-    """Return what is shared with names that can be shown, and counts that can be."""
+    """Return a shared memory with names that can be shown and counts that are possible."""
     return shared.model_copy(
         update={
             "proposed_by": tuple(clean(name)[:_MAX_NAME] for name in shared.proposed_by[:_MAX_NAMES]),
@@ -217,7 +217,7 @@ def _bounded(shared: SharedMemory) -> SharedMemory:
 
 
 def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryItem | None) -> MemoryItem:
-    """Return what is shared as a memory of the cache, in quarantine where a rule holds it back."""
+    """Return a shared memory as an item of the cache, in quarantine where a rule holds it back."""
     said = shared.draft.model_dump(include=WORDS) | {
         "id": shared.id,
         "scope": there,
@@ -230,7 +230,7 @@ def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryIt
 
 
 async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], since: datetime | None) -> None:
-    """Note which own memories say the same as a shared one: what is new there, and what is new here since."""
+    """Note which own memories say the same as a shared one; compares new shared ones, and own ones new since then."""
     own = (toolbox.scope,)
     pairs = [(own_id, each.item.id) for each in fresh for own_id in await _say_the_same(toolbox, own, each)]
     newest = await toolbox.store.list_memories(own, MemoryFilter(limit=_COMPARED))
@@ -251,7 +251,7 @@ async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: Store
 
 
 async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:
-    """Send what tasks here showed of what the team shares: absolute counts, and nothing of the tasks."""
+    """Send what tasks here showed about shared memories: absolute counts, and nothing of the tasks."""
     store, tenant = toolbox.store.team_cache, toolbox.scope.tenant_id
     ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
     known = await store.own_evidence(ids)
@@ -266,27 +266,27 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
 
 
 def says(caches: Sequence[Cache], now: datetime) -> str:
-    """Return in a line how the cache stands, for `status` and `doctor`."""
+    """Return the state of the cache in one line, for `status` and `doctor`."""
     if not caches:
-        return "not asked yet: the first look is made in the background"
+        return "not asked yet: the first check runs in the background"
     cache = caches[0]
     if cache.fault is None:
         minutes = 0 if cache.checked_at is None else round((now - cache.checked_at).total_seconds() / 60)
         return f"{cache.url}, project {cache.project}: asked {counted(max(0, minutes), 'minute')} ago"
-    kept = "nothing was pulled yet" if cache.checked_at is None else f"kept as of {cache.checked_at:%Y-%m-%d %H:%M} UTC"
+    kept = "nothing pulled yet" if cache.checked_at is None else f"copy as of {cache.checked_at:%Y-%m-%d %H:%M} UTC"
     return f"{cache.url} does not answer ({counted(cache.failures, 'time')}: {cache.fault}); {kept}"
 
 
 async def how_it_stands(toolbox: Toolbox) -> list[str]:
-    """Return what `status` says of the team: how the copy stands, and what became of one's own proposals.
+    """Return what `status` says about the team: the state of the copy, and what became of one's own proposals.
 
-    Nothing without a team. Raises `StorageError`.
+    Empty without a team. Raises `StorageError`.
     """
     url = toolbox.settings.team.url
     if url is None:
         return []
     if not toolbox.team:
-        return [f"the team at {url} has no name for this project: `swarm-memory team join {url} --project NAME`"]
+        return [f"the team at {url} has no name for this project: run `swarm-memory team join {url} --project NAME`"]
     lines = [f"the team: {says(await toolbox.store.team_cache.caches(toolbox.scope), toolbox.clock.now())}"]
     sent = list((await toolbox.store.team_cache.sent(toolbox.scope, url)).values())
     if sent:

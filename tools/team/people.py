@@ -1,4 +1,4 @@
-"""People of a team: let in with a role, given a token, let in no more; what they did is in the audit trail."""
+"""People of a team: added with a role, given a token, revoked; what they did is in the audit trail."""
 
 import hashlib
 import secrets
@@ -17,7 +17,7 @@ TOKEN_BYTES = 32
 
 
 class Added(NamedTuple):
-    """A person, and the token that is shown this once."""
+    """A person, and the token, which is shown only this once."""
 
     person: Person
     token: str
@@ -31,14 +31,14 @@ def new_token() -> str:
 def hash_of(token: str) -> str:
     """Return what is kept of a token: its SHA-256.
 
-    Of 256 random bits nothing can be guessed, so that no slow or salted hash is needed, which would make each request
-    cost what a password's check does.
+    256 random bits cannot be guessed, so no slow or salted hash is needed: that would make each request cost as much as
+    checking a password does.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def add_person(toolbox: Toolbox, name: str, role: Role) -> Added:
-    """Let somebody in. Raises `InputError` for a name that is none, or one that is taken."""
+    """Add a person. Raises `InputError` for a name that is invalid or taken."""
     person = Person(
         id=new_id(PERSON),
         tenant_id=toolbox.scope.tenant_id,
@@ -50,14 +50,14 @@ async def add_person(toolbox: Toolbox, name: str, role: Role) -> Added:
     if not await toolbox.store.people.add(person, hash_of(token)):
         known = await find_person(toolbox, person.name)
         raise InputError(
-            f"there is somebody called {known.name} already{' (revoked)' if known.revoked_at else ''}: "
+            f"there is already somebody called {known.name}{' (revoked)' if known.revoked_at else ''}: "
             f"`swarm-memory team people NAME --new-token` gives them a new token, `--role` another role"
         )
     return Added(person, token)
 
 
 async def renew_token(toolbox: Toolbox, name: str) -> Added:
-    """Give somebody a new token; the former holds no more. Whoever was revoked may come in again.
+    """Give a person a new token; the old one stops working. A person who was revoked regains access.
 
     Raises `NotFoundError`.
     """
@@ -68,14 +68,14 @@ async def renew_token(toolbox: Toolbox, name: str) -> Added:
 
 
 async def revoke(toolbox: Toolbox, name: str) -> Person:
-    """Let somebody in no more, from the next request on. Raises `NotFoundError`."""
+    """Revoke a person's access, from the next request on. Raises `NotFoundError`."""
     person = await find_person(toolbox, name)
     await toolbox.store.people.revoke(person)
     return await find_person(toolbox, name)
 
 
 async def change_role(toolbox: Toolbox, name: str, role: Role) -> Person:
-    """Let somebody do more, or less, from the next request on. Raises `NotFoundError`."""
+    """Change a person's role, from the next request on. Raises `NotFoundError`."""
     person = await find_person(toolbox, name)
     if person.role != role:
         await toolbox.store.people.set_role(person, role)
@@ -83,10 +83,10 @@ async def change_role(toolbox: Toolbox, name: str, role: Role) -> Person:
 
 
 async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
-    """Let somebody in no more, and delete for good what they brought: memories, records of tasks, calls, their name.
+    """Revoke a person's access, and delete for good what they brought: memories, records of tasks, calls, their name.
 
-    In the audit trail nobody is named in their place. What they changed in memories of others stays. Where it is broken
-    off, it is taken up again by another call. Raises `NotFoundError`.
+    The audit trail then names nobody in their place. What they changed in memories of others stays. After an
+    interruption, calling this again finishes the work. Raises `NotFoundError`.
     """
     person = await find_person(toolbox, name)
     people = toolbox.store.people
@@ -102,15 +102,15 @@ async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
 
 
 async def find_person(toolbox: Toolbox, name: str) -> Person:
-    """Return somebody by name. Raises `NotFoundError`."""
+    """Return a person by name. Raises `NotFoundError`."""
     person = await toolbox.store.people.find(toolbox.scope.tenant_id, name=_name(name))
     if person is None:
-        raise NotFoundError(f"there is nobody called {name[:MAX_NAME_CHARS]!r}: `swarm-memory team people`")
+        raise NotFoundError(f"there is nobody called {name[:MAX_NAME_CHARS]!r}: see `swarm-memory team people`")
     return person
 
 
 def _name(name: str) -> str:
     cleaned = " ".join(clean(name).split())
     if not 1 <= len(cleaned) <= MAX_NAME_CHARS:
-        raise InputError(f"a name has 1 to {MAX_NAME_CHARS} characters")
+        raise InputError(f"a name must have 1 to {MAX_NAME_CHARS} characters")
     return cleaned

@@ -1,4 +1,4 @@
-"""What a call was worth: by the chat model, or by what the call returned and what followed."""
+"""How good a call was: judged by the chat model, or by what the call returned and what followed."""
 
 import asyncio
 import re
@@ -38,29 +38,29 @@ BATCH = 50
 """Calls that are read, evaluated and written together."""
 
 GIVE_UP_AFTER = 3
-"""Failures in a row of a model that cannot be reached, after which no more calls are tried now."""
+"""After this many failures in a row to reach the model, no more calls are tried for now."""
 
 MAX_INDEXED = 64
-"""Tokens of a call that it is found by."""
+"""At most this many tokens of a call are indexed, to find it by."""
 
 RETRY_AFTER_S = 300.0
-"""An evaluation that failed is tried again after so long, twice as long each time, at most a day."""
+"""Seconds until an evaluation that failed is tried again; the wait doubles each time, up to a day."""
 
 REMOTE_INTERVAL_S = 1.0
 _MAX_SUMMARY, _MAX_EVALUATION, _MAX_REASON = 300, 600, 300
 _TIMEOUT_S = 45.0
 
 MIN_COVERAGE = 0.2
-"""An answer that has a smaller share of the words that were asked for is irrelevant."""
+"""An answer that contains a smaller share of the question's words is irrelevant."""
 
 MIN_ASKED = 2
-"""Words that a question must have for its answer to be compared with it."""
+"""At least this many words must be in a question for its answer to be compared with it."""
 
 TRIES = 6
-"""At most this many calls of a tool after one that failed may be what resolved it."""
+"""Only this many calls of a tool after a failed one are considered as what resolved it."""
 
 MIN_ALIKE = 0.2
-"""A good call that has so much in common with a failed one resolved it."""
+"""A good call that is at least this similar to a failed one resolved it."""
 
 _MAX_LINES = 40
 
@@ -97,7 +97,7 @@ async def evaluate_tool_calls(
 ) -> EvaluateResult:
     """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
 
-    With `settled` only those that are older than a minute, so that what followed them is known. A call
+    With `settled` only calls older than a minute are evaluated, so that what followed them is known. A call
     whose evaluation fails stays as it is and is tried again later. Raises `StorageError`.
     """
     store, now = toolbox.store.tool_memory, toolbox.clock.now()
@@ -130,7 +130,7 @@ async def _evaluate_all(
 ) -> tuple[list[EvaluatedCall], dict[int, str], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        # By which a sentence is known to speak of a tool; names that are words of the language too are not among them.
+        # Names by which a sentence is seen to be about a tool; a name that is an ordinary word is not among them.
         short = (name.rpartition("__")[2] for name in schemas)
         names = frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
@@ -176,9 +176,9 @@ async def spaced(
 
 
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
-    """Return the tokens by which a call is found: of its task and its arguments, never of what it returned.
+    """Return the tokens by which a call is found: those of its task and its arguments, never of what it returned.
 
-    The first ones say what the request begins with, as `opening_tokens` does.
+    The first ones say what the request begins with (`opening_tokens`).
     """
     asked = asked_of(arguments_of(kept.call.input)) or kept.call.task or ""
     both = (*opening_tokens(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
@@ -188,7 +188,7 @@ def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
 async def evaluate_by_model(
     model: ChatModel, kept: KeptCall, corrected: bool, schema: str | None, toolbox: Toolbox
 ) -> Evaluation:
-    """Return what the model says of a call. A call that failed cannot be rated as good. Raises `ModelError`."""
+    """Return the model's evaluation of a call. A call that failed cannot be rated as good. Raises `ModelError`."""
     call = kept.call
     took = "" if call.time_cost_s is None else f" It took {call.time_cost_s:.3g} s."
     prompt = render(
@@ -221,7 +221,7 @@ def _said(text: str, toolbox: Toolbox, limit: int) -> str:
 
 
 def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
-    """Whether the user corrected what was done right after a call: no other call of its session is between."""
+    """Whether a correction by the user came right after a call, with no other call of its session in between."""
     session = kept.call.session_id
     if session is None:
         return False
@@ -233,10 +233,10 @@ def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
 
 
 def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] = frozenset()) -> Evaluation:
-    """Return score, summary and evaluation of a call; the reason for a 0 is the first of the proofs that holds.
+    """Return score, summary and evaluation of a call; the reason for a 0 is the first proof that holds.
 
-    `corrected`: the user corrected what was done right after it. `names` are those of all tools that are known: what an
-    output says of any of them is no answer.
+    `corrected`: right after the call the user corrected what was done. `names` are the names of all known tools: what
+    an output says about any of them is no answer.
     """
     against, arguments = _against(call, corrected, names), arguments_of(call.input)
     shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
@@ -257,9 +257,9 @@ def symptom_of(call: ToolCall) -> str:
 
 
 def as_read(call: ToolCall) -> Call:
-    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs.
+    """Return a logged call as a call of a trajectory, so that the same signs decide whether it failed or was empty.
 
-    It failed where its caller says so, or its output does.
+    The call failed where its caller says so, or its output does.
     """
     given = arguments_of(call.input)
     step = Step(id="s1", kind="tool_call", role="assistant", tool_name=call.tool_name, tool_input=given)
@@ -272,7 +272,7 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
         line = symptom_of(call)
         return f'it failed: "{line}"' if line else "it failed"
     if corrected:
-        return "the user corrected what was done right after it"
+        return "right after it, the user corrected what was done"
     arguments = arguments_of(call.input)
     looks = asked_of(arguments) or LOOKING_TOOL.search(call.tool_name.rpartition("__")[2])
     if looks and says_nothing(call.output):
@@ -281,7 +281,7 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
     if len(wanted) < MIN_ASKED:
         return None
     own = call.tool_name.rpartition("__")[2].lower()
-    sentences = (  # one that names a tool speaks of it and not of what was asked
+    sentences = (  # a sentence that names a tool is about the tool and not about the question
         part
         for part in _SENTENCE_END.split(call.output)
         if own not in part.lower() and names.isdisjoint(_IDENTIFIER.findall(part.lower()))
@@ -292,9 +292,9 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:
-    """Return the good call that is most like a failed one, among the next few of its session.
+    """Return the good call that is most like a failed one, among the next few calls of its session.
 
-    `calls` are those of the same tool, by arrival.
+    `calls` are the calls of the same tool, in the order of arrival.
     """
     later = [each for each in calls if each.seq > failed.seq and each.call.session_id == failed.call.session_id]
     good = [each for each in later[:TRIES] if each.is_good]

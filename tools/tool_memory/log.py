@@ -1,7 +1,7 @@
-"""Tool calls as they are kept: read, cleaned, redacted, capped and counted, from a caller or out of a transcript; and
-their arguments: read from their text, described, compared.
+"""Tool calls as they are kept: read, cleaned, redacted, capped and counted, from a caller or a transcript; and their
+arguments: parsed from text, described, compared.
 
-Arguments are untrusted text: what is shown of them is generalised, on one line, in quotes, and no instruction.
+Arguments are untrusted text: what is shown of them is generalised, on one line, in quotes, and never an instruction.
 """
 
 import asyncio
@@ -32,24 +32,24 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 EVALUATE = "evaluate_tool_calls"
-"""The kind of the job that evaluates what was logged, and summarizes what is due."""
+"""The kind of job that evaluates the logged calls, and summarizes the tools that are due."""
 
 MAX_NAMES = 200
 MAX_CALLS = 1000
-"""Calls that may be logged at once."""
+"""At most this many calls may be logged in one request."""
 
 PORTION = 20
-"""At most this many calls are redacted in a thread at a time: one whose caller is gone ends soon."""
+"""At most this many calls are redacted in a thread at a time: a thread whose caller is gone ends soon."""
 
 SETTLE_S = 60.0
-"""How long a call waits for its evaluation in the background: what follows it in its session says much of it."""
+"""Seconds that a call waits for its evaluation in the background: what follows in its session says much about it."""
 
 MAX_CALL_CHARS = 2000
-"""Of the input and of the output of a call that is kept; the middle of a longer one is left out."""
+"""At most this many characters of a call's input, and of its output, are kept; a longer text loses its middle."""
 
 MAX_TASK_CHARS, MAX_SCHEMA_CHARS = 500, 4000
 _COUNTED_CHARS = 400_000
-"""Of a longer text only the tokens of so much are counted, and the rest by its length."""
+"""Only this much of a longer text is tokenized; the rest of the tokens is estimated from its length."""
 
 
 class LogResult(NamedTuple):
@@ -57,17 +57,17 @@ class LogResult(NamedTuple):
 
     logged: int
     known: int
-    """Calls that were there already, by their id."""
+    """Calls that had been logged before, by their id."""
     tools: tuple[str, ...]
     notice: str | None = None
-    """Of which tools the oldest calls were not kept."""
+    """Says of which tools the oldest calls were not kept."""
 
 
 async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, evaluate_later: bool = True) -> LogResult:
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
-    A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
-    next to nothing. Redacting runs in a thread, so that a server goes on answering. Raises `StorageError`.
+    A repeated call is a new row. Only a call with the session and call id of an earlier one counts as known, and costs
+    next to nothing. Redaction runs in a thread, so that a server keeps answering. Raises `StorageError`.
     """
     store, scope, now = toolbox.store.tool_memory, toolbox.scope, toolbox.clock.now()
 
@@ -92,14 +92,12 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     tools = tuple(sorted(set(map(_tool_name, logged))))
     totals = [each.totals for each in await store.memories(scope, tools)]
     full = [each.tool_name for each in totals if each.calls > each.kept >= window]
-    notice = (
-        f"of each tool the newest {window} calls are kept, of others the totals: {', '.join(full)}" if full else None
-    )
+    notice = f"{', '.join(full)}: only the newest {window} calls are kept, older ones only as totals" if full else None
     return LogResult(logged=added, known=len(logged) - added, tools=tools, notice=notice)
 
 
 async def queue_evaluation(toolbox: Toolbox, after: timedelta = timedelta(seconds=SETTLE_S)) -> None:
-    """Have what was logged evaluated when it has settled, or `after` so long; what is logged meanwhile goes with it."""
+    """Queue an evaluation of the logged calls, due `after` they have settled; calls logged until then are included."""
     await toolbox.queue(EVALUATE, EVALUATE, after=after)
 
 
@@ -109,7 +107,7 @@ def read_names(tool_names: Sequence[str] | None) -> list[str] | None:
         return None
     names = list(dict.fromkeys(clean(name).strip()[:300] for name in tool_names))
     if not names or not all(names):
-        raise InputError("tool_names must hold names of tools; leave it out for all")
+        raise InputError("tool_names must hold names of tools; omit it for all tools")
     if len(names) > MAX_NAMES:
         raise InputError(f"tool_names has {len(names)} names; at most {MAX_NAMES} are allowed")
     return names
@@ -171,7 +169,7 @@ def as_text(value: JsonValue) -> str:
 
 
 def kept_input(value: JsonValue, settings: Settings) -> str:
-    """Return arguments as they are stored: of JSON that is too long, long texts are shortened before all of it is."""
+    """Return arguments as they are stored; in JSON that is too long, long texts are shortened before the whole is."""
     value = redact_fields(value)
     text = kept_text(as_text(value), settings, MAX_CALL_CHARS)
     if isinstance(value, str) or value is None or len(as_text(value)) <= MAX_CALL_CHARS:
@@ -181,7 +179,7 @@ def kept_input(value: JsonValue, settings: Settings) -> str:
 
 
 def _shortened(value: JsonValue, max_chars: int) -> JsonValue:
-    """Shorten every text within; it is redacted while it is still longer, so that no cut leaves half a secret."""
+    """Shorten every text in a value; each is redacted while it is still longer, so that no cut leaves half a secret."""
     if isinstance(value, str):
         return shorten(redact(clean(value, 16 * max_chars)).text, max_chars)
     if isinstance(value, dict):
@@ -205,25 +203,25 @@ async def learn_and_log(
     had_read: Read = NOTHING_READ,
     has_hooks: bool = False,
 ) -> LearnResult:
-    """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`.
+    """Learn from a trajectory and log its tool calls: whatever takes in a trajectory calls this. Raises as `learn`.
 
-    Of an agent that `has_hooks` these log its calls: those of a trajectory that names no session are the same.
+    Where the agent `has_hooks`, these log its calls: a trajectory that names no session has the same calls again.
     """
     reading = read(given)
     learned = await learn(
         toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts, had_read=had_read
     )
-    is_copy = learned.task_id != reading.trajectory.task_id  # in a forked session, whose calls are the other's
+    is_copy = learned.task_id != reading.trajectory.task_id  # in a forked session, its calls are the original's
     if is_copy or (has_hooks and reading.trajectory.session_id is None):
         return learned
     return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
 
 
 async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
-    """Log the calls that have ended, at their own times; return how many were not known. Raises `StorageError`.
+    """Log the calls that have ended, with their own times; return how many were new. Raises `StorageError`.
 
-    A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; where a
-    trajectory names no session, its task stands for one.
+    A call is identified by the host's ids of session and call, so that what a hook logged is never counted twice; where
+    a trajectory names no session, its task id is used instead.
     """
     reading = read(given)
     trajectory = reading.trajectory
@@ -241,14 +239,14 @@ async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
         )
         for call in reading.calls
         if call.step.tool_name and call.step.call_id and not is_own_tool(call.step.tool_name)
-        # One that a person interrupted, or that never ended, says nothing of its tool.
+        # A call that a person interrupted, or that never ended, says nothing about its tool.
         if call.observation is not None and not call.observation.interrupted
     ]
     return (await log_tool_calls(toolbox, logged)).logged if logged else 0
 
 
 MAX_VALUE = 60
-"""Characters of a value that are shown."""
+"""At most this many characters of a value are shown."""
 
 _ASKING = frozenset({
     "query", "q", "question", "search", "search_query", "keywords", "keyword", "term", "terms", "topic", "prompt",
@@ -260,7 +258,7 @@ _LETTERS = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _MAX_OPENING = 20
 
 OPENING = "beginswith"
-"""Stands before each word of a token that says how a request begins; no word of a request has it."""
+"""Put before each word of a token that says how a request begins; no word of a request begins with it."""
 _NO_ARGUMENT = "input"
 
 
@@ -282,8 +280,8 @@ def asked_of(arguments: Mapping[str, JsonValue]) -> str:
 
 
 def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:
-    """Return the distinct tokens of the values of a call's input, with or without free text beside what it asks for;
-    names of arguments say nothing of the task.
+    """Return the distinct tokens of the values in a call's input, with or without free text besides what it asks for.
+    The names of arguments are left out: they say nothing about the task.
     """
     given = arguments_of(text).items()
     values = [each for name, each in given if with_prose or name.lower() in _ASKING or not is_prose(name, each)]
@@ -291,8 +289,8 @@ def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:
 
 
 def similarity(text: str, other: str) -> float:
-    """Return how alike two inputs are: shared tokens over all (Jaccard), those of descriptions and other free text left
-    out; 1 for equal ones, whatever their ids.
+    """Return how alike two inputs are: shared tokens over all tokens (Jaccard), without those of descriptions and other
+    free text; 1 for inputs that have the same `signature`.
     """
     if signature(text) == signature(other):
         return 1.0
@@ -301,16 +299,16 @@ def similarity(text: str, other: str) -> float:
 
 
 def signature(text: str) -> str:
-    """Return an input without what differs from call to call: ids, times, paths of one machine, white space."""
+    """Return an input without what differs from call to call: ids, times, machine-specific paths, white space."""
     return " ".join(generalize(json.dumps(arguments_of(text), sort_keys=True, ensure_ascii=False)).split())
 
 
 def openings_of(text: str) -> tuple[str, ...]:
-    """Return what a request begins with: its first word, then its first two, in lower case; of a script without spaces
-    the first two and four characters.
+    """Return what a request begins with: its first word, then its first two, in lower case; in a script without spaces
+    the first two characters, then the first four.
 
-    They say best what kind of thing is asked for: "how many" wants a number, "how does" an explanation. Empty where
-    there is none, or where the first is no plain word.
+    Openings say best what kind of thing is wanted: "how many" wants a number, "how does" an explanation. Empty where
+    there is no word, or where the first one is no plain word.
     """
     words = words_as_written(text[: _MAX_OPENING * 4])
     is_unspaced = len(words) > 1 and len(words[0]) == len(words[1]) == 1 and not words[0].isascii()
@@ -321,12 +319,12 @@ def openings_of(text: str) -> tuple[str, ...]:
 
 
 def opening_tokens(text: str) -> tuple[str, ...]:
-    """Return the tokens by which calls that begin as a request does are known, the shorter opening first."""
+    """Return the tokens by which calls that begin as a request does are found, the shorter opening first."""
     return tuple(OPENING + opening.replace(" ", OPENING) for opening in openings_of(text))
 
 
 def topics_of(request: str) -> set[str]:
-    """Return the words that a request is about but the one it begins with, as they were written, in lower case."""
+    """Return the words that a request is about, except the one it begins with, as written but in lower case."""
     return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {*openings_of(request)[:1]}
 
 
@@ -338,13 +336,13 @@ def show_value(name: str, value: JsonValue) -> str:
 
 
 def is_prose(name: str, value: JsonValue) -> bool:
-    """Whether an argument holds free text, of which no other call can learn: two words or more, no command."""
+    """Whether an argument holds free text, from which no other call can learn: two words or more, and no command."""
     return name.lower() not in COMMANDS and any(len(each.split()) > 1 for each in _strings(value))
 
 
 def difference(before: str, after: str, without: Collection[str] = ()) -> str:
-    """Return in words how the arguments of a call, but those of some names, differ from those of an earlier one; empty
-    where they do not.
+    """Return in words how the arguments of a call, except those named in `without`, differ from those of an earlier
+    call; empty where they do not.
     """
     old, new = arguments_of(before), arguments_of(after)
     parts: list[str] = []
@@ -367,7 +365,7 @@ def _quoted(name: str, value: JsonValue) -> str:
 
 
 def safe_name(name: str) -> str:
-    """Return the name of an argument, tool or program as it may stand between back-ticks."""
+    """Return the name of an argument, tool or program in a form that is safe between back-ticks."""
     return "".join(char for char in name if char.isalnum() or char in "_-.+/")[:60]
 
 

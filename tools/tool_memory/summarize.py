@@ -1,8 +1,8 @@
 """The summary of a tool from its newest calls: figures with intervals, and guidelines by the model or from the calls.
 
-Without a model guidelines are sentences with their counts, and none that chance explains. Requests are compared by
-the words that they begin with and those that they are about, commands by their program, errors by what went through
-after them. Of other arguments only a model says something. No sentence is kept that would be held back as a memory.
+Without a model, guidelines are sentences with their counts, and never what chance explains. Requests are compared by
+the words they begin with and the words they are about, commands by their program, errors by the calls that succeeded
+after them. Only a model says anything about other arguments. No sentence is shown that screening would hold back.
 """
 
 import asyncio
@@ -47,16 +47,16 @@ from swarm_memory.tools.trajectory.shell import parse_command
 
 MAX_EACH = 5
 _MAX_NAMED = 6
-"""Kinds of requests that one sentence names."""
+"""At most this many kinds of requests are named in one sentence."""
 
 MIN_CALLS, MIN_SESSIONS = 5, 2
-"""From fewer calls, or sessions, nothing is said: not of a tool, nor of a kind of request, a program or an error."""
+"""With fewer calls or sessions nothing is said about a tool, a kind of request, a program or an error."""
 
 _MIN_GAP = 0.1
-"""A kind of request stands out when its smoothed rate is so far from that of all."""
+"""A kind of request stands out when its smoothed rate is at least this far from that of all requests."""
 
 _FOLDS, _SENTENCES = 4, 4
-"""Parts of the sessions, each predicted from the others; sentences on kinds of requests that a tool gets at most."""
+"""The number of parts of the sessions, each predicted from the others; the most sentences on kinds that a tool gets."""
 
 
 class Counts(NamedTuple):
@@ -74,8 +74,8 @@ class Counts(NamedTuple):
         return f"{self.good} of {self.calls}"
 
     def differs_in(self, total: "Counts", *, best: bool, among: int = 1) -> bool:
-        """Whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
-        difference leaves out 0, for all of the `among` that are compared together (Bonferroni).
+        """Whether these calls did better (not `best`: worse) than the others of `total`: the 95 % interval of the
+        difference excludes 0, with a correction for the `among` groups that are compared together (Bonferroni).
         """
         others, z = self.others_of(total), NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / among)
         if not others.calls or not self.calls:
@@ -92,12 +92,12 @@ def _session(kept: KeptCall) -> str:
 
 
 def enough(calls: Sequence[KeptCall]) -> bool:
-    """Whether so many calls, of so many sessions, may be spoken of; one without a session is its own."""
+    """Whether these are enough calls, of enough sessions, to say anything; a call without a session has its own."""
     return len(calls) >= MIN_CALLS and len(set(map(_session, calls))) >= MIN_SESSIONS
 
 
 def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
-    """Return what the evaluated ones of these calls of one tool teach; `calls` in any order."""
+    """Return what these calls of one tool teach, as far as they are evaluated; `calls` may be in any order."""
     known = sorted((each for each in calls if each.evaluation is not None), key=lambda each: each.seq)
     asked = [(each, text) for each in known if (text := asked_of(arguments_of(each.call.input)))]
     kinds = (("that begin with", _openings(asked)), ("about", _topics(asked)))
@@ -111,7 +111,7 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
 
 
 def screened(memory: ToolMemory) -> ToolSummary | None:
-    """Return a tool's summary without the sentences that screening finds anything in."""
+    """Return a tool's summary without the sentences that screening objects to."""
     if (summary := memory.summary) is None:
         return None
     said = summary.guidelines.model_dump().items()
@@ -125,7 +125,7 @@ def _counts(calls: Iterable[KeptCall]) -> Counts:
 
 
 _Kinds = list[tuple[KeptCall, Collection[str]]]
-"""Calls, each with the kinds that it is of."""
+"""Calls, each with the kinds that it belongs to."""
 
 
 def _by(calls: _Kinds) -> dict[str, list[KeptCall]]:
@@ -137,8 +137,8 @@ def _by(calls: _Kinds) -> dict[str, list[KeptCall]]:
 
 
 def _openings(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
-    """Return each request by the word that it begins with; by the first two ("how many"), all that begin with a word
-    of which one such pair is frequent enough to be spoken of.
+    """Return each request with the word that it begins with, or with its first two words ("how many") where any such
+    pair that begins with the same word is frequent enough to be spoken of.
     """
     found = [(each, openings_of(text)) for each, text in asked]
     often = Counter(openings for _, openings in found if openings[1:])
@@ -147,19 +147,19 @@ def _openings(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
 
 
 def _topics(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
-    """Return each request by the words that it is about, those that enough others are about too."""
+    """Return each request with the words that it is about, as far as enough other requests are about them too."""
     found = [(each, topics_of(text)) for each, text in asked]
     often = Counter(word for _, words in found for word in words)
     return [(each, [word for word in words if often[word] >= MIN_CALLS]) for each, words in found]
 
 
 def _of_kinds(how: str, asked: _Kinds, *, best: bool) -> str:
-    """Return which kinds of requests did better, or worse, than the others; empty where chance says as much.
+    """Return which kinds of requests did better, or worse, than the others; empty where chance explains it.
 
-    What is chosen for its outcome looks good by that outcome. So it is tried where it was not chosen: the kinds that
-    stand out in three quarters of the sessions on the calls of the fourth, in turn (cross-validation). Those calls
-    must differ from all others by an interval that holds for all such sentences of a tool (Bonferroni). As the parts
-    share calls it holds nearly: of tools whose outcomes are random 7 to 8 % get a sentence, not 5.
+    Kinds that are chosen for their outcome look good by that outcome. So they are tested on other calls: the kinds that
+    stand out in three quarters of the sessions, on the calls of the fourth quarter, in turn (cross-validation). Those
+    calls must differ from all others by an interval that holds for all such sentences of a tool (Bonferroni). As the
+    parts share calls, it holds only nearly: of tools with random outcomes 7 to 8 % get a sentence, not 5 %.
     """
     part = {session: at % _FOLDS for at, session in enumerate(dict.fromkeys(_session(each) for each, _ in asked))}
     foretold: list[KeptCall] = []
@@ -182,7 +182,7 @@ def _standing_out(asked: _Kinds, *, best: bool) -> set[str]:
 
 
 def _programs(known: Sequence[KeptCall]) -> Iterator[str]:
-    """Yield the programs that fail here, of a tool that runs commands, and the one that went through instead."""
+    """Yield, for a tool that runs commands, the programs that fail here, each with the one that succeeded instead."""
     total = _counts(known)
     groups = _by([(each, [program_of(each)]) for each in known])
     for program in sorted(groups, key=lambda each: (_counts(groups[each]).rate, each)):
@@ -205,9 +205,9 @@ def program_of(kept: KeptCall) -> str:
 
 
 def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
-    """Yield the errors that came again, with what went through after them, the most frequent first.
+    """Yield the errors that came again, each with the call that succeeded after it, the most frequent first.
 
-    What the next good call did otherwise is said where two sessions saw it; the same call again is no advice.
+    How the next good call differed is said only where two sessions saw it; making the same call again is no advice.
     """
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
@@ -231,13 +231,13 @@ _MAX_SENTENCE = 300
 _MAX_SHOWN_INPUT, _MAX_SHOWN_TEXT = 500, 300
 _TIMEOUT_S = 60.0
 SUMMARIZE_AFTER = 10
-"""New evaluated calls of a tool after which it is summarized in the background; on request one is enough."""
+"""After this many new evaluated calls a tool is summarized in the background; on request one is enough."""
 
 RECENT = 30
-"""The newest calls of a tool that a summary is made of."""
+"""A summary is made from this many of a tool's newest calls."""
 
 LEARNED_FROM = 200
-"""The newest calls, as far as they are kept, that guidelines are made of without a model: figures are of fewer."""
+"""Without a model, guidelines are made from this many of the newest calls, as far as kept; figures are from fewer."""
 
 
 class ToolOutcome(NamedTuple):
@@ -267,9 +267,9 @@ async def summarize_tool_memory(
 ) -> SummarizeResult:
     """Summarize tools, or all of the scope, over their 30 newest calls; skip those without news.
 
-    What is not evaluated yet is evaluated first, unless `evaluate` is False. A tool has news when at least `min_new` of
-    its newest calls are evaluated and in no summary. A tool that fails is named and does not stop the others. Raises
-    `InputError`, `StorageError`.
+    Calls that are not evaluated yet are evaluated first, unless `evaluate` is False. A tool has news when at least
+    `min_new` of its newest calls are evaluated and in no summary. A tool that fails is named and does not stop the
+    others. Raises `InputError`, `StorageError`.
     """
     names = read_names(tool_names)
     evaluation = await evaluate_tool_calls(toolbox, names) if evaluate else EvaluateResult(0, 0, 0, {}, ())
@@ -306,7 +306,7 @@ async def _summarize(toolbox: Toolbox, memory: ToolMemory) -> ToolOutcome:
         except ModelError as error:
             reason = redact(f"the model gave no guidelines: {error}").text
             if memory.summary is None:
-                # Better than nothing, but its calls stay unmarked: the model is asked again next time.
+                # Better than nothing, but the calls stay unmarked, so that the model is asked again next time.
                 noted = (await summarize_calls(kept, None, toolbox.settings, None)).model_copy(update={"note": reason})
                 await store.save_summary(toolbox.scope, name, noted, (), toolbox.clock.now())
             return ToolOutcome(name, "failed", reason=reason)
@@ -335,10 +335,10 @@ class WrittenGuidelines(Answered):
 async def summarize_calls(
     kept: Sequence[KeptCall], model: ChatModel | None, settings: Settings, tool_schema: str | None
 ) -> ToolSummary:
-    """Return the summary of one tool from its calls, newest first; figures are of the first 30 alone.
+    """Return the summary of one tool from its calls, newest first; the figures are those of the first 30 only.
 
-    The model is shown those too; without one all of `kept` are read. Figures of scores rest on the evaluated
-    calls. Raises `ModelError` when a model is given and gives no guidelines.
+    A model is shown the evaluated ones of those 30; without a model all of `kept` are read. Scores rest on the
+    evaluated calls. Raises `ModelError` when a model is given and returns no guidelines.
     """
     calls, name, guidelines = kept[:RECENT], None, Guidelines()
     rated = [each for each in calls if each.evaluation is not None]
@@ -385,7 +385,7 @@ async def _written(
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
     lists: dict[str, tuple[str, ...]] = {}
     for field, texts in answer.model_dump().items():
-        # Redacted, generalised, short, and none that gives its reader orders.
+        # Redacted, generalised, short, and without sentences that give their reader orders.
         plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in texts)
         shown = (show_symptom(each, limit=_MAX_SENTENCE) for each in plain)
         lists[field] = tuple(filter(None, shown))[:MAX_EACH]
