@@ -40,7 +40,7 @@ def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, J
 
     for name in options:
         if name in ONLY_FROM_A_COMMAND:
-            raise InputError(f"option {name} is the user's alone: it can be given to `swarm-memory benchmark run`")
+            raise InputError(f"option {name} is for the user alone, who can pass it to `swarm-memory benchmark run`")
     find_suite(suite).checked(options)
     return {"suite": suite, "options": dict(options)}
 
@@ -66,9 +66,9 @@ def _check_path(options: Mapping[str, JsonValue], root: Path) -> None:
     try:
         inside = (root / Path(given).expanduser()).resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"option path is no path: {error}") from error
+        raise InputError(f"option path is not a valid path: {error}") from error
     if not inside:
-        raise InputError("option path lies outside the project: the user can give it to `swarm-memory benchmark run`")
+        raise InputError("option path is outside the project: the user can pass it to `swarm-memory benchmark run`")
 
 
 def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:

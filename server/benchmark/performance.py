@@ -105,10 +105,10 @@ MEASUREMENTS = (
     Measurement("insert", "Memory Insertion (Single)", "memory", "embedding, row, both indexes, one durable commit"),
     Measurement("batch", "Batch Insertion (100)", "100 memories", "100 memories, embedded, in one durable commit"),
     Measurement("retrieve", "Memory Retrieval (No Filter)", "call", "embedding, two legs, fusion, the record"),
-    Measurement("retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same in a quarter of the items"),
+    Measurement("retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same over a quarter of the items"),
     Measurement("usage", "Usage Increment", "call", "recording a retrieval of three, durably"),
     Measurement("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
-    Measurement("statistics", "View Queries", "call", "all counts of the bank's status"),
+    Measurement("statistics", "View Queries", "call", "all counts in the bank's status"),
     Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
 )
 """The measurements of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
@@ -142,7 +142,7 @@ class _Run:
             Column("#", lambda row: str(row[0])),
             Column("measurement", lambda row: row[1].name),
             Column("unit", lambda row: f"ms per {row[1].per}"),
-            Column("mean (p50; p95; most)", lambda row: _shown(self.operations.get(row[1].key))),
+            Column("mean (p50; p95; max)", lambda row: _shown(self.operations.get(row[1].key))),
             Column("what is measured", lambda row: row[1].what),
         ]
         return table(f"Operations on {self.options.items:,} items, {name}", columns, enumerate(MEASUREMENTS, start=1))
@@ -171,12 +171,12 @@ async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResu
     """
     run, toolbox = _Run(bench, options), bench.toolbox
     if hasattr(os, "getloadavg"):
-        run.notes.append(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+        run.notes.append(f"load average at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     async with bench.open_store(toolbox.embedder) as store:
         bank = replace(toolbox, store=store, scope=Scope(project="performance"), chat=None)
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
         kept = await _fill(bank, made, options.items)
-        run.notes.append(f"{(await store.health()).size_bytes / options.items:,.0f} bytes an item on disk")
+        run.notes.append(f"{(await store.health()).size_bytes / options.items:,.0f} bytes per item on disk")
         await run.report(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             await run.time(key, operation, options.repeats)
@@ -242,8 +242,8 @@ def _shown(times: Sequence[float] | None) -> str | None:
 
 SUITE = Suite(
     "performance",
-    "how long each operation takes, with so many items as you say",
-    "minutes with both hands full: nothing else should run; less with items and repeats",
+    "how long each operation takes with a given number of items",
+    "minutes at full load: nothing else should run; fewer items or repeats take less",
     PerformanceOptions,
     measure,
 )

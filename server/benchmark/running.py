@@ -165,7 +165,7 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
         found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)
         if found is None:
             raise NotFoundError(
-                f"there is no run {named!r}; `swarm-memory benchmark report --list` shows those there are"
+                f"there is no run {named!r}; `swarm-memory benchmark report --list` shows the runs that exist"
             )
         return found
     return await anyio.to_thread.run_sync(read_file, Path(named))
@@ -188,7 +188,7 @@ def read_file(file: Path) -> BenchmarkRun:
         return BenchmarkRun.model_validate_json(file.read_bytes())
     except OSError as error:
         listed = "`swarm-memory benchmark report --list` shows the ids of runs"
-        raise InputError(f"{file} cannot be read as the file of a run: {error.strerror}; {listed}") from error
+        raise InputError(f"{file} cannot be read as a run's file: {error.strerror}; {listed}") from error
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        raise InputError(f"{file} is no file of a run: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise InputError(f"{file} is not a run's file: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

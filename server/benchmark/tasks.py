@@ -78,9 +78,9 @@ class TaskReport:
         if not self._results:
             return SuiteResults()
         notes = () if all(each.tokens_counted for each in self._results) else (
-            "tokens are estimated from what the agent was shown and printed where it did not count them itself",
+            "where the agent did not count its tokens, they are estimated from what it was shown and printed",
         )  # fmt: skip
-        note = "success by the checkers; tokens of every rollout, and of judging and distilling"
+        note = "success as judged by the checkers; tokens of every rollout, and of judging and distilling"
         arms = table("Real tasks", _ARM, map(self._of, self._arms), note)
         tables = (arms, self._gate_table(), table("Each task", _EACH, self._results))
         found = [each for arm in self._arms for each in figures(arm, _ARM, self._of(arm))]
@@ -117,11 +117,11 @@ class TaskReport:
             gained = sum(ours.met for ours, _ in pairs) - sum(theirs.met for _, theirs in pairs)
             shown, gate = "-" if ratio is None else written(ratio, ".2f"), "not met"
             if ratio is None:
-                gate = "cannot be said: an arm has no success"
+                gate = "unknown: an arm has no success"
             elif gained >= 0 and ratio.value <= GATE:
-                gate = "met" if ratio.high <= GATE else "met by the mean; the interval does not show it"
+                gate = "met" if ratio.high <= GATE else "met by the mean, but not shown by the interval"
             rows.append((arm, f"{gained:+d} of {len(pairs)}", shown, gate))
-        headings = ("arm", "more successes", "cost per success against the baseline's", "gate")
+        headings = ("arm", "more successes", "cost per success relative to the baseline", "gate")
         note = f"gate: at most {GATE:g} of the baseline's cost per success, and no fewer successes; in pairs of tasks"
         return Table(title="The gate", headings=headings, rows=tuple(rows), note=note)
 
@@ -144,7 +144,7 @@ _ARM: tuple[Column[Sequence[TaskResult]], ...] = (
     Column("tokens", lambda of: fmean(each.tokens for each in of), ",.0f", "tokens", len),
     Column("tokens per success", _cost, ",.0f", "tokens_per_success", len, missing="no success"),
     Column(
-        "rollouts that met the task",
+        "rollouts that solved the task",
         lambda of: f"{sum(each.met_rollouts for each in of)} of {sum(each.rollouts for each in of)}",
     ),
 )
@@ -156,7 +156,7 @@ _EACH: tuple[Column[TaskResult], ...] = (
     Column("steps", lambda each: each.steps),
     Column("tokens", lambda each: each.tokens, ",d"),
     Column("notes", lambda each: each.notes),
-    Column("it said", lambda each: each.said[:_MAX_SAID]),
+    Column("the checker said", lambda each: each.said[:_MAX_SAID]),
 )
 
 
@@ -172,10 +172,10 @@ class TaskOptions(SuiteOptions):
         default=None,
         description="The folder of tasks, each a folder with task.md, work/ and check.py; command line only",
     )
-    rounds: int = Field(default=2, ge=1, le=100, description="How often each is done, one after the other")
+    rounds: int = Field(default=2, ge=1, le=100, description="How often each task is done, one round after another")
     k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arm that scales")
     command: str | None = Field(
-        default=None, description="The agent's command line, as matts.allowed_commands has it; it must be given"
+        default=None, description="The agent's command line, as listed in matts.allowed_commands; required"
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
 
@@ -243,7 +243,7 @@ async def check(scenario: Scenario, folder: Path) -> tuple[int | None, str]:
             printed=printed,
         )
         return finished.code, (finished.output + finished.error).decode("utf-8", "replace").strip()
-    return None, f"the checker did not end within {CHECK_LIMIT_S:g} s: {printed.decode('utf-8', 'replace')[-300:]}"
+    return None, f"the checker did not finish within {CHECK_LIMIT_S:g} s: {printed.decode('utf-8', 'replace')[-300:]}"
 
 
 class ScenarioRunner:
@@ -262,7 +262,7 @@ class ScenarioRunner:
         folder = self._scratch / request.run_id / str(request.number)
         code, said = await check(self._scenario, folder) if folder.is_dir() else (1, "there is no folder")
         if code not in (0, 1, None):
-            raise ConfigError(f"the checker of {self._scenario.name} failed itself: {one_line(said[-400:], 400)}")
+            raise ConfigError(f"the checker of {self._scenario.name} itself failed: {one_line(said[-400:], 400)}")
         done = answer.trajectory
         counted = sum(done.usage.model_dump().values()) if done else 0
         shown = [request.prompt, *(f"{step.text} {step.tool_input or ''}" for step in (done.steps if done else ()))]
@@ -408,15 +408,15 @@ def read_scenarios(root: Path, options: TaskOptions) -> tuple[Scenario, ...]:
     """Return the tasks of the options' folder. Raises `InputError` that says what is missing, and where."""
     if options.tasks is None:
         raise InputError(
-            "option tasks is missing: the folder of tasks, which the user gives on the command line. Those of "
-            "swarm-memory are in its repository: swarm-memory benchmark run learning -o tasks=benchmarks/tasks"
+            "option tasks is missing: the user passes the folder of tasks on the command line. Those of swarm-memory "
+            "are in its repository: swarm-memory benchmark run learning -o tasks=benchmarks/tasks"
         )
     folder = root / Path(options.tasks).expanduser()
     names = sorted(each.parent.name for each in folder.glob("*/task.md"))
     if not names:
         raise InputError(
-            f"option tasks: {folder} holds no task: a task is a folder with {', '.join(_PARTS)}; those of swarm-memory "
-            "are in benchmarks/tasks of its repository"
+            f"option tasks: {folder} contains no tasks: a task is a folder with {', '.join(_PARTS)}; those of "
+            "swarm-memory are in benchmarks/tasks of its repository"
         )
     return tuple(_scenario(folder / name) for name in names)
 
@@ -432,7 +432,7 @@ def _scenario(folder: Path) -> Scenario:
 SUITE = Suite(
     "learning",
     "whether an agent with memory does real tasks better, and at what cost",
-    "with a folder of tasks an agent does each ten times and more: hours, and what its tokens cost; only by command",
+    "an agent does each task of a folder ten times or more: hours, and what its tokens cost; command line only",
     TaskOptions,
     measure,
 )

@@ -90,7 +90,7 @@ async def resume(toolbox: Toolbox, job_id: str) -> Job:
     if job.status not in ENDED:
         return job
     if job.status == "completed":
-        raise InputError(f"{job.id} is completed: there is nothing to go on with; action result shows what it gave")
+        raise InputError(f"{job.id} is completed: there is nothing to resume; action result shows what it returned")
     run_id: Any = job.payload.get("run_id")
     if isinstance(run_id, str):
         await toolbox.store.reopen_run(toolbox.scope, run_id)
@@ -112,5 +112,5 @@ async def _found(toolbox: Toolbox, job_id: str) -> Job:
     if job is None and job_id.startswith(f"{RUN}_"):
         job = await toolbox.store.find_job(toolbox.scope, RUN_MATTS, job_id)
     if job is None:
-        raise NotFoundError(f"there is no job {job_id!r} in this project; action list shows those there are")
+        raise NotFoundError(f"there is no job {job_id!r} in this project; action list shows those that exist")
     return job

@@ -74,7 +74,7 @@ def _asked(form: type[AnyModel], job: Job) -> AnyModel:
     try:
         return form.model_validate(job.payload)
     except ValidationError as error:
-        raise InputError(f"the payload of {job.kind} is not what it must be: {error.errors()[0]['msg']}") from error
+        raise InputError(f"the payload of {job.kind} is invalid: {error.errors()[0]['msg']}") from error
 
 
 async def index_sources(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> dict[str, JsonValue]:

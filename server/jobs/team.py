@@ -85,5 +85,5 @@ async def _exchange(toolbox: Toolbox, project: str, limit_s: float) -> tuple[dic
     except StorageError:
         raise
     except (SwarmMemoryError, TimeoutError) as error:
-        fault = str(error) or f"no end after {limit_s:g} s"
+        fault = str(error) or f"not finished after {limit_s:g} s"
         return {"fault": fault}, await toolbox.store.team_cache.note_check(toolbox.scope, toolbox.clock.now(), fault)

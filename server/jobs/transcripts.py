@@ -66,7 +66,7 @@ async def learn_from_job(
         asked = chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
         if asked and task_id is None:
             await toolbox.queue(LEARN, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
-            statuses[trajectory.task_id] = "queued: a model is asked about it"
+            statuses[trajectory.task_id] = "queued: a model will be asked about it"
             return None
         return await learn_and_log(replace(toolbox, chat=chat if asked else None), reading)
 

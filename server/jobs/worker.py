@@ -135,7 +135,7 @@ class Worker:
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
         except (SwarmMemoryError, OSError) as error:
-            log.warning("what is to be done by itself could not be seen: %s", error)
+            log.warning("automatic work could not be queued: %s", error)
         async with anyio.create_task_group() as lanes:
             for kinds in self._lanes:
                 lanes.start_soon(self._lane, kinds)
@@ -270,7 +270,7 @@ class Worker:
                 sole = _sole(error)
                 outcome = sole if isinstance(sole, Exception) else error
                 if not isinstance(outcome, SwarmMemoryError):
-                    log.exception("job %s (%s) ended by a fault", job.id, job.kind)
+                    log.exception("job %s (%s) ended with an unexpected error", job.id, job.kind)
             group.cancel_scope.cancel()
         return outcome
 
@@ -294,7 +294,7 @@ async def _watch(job: Job, every_s: float, is_ours: Callable[[], Awaitable[bool]
             if await is_ours():
                 continue
         except StorageError as error:
-            log.warning("it was not seen whether job %s still runs here: %s", job.id, error)
+            log.warning("could not check whether job %s still runs here: %s", job.id, error)
             continue
         work.cancel()
 

@@ -111,7 +111,7 @@ def _opened(name: str) -> Driver:
     is_own = name == "stdlib"
     module = _module("sqlite3.dbapi2" if is_own else "pysqlite3.dbapi2")
     if not hasattr(module.Connection, "enable_load_extension"):
-        raise _Impossible("this build of Python forbids loading extensions")
+        raise _Impossible("this build of Python does not allow loading extensions")
     reason = "Python's own SQLite loads sqlite-vec" if is_own else "a recent SQLite that loads sqlite-vec"
     try:
         vec_library: str = importlib.import_module("sqlite_vec").loadable_path()

@@ -66,7 +66,7 @@ def inspect(connection: SqliteConnection, searchable: bool) -> Inspection:
         found = connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall()
         pages = [str(said) for (said,) in found if said != "ok"]
         for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
-            pages.append(f"a row of {table} refers to a row of {parent} that is not there")
+            pages.append(f"a row of {table} refers to a row of {parent} that does not exist")
         memories = damaged(connection)
         trajectories = damaged_trajectories(connection)
         indexes, vectors = [*_faults_of_memories(connection)], list[tuple[str, int, tuple[int, ...]]]()
@@ -74,7 +74,7 @@ def inspect(connection: SqliteConnection, searchable: bool) -> Inspection:
             size = space.dims * _BYTES[space.quantization]
             (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
             if odd:
-                indexes.append(f"{odd} vectors of {space.model} have a wrong size")
+                indexes.append(f"{odd} vectors of {space.model} have the wrong size")
             faults, doubtful = _vector_faults(connection, space, _MEMORIES, searchable)
             indexes += faults
             if doubtful:
@@ -96,7 +96,7 @@ def _keyword_faults(connection: Connection, of: _Indexed, texts: Iterable[list[s
     """Yield what is wrong in a keyword index and its counts; `texts`: the words that it must hold."""
     surplus, missing = connection.execute(of.queries["entered_wrongly"]).fetchone()
     if surplus or missing:
-        yield f"the keyword index lacks {missing} {of.items} and holds {surplus} that it must not"
+        yield f"the keyword index lacks {missing} {of.items} and holds {surplus} that it should not"
     # FTS5 folds only ASCII, and these tokens are folded already; a token that FTS5 splits would not be one of ours.
     if wrong := _wrong_words(texts, connection.execute(of.queries["indexed_terms"])):
         yield f"{of.words} is wrong about {wrong} words"
@@ -111,7 +111,7 @@ def _faults_of_memories(connection: Connection) -> Iterator[str]:
     if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
         yield f"{without} memories have no tokens"
     if unreadable:
-        yield f"the tokens of {len(unreadable)} memories are not what was written"
+        yield f"the tokens of {len(unreadable)} memories do not match what was written"
 
 
 def _active_words(connection: Connection, unreadable: list[int]) -> Iterator[list[str]]:

@@ -75,7 +75,7 @@ class SqliteStore(BankThreads, Store):
         if driver.vec_version is None:
             notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
         if self.read_only:
-            notices.append("the bank can only be read: nothing is learned and no use is counted")
+            notices.append("the bank is read-only: nothing is learned and no use is counted")
         if dropped := self.recorder.dropped:
             notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
         stale = [space.model for space in all_spaces(connection) if space.stale]

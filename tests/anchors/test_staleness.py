@@ -59,7 +59,7 @@ async def test_a_memory_is_shown_while_what_it_names_is_there_and_no_more_when_a
     elsewhere = replace(here, scope=here.scope.model_copy(update={"project": "elsewhere"}))
     assert await shown(elsewhere.in_project(here.scope.project)) == [first, second], "its own folder says nothing"
     (considered,) = [each for each in (await explain(here, QUERY)).considered if each.memory.item.id == first]
-    assert considered.why == "nothing is left in the project of what it names: make checks"
+    assert considered.why == "everything it names is gone from the project: make checks"
 
 
 async def test_of_what_lost_a_part_the_rest_is_shown_lower_and_with_a_word(here: Toolbox, root: Path, add: Add) -> None:
@@ -69,10 +69,10 @@ async def test_of_what_lost_a_part_the_rest_is_shown_lower_and_with_a_word(here:
     )
     found = await retrieve(here, QUERY)
     assert [each.item.id for each in found.memories] == [half]
-    assert "(run_checks.py is no more in this project)" in found.preamble
+    assert "(run_checks.py is no longer in this project)" in found.preamble
     (root / "run_checks.py").write_text("")
     whole = await retrieve(here, QUERY)
-    assert "no more" not in whole.preamble
+    assert "no longer" not in whole.preamble
     assert whole.memories[0].score - found.memories[0].score == pytest.approx(GONE_PENALTY / 2, abs=0.02)
 
 
@@ -82,7 +82,7 @@ async def test_what_the_user_said_is_shown_whatever_is_gone(here: Toolbox, root:
     (root / "Makefile").unlink()
     found = await retrieve(here, QUERY)
     assert [each.item.id for each in found.memories] == [said.item.id]
-    assert "(make checks is no more in this project)" in found.preamble
+    assert "(make checks is no longer in this project)" in found.preamble
 
 
 async def test_a_sessions_start_does_not_list_what_is_gone(here: Toolbox, add: Add) -> None:
@@ -97,7 +97,7 @@ async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: 
     gone = await add("The checks of the payment service", provenance=anchored("script:make old"))
     found = await retrieve(here, QUERY)
     assert [(each.fits, each.changed) for each in found.memories] == [
-        ("unlikely", "make old is no more in this project")
+        ("unlikely", "make old is no longer in this project")
     ]
     await here.store.close()
     with sqlite3.connect(tmp_path / ".swarm" / "memory.db") as bank:

@@ -130,7 +130,7 @@ async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tool
     first, second = (each.id for each in learned.stored)
     answer = await forgotten_by_an_agent(tools, first)
     (said,) = answer.get("left", [""])
-    assert said == f"the record of their task stays, {second} came from it too: forget these too and it goes"
+    assert said == f"the record of their task stays, because {second} came from it too: forget these too and it goes"
     assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
     kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
     assert kept is not None

@@ -110,7 +110,7 @@ def test_a_published_file_of_another_shape_is_refused_with_the_place(
     [
         ({"items": {}}, "tiny.json.items: Input should be a valid tuple"),
         ({"colour": 1}, "tiny.json.colour: Extra inputs"),
-        ({"questions": [{"query": "q", "gold": ["zz"]}]}, "a question's gold 'zz' is no item of group ''"),
+        ({"questions": [{"query": "q", "gold": ["zz"]}]}, "a question's gold 'zz' is not an item of group ''"),
         ({"questions": [{"gold": ["x"]}]}, "tiny.json.questions[0].query: Field required"),
         ({"items": [{"id": "x", "content": "y", "colour": 1}]}, "tiny.json.items[0].colour: Extra inputs"),
     ],
@@ -133,7 +133,7 @@ def test_a_row_that_cannot_be_asked_is_left_out_and_named(tmp_path: Path) -> Non
     (tmp_path / "f.json").write_text(json.dumps(rows), encoding="utf-8")
     skipped: list[str] = []
     assert len(load("file", tmp_path / "f.json", skipped).questions) == 1
-    said = ["id 'x' stands in group '' before", "a question's gold '5' is no item of group ''"]
+    said = ["id 'x' already appears in group ''", "a question's gold '5' is not an item of group ''"]
     assert skipped == [f"f.json: {each}" for each in said]
     (note,) = note_of(["a", *skipped * 3])
     assert note.startswith("7 rows left out: a; ")
@@ -143,7 +143,7 @@ def test_a_row_that_cannot_be_asked_is_left_out_and_named(tmp_path: Path) -> Non
 def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"name":\n oops}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"bad\.json: this is no JSON: .* line 2, column 2"):
+    with pytest.raises(InputError, match=r"bad\.json: this is not JSON: .* line 2, column 2"):
         load("file", file, [])
     with pytest.raises(InputError, match="cannot be read"):
         load("file", tmp_path / "none.json", [])
@@ -178,7 +178,7 @@ GOOD = "1\td1\t1\n"
         ("query-id\tcorpus-id\tscore\n1\td1\n", "", "qrels.tsv: line 2: it must be query-id, corpus-id and score"),
         ("1\td9\t1\n", "", "'d9' is no item"),
         (GOOD, '{"_id": "d3"}', "corpus.jsonl: line 3.text: Field required"),
-        (GOOD, "no JSON", "line 3: this is no JSON"),
+        (GOOD, "no JSON", "line 3: this is not JSON"),
     ],
 )
 def test_a_folder_in_another_form_than_beirs_is_refused_with_the_place(
@@ -200,7 +200,7 @@ def test_questions_of_an_odd_hash_are_held_and_the_split_is_in_the_name(dataset:
     assert queries == sorted(each.query for each in whole.questions)
     talk = dataset.model_copy(update={"name": "locomo"})
     assert cut(talk, split="tune-hash", limit=None).questions == talk.questions
-    with pytest.raises(InputError, match="no question is left of split held-hash"):
+    with pytest.raises(InputError, match="no questions are left with split held-hash"):
         cut(talk, split="held-hash", limit=None)
 
 

@@ -148,5 +148,5 @@ async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
 
 @pytest.mark.parametrize("options", [{"tasks": "x"}, {"command": "x"}])
 def test_a_model_names_no_programs_to_start(options: dict[str, JsonValue]) -> None:
-    with pytest.raises(InputError, match="is the user's alone"):
+    with pytest.raises(InputError, match="is for the user alone"):
         checked_payload("learning", options)

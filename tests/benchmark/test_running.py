@@ -61,7 +61,7 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
     assert await read_run(toolbox, str(root / "earlier.json")) == run, "of an earlier version"
     with pytest.raises(NotFoundError):
         await read_run(toolbox, "bench_none")
-    with pytest.raises(InputError, match="is no file of a run"):
+    with pytest.raises(InputError, match="is not a run's file"):
         await read_run(toolbox, str(root / "tiny.json"))
 
 
@@ -93,9 +93,9 @@ async def test_times_context_and_a_model_that_reranks_are_measured(toolbox: Tool
     assert (recall["hybrid"], recall["hybrid+context"]) == (1.0, 1.0)
     first = _values(run.results, "recall_any@1")
     assert first["hybrid"] < first["vector"] == 1.0, "the model puts a3 first"
-    assert any("for 1 question: in the order of the index alone" in note for note in run.results.notes), "of group b"
+    assert any("for 1 question: ordered by the index alone" in note for note in run.results.notes), "of group b"
     run, *_ = await _run(toolbox, root, systems="hybrid+temporal")
-    assert "no item has a time: hybrid+temporal differs from hybrid by what is asked alone" in run.results.notes
+    assert "no item has a time: hybrid+temporal differs from hybrid only in what is asked" in run.results.notes
 
 
 async def test_of_questions_without_an_answer_it_is_measured_how_often_nothing_fits(
@@ -122,7 +122,7 @@ async def test_an_item_that_the_bank_refuses_is_left_out_with_its_questions_and_
     assert _values(run.results, "recall_any@5") | {"hybrid": 1.0} == _values(run.results, "recall_any@5")
     assert {each.n for each in run.results.figures if (each.measure, each.part) == ("mrr@10", "")} == {3}
     (refused,) = [note for note in run.results.notes if "left out" in note]
-    assert refused.startswith("3 rows left out of all systems, since the bank refuses the text or that of a gold: item")
+    assert refused.startswith("3 rows left out of all systems, because the bank refuses the text or that of a gold")
 
 
 async def test_what_is_held_back_is_said(toolbox: Toolbox, root: Path) -> None:
@@ -131,7 +131,7 @@ async def test_what_is_held_back_is_said(toolbox: Toolbox, root: Path) -> None:
     (root / "tiny.json").write_text(json.dumps(NORMALIZED | {"items": items}), "utf-8")
     run, *_ = await _run(toolbox, root, systems="hybrid")
     (note,) = run.results.notes
-    assert note.startswith("1 row in quarantine, where nothing finds them: item 'attack' of group 'a': ")
+    assert note.startswith("1 row in quarantine, hidden from every search: item 'attack' of group 'a': ")
 
 
 async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path) -> None:
@@ -156,7 +156,7 @@ async def test_an_embedder_that_cannot_be_loaded_ends_the_run_and_is_named(
     embedding = toolbox.settings.embedding.model_copy(update={"provider": "minilm"})
     settings = toolbox.settings.model_copy(update={"embedding": embedding})
     broken = replace(toolbox, settings=settings, embedder=Unloadable())
-    with pytest.raises(ConfigError, match=r"nothing can be measured of the embedder .*: onnxruntime cannot be loaded"):
+    with pytest.raises(ConfigError, match=r"can be measured with the embedder .*: onnxruntime cannot be loaded"):
         await _run(broken, root, systems=systems)
     (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
     assert row.status == "failed"
@@ -183,7 +183,7 @@ async def test_the_ten_are_measured(toolbox: Toolbox, root: Path) -> None:
     assert table.rows[4][2] == "ms per call"
     assert not any(cell == "-" for row in table.rows for cell in row)
     assert all(each.value > 0 and each.better == "lower" for each in run.results.figures)
-    assert any("bytes an item on disk" in note for note in run.results.notes)
+    assert any("bytes per item on disk" in note for note in run.results.notes)
     assert reports[-1].done == reports[-1].total == 11
     own = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     assert sum(own.memories.values()) == 0

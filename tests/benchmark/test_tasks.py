@@ -56,7 +56,7 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(t
     assert all(each["tokens"] > 100 and not each["tokens_counted"] for each in tasks)
     assert all(each["said"] == "" for each in tasks if each["met"])
     assert all("SystemExit" in each["said"] or each["said"] == "" for each in tasks if each["rollouts"] == 1)
-    assert any("tokens are estimated" in note for note in run.results.notes)
+    assert any("they are estimated" in note for note in run.results.notes)
     assert [table.title for table in run.results.tables] == ["Real tasks", "The gate", "Each task"]
     assert reports[-1].done == reports[-1].total == 6
 
@@ -101,8 +101,8 @@ def _result(arm: TaskArm, at: int, met: bool, tokens: int) -> TaskResult:
         ([(True, 50), (True, 50), (True, 50), (True, 50)], "met"),
         ([(True, 95), (True, 95), (True, 95), (True, 95)], "not met"),
         ([(True, 10), (False, 10), (False, 10), (False, 10)], "not met"),
-        ([(False, 10)] * 4, "cannot be said: an arm has no success"),
-        ([(True, 20), (True, 20), (True, 20), (True, 250)], "met by the mean; the interval does not show it"),
+        ([(False, 10)] * 4, "unknown: an arm has no success"),
+        ([(True, 20), (True, 20), (True, 20), (True, 250)], "met by the mean, but not shown by the interval"),
     ],
 )
 def test_the_gate_wants_less_cost_per_success_and_no_fewer_successes(ours: list[tuple[bool, int]], gate: str) -> None:

@@ -110,7 +110,7 @@ async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() ->
     (request,) = model.requests
     assert GUIDANCE.strip().splitlines()[1] in request.user
     assert "score 50%" not in request.system
-    with pytest.raises(ModelAnswerInvalid, match="there is not"):
+    with pytest.raises(ModelAnswerInvalid, match="does not exist"):
         await chooser.choose("What is a fjord?", TOOLS, "", "1")
 
 
@@ -149,7 +149,7 @@ async def test_questions_of_a_file_in_remes_form_are_asked_in_place_of_our_own(t
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "query.json: this is no JSON"),
+        ("{", "query.json: this is not JSON"),
         ('["who?"]', "query.json: .*dictionary"),
         (json.dumps({"train": QUERIES["train"]}), "train and test must each have texts in the lists simple, mod"),
         (json.dumps(QUERIES | {"test": {"simple": ["who?"], "moderate": "who?"}}), r"query.json.test.moderate"),

@@ -66,7 +66,7 @@ async def test_the_worker_does_it_and_the_status_tells(kept: Kept, tmp_path: Pat
     await _fill(kept, 18)
     await queue_when_due(kept.toolbox)
     told = (await memory_status(kept.toolbox)).consolidation
-    assert told.startswith("20 new memories; by itself at 20; job_")
+    assert told.startswith("20 new memories; runs by itself at 20; job_")
     assert told.endswith(" queued")
     worker = Worker(kept.toolbox, {}, long_handlers(tmp_path))
     assert await worker.work_off_due() == 1
@@ -74,7 +74,7 @@ async def test_the_worker_does_it_and_the_status_tells(kept: Kept, tmp_path: Pat
     assert not await queue_when_due(kept.toolbox)
     assert [row[2] for row in kept.rows()["events"]].count("consolidation.finished") == 1
     told = (await memory_status(kept.toolbox)).consolidation
-    assert told == "0 new memories; by itself at 20; last run 2026-05-01 12:00 UTC"
+    assert told == "0 new memories; runs by itself at 20; last run 2026-05-01 12:00 UTC"
 
 
 async def test_learning_and_importing_queue_it(kept: Kept) -> None:

@@ -224,7 +224,7 @@ async def test_a_retrieval_that_names_no_task_is_not_withheld_and_says_so(shop: 
     found = await retrieve(shop.set(holdout_rate=1.0).toolbox, QUERY)
     assert [each.item.id for each in found.memories] == [memory]
     assert found.notices == (
-        "no task_id was given: tasks are being held out, and this retrieval takes no part in that",
+        "no task_id was given: tasks are being held out, but this retrieval takes no part in that",
     )
     assert (await retrieve(shop.toolbox, QUERY)).notices == ()
 

@@ -61,7 +61,7 @@ async def test_so_many_backups_are_kept_and_no_file_is_overwritten(database: Pat
         made = [await store.back_up() for _ in range(KEEP + 3)]
         assert [copy.path for copy in list_backups(database)] == made[:2:-1]
         (tmp_path / "taken.db").write_text("mine", "utf-8")
-        with pytest.raises(InputError, match="is there already"):
+        with pytest.raises(InputError, match="already exists"):
             await store.back_up(tmp_path / "taken.db")
     assert (tmp_path / "taken.db").read_text("utf-8") == "mine"
 

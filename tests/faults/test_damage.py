@@ -462,7 +462,7 @@ async def test_what_opens_a_bank_on_a_full_disk_reads_it_and_once_there_is_room_
     async with opened(database) as store:
         assert len(await store.list_memories([HERE], EVERY)) == len(items)
         assert (await store.health()).read_only
-        with pytest.raises(StoreReadOnly, match="and room"):
+        with pytest.raises(StoreReadOnly, match="and disk space"):
             await store.add_memories([memory], StaticEmbedder().name)
     ballast.unlink()
     async with opened(database) as store:

@@ -112,11 +112,11 @@ print(json.dumps([both.text, both.counts, redact("", pii="names").text]))
 def test_where_nothing_finds_them_every_use_says_what_to_install(project: Path, swarm: Shell) -> None:
     refused = swarm("--set", "distill.redact_pii=names", "remember", "We use pnpm here.")
     assert refused.code != 0
-    assert "distill.redact_pii is names, and what finds them is not installed" in refused.err
+    assert "distill.redact_pii is names, but the name detector is not installed" in refused.err
     assert "pip install presidio-analyzer" in refused.err
     assert "redact_pii" not in swarm("remember", "We use pnpm here.").err
     examined = swarm("--set", "distill.redact_pii=names", "doctor")
-    assert "settings: distill.redact_pii is names, and what finds them is not installed: pip install" in examined.out
+    assert "settings: distill.redact_pii is names, but the name detector is not installed: pip install" in examined.out
     assert examined.code == 1
     assert "not checked: " in examined.out
 

@@ -118,4 +118,4 @@ async def test_beside_a_call_too_one_memory_says_that_tasks_of_both_outcomes_tau
     shown = await shown_before(toolbox, "ship send", "s1")
     assert first.item.id in shown
     assert second.item.id not in shown
-    assert "It was noted after a failed task, and after another one too" in shown
+    assert "It was noted after a failed task and after a successful one" in shown

@@ -372,7 +372,7 @@ async def test_without_a_prompt_that_was_seen_what_an_agent_passes_on_is_its_own
     async with connected() as caller:
         kept = await caller.call("remember", text="Remember that we use pnpm here, never npm", scope="global")
         assert (kept["status"], kept["said_by"], kept["scope"]) == ("stored", "agent", "project")
-        assert "no prompt of the user's can be seen from here" in kept["notices"][0]
+        assert "none of the user's prompts can be seen from here" in kept["notices"][0]
         assert f"memories edit --confirm {kept['id']}" in kept["notices"][0]
         found = await caller.call("retrieve_memories", query="install a package with npm")
         assert found["memories"][0]["said_by"] == "agent"

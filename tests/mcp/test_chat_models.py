@@ -87,7 +87,7 @@ async def test_a_judge_that_cannot_be_chosen_is_named(
 ) -> None:
     async with bank(place, settings, providers, judge="claude-sonnet-4.5") as toolbox:
         notices = (await memory_status(toolbox)).notices
-    assert any("claude-sonnet-4.5" in notice and "none of chat.providers" in notice for notice in notices)
+    assert any("claude-sonnet-4.5" in notice and "not one of chat.providers" in notice for notice in notices)
 
 
 async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:
@@ -116,7 +116,7 @@ async def test_the_status_shows_what_models_cost(place: Location, settings: Sett
         meter.record("judge", "claude_cli:haiku", "invalid", ChatUsage(), 1.0)
         status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
-    assert "model: 1 of 2 answers of the last week could not be used, and rules stood in" in status.notices
+    assert "model: 1 of 2 answers in the last week could not be used; rules stood in" in status.notices
     assert status.chat == (
         "claude_cli:haiku; today 1,200 tokens of 5,000 in 2 calls, 0.0120 USD; "
         f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD"

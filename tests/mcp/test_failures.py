@@ -80,7 +80,7 @@ async def test_the_same_words_from_a_success_and_a_failure_are_one_memory_that_s
             ids += (await caller.call("distill_memories", items=[item], **task))["stored"]
         found = await caller.call("retrieve_memories", query=QUERY)
     assert [each["id"] for each in found["memories"]] == ids[:1]
-    assert "(It was noted after a failed task, and after another one too)" in found["preamble"]
+    assert "(It was noted after a failed task and after a successful one)" in found["preamble"]
     (link,) = await toolbox.store.memory_links((toolbox.scope,), ids[:1])
     assert (link.src_id, link.dst_id, link.relation) == (ids[1], ids[0], "duplicate_of")
 

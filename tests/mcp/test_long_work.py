@@ -122,7 +122,7 @@ async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollou
         assert ended["result"]["run_id"] == run_id
         assert [each["number"] for each in ended["result"]["rollouts"]] == [1, 2]
         assert ran.read_text() == "122", "the first was not run again"
-        assert "nothing to go on with" in await caller.error("job", action="resume", job_id=run_id)
+        assert "nothing to resume" in await caller.error("job", action="resume", job_id=run_id)
         shown = (await caller.call("job", action="status", job_id=run_id))["jobs"][0]
         assert shown["job_id"] == ended["job_id"]
 

@@ -136,7 +136,7 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
         said = server.call("memory_status")["structuredContent"]["consolidation"]
-        assert said.startswith("0 new memories; by itself at 1; last run ")
+        assert said.startswith("0 new memories; runs by itself at 1; last run ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc")

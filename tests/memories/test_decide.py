@@ -142,7 +142,7 @@ async def test_what_is_promoted_is_shown_in_every_project_with_its_history(toolb
     assert (shown.item.id, shown.item.scope.project, shown.item.provenance) == (own, "*", source)
     record = await memory_record(toolbox.in_project("bank"), own)
     assert [each.texts.get("description", "") for each in record.versions] == ["", "When one logs in"]
-    with pytest.raises(InputError, match="every project already"):
+    with pytest.raises(InputError, match="already belongs to every project"):
         await make_global(toolbox, own)
     assert isinstance(toolbox.store, SqliteStore)
     assert (await toolbox.store.inspect()).sound
@@ -183,7 +183,7 @@ async def test_a_decision_about_what_somebody_changed_meanwhile_is_refused(
         return [seen]
 
     monkeypatch.setattr("swarm_memory.tools.memories.decide.changeable", stale)
-    with pytest.raises(InputError, match="meanwhile"):
+    with pytest.raises(InputError, match="in the meantime"):
         await set_memory_status(toolbox, [one], "archived")
 
 
@@ -261,7 +261,7 @@ async def test_only_what_is_shown_and_nobody_vouches_for_is_unverified(toolbox: 
     await add("Never shown", provenance=Provenance(distiller="model", judge="model"))
     await add("Checked", usage_count=9, provenance=CHECKED)
     (card,) = await cards(toolbox, "unverified")
-    assert (card.item.id, card.reason) == (doubtful, "shown 3 times, and only a model vouches for it")
+    assert (card.item.id, card.reason) == (doubtful, "shown 3 times, but only a model vouches for it")
     for decide in (lambda: keep(toolbox, doubtful, "x"), lambda: set_memory_status(toolbox, [doubtful], "archived")):
         decided = await decide()
         assert await cards(toolbox, "unverified") == []

@@ -178,7 +178,7 @@ async def test_odd_words_that_no_prompt_has_are_trusted_less_until_the_user_vouc
     done = await keep(toolbox, ODD, attribution=Attribution("nowhere"))
     sound = await add("Where the spare key lies", "1. Ask where the spare key lies.", provenance=Provenance())
     assert (done.item.status, done.item.provenance.priority) == ("active", -1)
-    assert "stored with less trust (suspect wording)" in done.notices[1]
+    assert "stored, but trusted less (suspect wording)" in done.notices[1]
     assert await unverified(toolbox, [done.item]) == {done.item.id}
     assert await surest(toolbox) == [sound]
     found = await retrieve(toolbox, "where the spare key lies")
@@ -302,7 +302,7 @@ async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_ma
     toolbox: Toolbox,
 ) -> None:
     for words, why in (
-        (Attribution("unseen"), "no prompt of the user's can be seen"),
+        (Attribution("unseen"), "none of the user's prompts can be seen"),
         (Attribution("nowhere"), "no prompt of this"),
     ):
         text = f"{PNPM} ({words.where})"
@@ -350,7 +350,7 @@ async def test_only_what_an_agent_noted_can_become_the_users_word_by_his_own(too
     assert own.provenance.is_own_command
     said = (await remember(toolbox, PNPM)).item
     for memory_id in (said.id, await add("Learned from a task", "1. Run it.")):
-        with pytest.raises(InputError, match="no note of an agent's"):
+        with pytest.raises(InputError, match="not an agent's note"):
             await confirm(toolbox, memory_id)
 
 

@@ -73,9 +73,9 @@ async def test_each_stage_says_what_it_left_behind(toolbox: Toolbox, add: Add) -
     link = MemoryLink(src_id=against, dst_id=sure, relation="contradicts", weight=0.9)
     await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", toolbox.clock.now(), (), (link,)))
     explained = await explain(toolbox, QUERY)
-    assert why(explained, against) == f'"{LOGIN[0]}" says otherwise, and is surer or newer'
+    assert why(explained, against) == f'"{LOGIN[0]}" says otherwise, and is more certain or newer'
     problem = await add(f"Unsolved: {LOGIN[0]}", LOGIN[1], tags=("open-problem",), outcome="Failure")
-    assert why(await explain(toolbox, QUERY), problem) == "it is about an error that nothing ended: no advice"
+    assert why(await explain(toolbox, QUERY), problem) == "it is about an error that was never resolved: no advice"
 
 
 async def test_the_second_that_nobody_vouches_for_gives_way_to_a_verified_one(toolbox: Toolbox, add: Add) -> None:
@@ -92,7 +92,7 @@ async def test_what_fits_but_not_into_the_budget_is_named(toolbox: Toolbox, add:
     explained = await explain(with_settings(toolbox, token_budget=110, delta=0.0), QUERY, k=5)
     left = [each for each in explained.considered if not each.place]
     assert left
-    assert {each.why for each in left} == {"it fits, but not into what is left of 110 tokens"}
+    assert {each.why for each in left} == {"it fits the query, but not into what is left of the 110 tokens"}
 
 
 async def test_what_says_much_of_a_better_one_gives_way_to_another_subject(toolbox: Toolbox, add: Add) -> None:
@@ -100,4 +100,4 @@ async def test_what_says_much_of_a_better_one_gives_way_to_another_subject(toolb
     twin = await add(*LOGIN, confidence=0.7, provenance=CHECKED)
     await add("Refresh CSRF tokens when a login expires", "1. Ask for a fresh page.", provenance=CHECKED)
     explained = await explain(with_settings(toolbox, delta=1.0), QUERY, k=2)
-    assert why(explained, twin) == "it says much of what a better one says: another subject comes first"
+    assert why(explained, twin) == "it repeats much of what a better one says: other subjects come first"

@@ -194,7 +194,7 @@ async def test_a_time_in_the_query_lifts_what_is_of_that_time_and_without_one_no
     }
     named = await retrieve(toolbox, "the deploy that failed three weeks ago")
     assert named.memories[0].item.id == ids[21]
-    assert any("lifted" in notice for notice in named.notices)
+    assert any("ranked higher" in notice for notice in named.notices)
     silent = await retrieve(toolbox, "the deploy that failed")
     assert silent.memories[0].item.id == ids[2]
-    assert not any("lifted" in notice for notice in silent.notices)
+    assert not any("ranked higher" in notice for notice in silent.notices)

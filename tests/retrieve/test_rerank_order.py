@@ -58,7 +58,7 @@ async def test_a_reranker_that_takes_too_long_is_given_up_and_said(toolbox: Tool
     order = await put(dataclasses.replace(toolbox, reranker=Silent()), "endpoint", 0.01)
     assert (list(order.ranked), order.reranker) == ([], None)
     assert order.notices == (
-        "in the order of the index alone, because the reranker silent failed: it gave no answer within 0.01 s",
+        "ordered by the index alone, because the reranker silent failed: it did not answer within 0.01 s",
     )
 
 

@@ -149,7 +149,7 @@ async def test_a_record_that_the_database_cannot_hold_keeps_no_other_one_waiting
 
     async def write(records: Sequence[Record]) -> None:
         if any(isinstance(each, RetrievalRecord) and each.retrieval_id == "rt_1" for each in records):
-            raise InputError("a text holds a NUL character")
+            raise InputError("a text contains a NUL character")
         written.extend(records)
 
     recorder = Recorder(write)

@@ -210,7 +210,7 @@ def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_w
     }
     for column, values in wrong.items():
         for value in values:
-            with pytest.raises(StoreDamaged, match="is not what was written"):
+            with pytest.raises(StoreDamaged, match="does not match what was written"):
                 item_of((*row[:column], value, *row[column + 1 :]))
 
 

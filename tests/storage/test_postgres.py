@@ -115,7 +115,7 @@ def test_a_text_keeps_its_percent_signs_casts_and_literals() -> None:
     ("url", "kind", "said"),
     [
         ("postgresql://u:secret@127.0.0.1:1/bank", StorageError, "bank at 127.0.0.1:1 does not answer"),
-        ("postgresql:/u:secret", ConfigError, "storage.url is no address"),
+        ("postgresql:/u:secret", ConfigError, "storage.url must be the address"),
     ],
 )
 def test_an_error_says_where_and_never_the_password(url: str, kind: type[Exception], said: str) -> None:

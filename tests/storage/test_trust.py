@@ -156,7 +156,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
     assert await unverified(toolbox, [item]) == {item.id}
     assert (await store.inspect()).sound
     await store.close()
-    with pytest.raises(InputError, match="needs no more trust"):
+    with pytest.raises(InputError, match="is trusted already"):
         care_of(bank, driver).take_over()
 
 
@@ -287,7 +287,7 @@ def test_records_are_private_and_lie_outside_the_project_and_others_are_refused(
         connect(database, driver=driver)
     record.chmod(0o600)
     record.write_text("{}")
-    with pytest.raises(StorageError, match="no record"):
+    with pytest.raises(StorageError, match="not a record"):
         connect(database, driver=driver)
 
 
@@ -423,7 +423,7 @@ async def test_a_journal_of_a_process_that_was_killed_while_it_chose_the_log_is_
         connection.execute("ROLLBACK")
     assert left
     database.with_name("memory.db-journal").write_bytes(left)
-    with pytest.raises(StoreUntrusted, match="nothing of it was played back"):
+    with pytest.raises(StoreUntrusted, match="none of it was played back"):
         connect(database, driver=driver)
     registry.note(database, 0)  # as a restoring leaves it
     close(connect(database, driver=driver), database)

@@ -36,7 +36,7 @@ async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser
     one, other = await contradicting(browser)
     page = await browser.page("/review")  # the first kind of which something waits
     assert "Contradicting 1" in seen(page)
-    assert "their advice is opposite, by 90%" in page
+    assert "they give opposite advice (90%)" in page
     keys = re.findall(r'data-key="(\w)"', page)
     assert sorted(keys) == sorted("emwfEMWFy")
     answer = await browser.post(
@@ -64,7 +64,7 @@ async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Brows
 async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_pages_alone(browser: Browsing) -> None:
     unsure = Provenance(distiller="model", judge="model")
     kept, gone = [await browser.put(f"Clear cache {at}", usage_count=2, provenance=unsure) for at in (1, 2)]
-    assert "shown 2 times, and only a model vouches for it" in await browser.text("/review?kind=unverified")
+    assert "shown 2 times, but only a model vouches for it" in await browser.text("/review?kind=unverified")
     await browser.post("/review/keep", id=kept, why="unverified", back="//evil.example")
     answer = await browser.post("/review/withdraw", id=gone, back="/review?kind=unverified")
     assert "Nothing that is shown is unverified." in answer

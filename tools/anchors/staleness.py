@@ -42,7 +42,7 @@ class Staleness(NamedTuple):
     @property
     def note(self) -> str:
         """The remark about it that is shown with the memory."""
-        return f"{self.names_gone} {'is' if len(self.gone) == 1 else 'are'} no more in this project"
+        return f"{self.names_gone} {'is' if len(self.gone) == 1 else 'are'} no longer in this project"
 
     @property
     def names_gone(self) -> str:

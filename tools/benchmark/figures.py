@@ -1,5 +1,5 @@
-"""What was measured, declared once as columns, from which figures and cells of tables follow; and the measures: how
-good a ranked answer is, how fast answers come, intervals of means by resampling the cases.
+"""Measured values, each declared once as a column, from which figures and table cells are made; and the measures: how
+good a ranked answer is, how fast answers come, and intervals of means by resampling the cases.
 """
 
 import math
@@ -11,7 +11,7 @@ from swarm_memory.schema.benchmark import Figure, Table
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 DEPTH = 10
-"""MRR and nDCG look at the first ten."""
+"""MRR and nDCG consider the first ten."""
 
 RESAMPLES = 2000
 _AT_ONCE = 200
@@ -21,8 +21,8 @@ _BOUNDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 def measures(found: Sequence[str], gold: Collection[str], ks: Sequence[int]) -> dict[str, float]:
     """Return every measure of one answer, from 0 to 1; `gold` must not be empty.
 
-    recall_any@K: whether a relevant item is among the first K. recall@K: the share of the relevant ones that are.
-    mrr@10: 1 / rank of the first one. ndcg@10: Järvelin, Kekäläinen (2002) with gains of 1 and log2(rank + 1).
+    recall_any@K: whether a relevant item is among the first K. recall@K: the share of the relevant items that are.
+    mrr@10: 1 / rank of the first relevant one. ndcg@10: Järvelin, Kekäläinen (2002), gains of 1 and log2(rank + 1).
     """
     ranks = [rank for rank, each in enumerate(found, start=1) if each in gold]
     values: dict[str, float] = {}
@@ -46,7 +46,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def bootstrap(rows: Sequence[Sequence[float]], seed: int) -> list[Interval]:
     """Return the mean of each row of n values with its percentile interval: the same n cases are drawn for all rows.
 
-    Efron, Tibshirani (1993), 13.3. There must be a row, and a value.
+    Efron, Tibshirani (1993), 13.3. There must be at least one row and one value.
     """
     import numpy
 
@@ -64,13 +64,13 @@ Value = float | str | Interval | None
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One value of each row of a table, and the figure that it is."""
+    """One value of each row of a table, and the figure that is made from it."""
 
     heading: str
     """Empty: the figure is in no table."""
     value: Callable[[Row], Value]
     form: str = ""
-    """How its numbers are written, as `format` takes it."""
+    """The format of its numbers, as `format` takes it."""
     measure: str = ""
     """The name of its figure; empty: it is only shown."""
     n: Callable[[Row], int] | None = None
@@ -92,7 +92,7 @@ def written(value: float | str | Interval, form: str = "") -> str:
 
 
 def change(found: Interval | None) -> str:
-    """Return a share that something changed by, in hundredths with bounds; a star where they do not hold 0."""
+    """Return a change in a share, in percentage points with bounds; a star where 0 is outside the bounds."""
     if found is None:
         return "-"
     star = " *" if found.low > 0 or found.high < 0 else ""
@@ -100,7 +100,7 @@ def change(found: Interval | None) -> str:
 
 
 def percent(found: Interval) -> Interval:
-    """Return an interval of shares in hundredths."""
+    """Return an interval of shares as one of percentages."""
     return Interval(*(100 * each for each in found))
 
 
@@ -112,7 +112,7 @@ def table(title: str, columns: Sequence[Column[Row]], rows: Iterable[Row], note:
 
 
 def figures(subject: str, columns: Iterable[Column[Row]], row: Row, part: str = "") -> list[Figure]:
-    """Return the figures of one row; a value that there is not is left out."""
+    """Return the figures of one row; missing values are left out."""
     found: list[Figure] = []
     for column in columns:
         value = column.value(row) if column.measure else None

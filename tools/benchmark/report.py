@@ -1,4 +1,4 @@
-"""Runs as Markdown, in which no text of a run is active."""
+"""Runs as Markdown, in which no text of a run acts as markup."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def markdown(run: BenchmarkRun) -> str:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """Give the lines of one table, with its title and note."""
+    """Yield the lines of one table, with its title and note."""
     yield f"## {plain(table.title)}"
     yield ""
     yield f"| {' | '.join(map(plain, table.headings))} |"
@@ -32,7 +32,7 @@ def table_lines(table: Table) -> Iterator[str]:
 
 
 def described(run: BenchmarkRun) -> list[tuple[str, str]]:
-    """Return what a reader must know of a run to make it again: names and values, for any form of report."""
+    """Return what a reader must know to repeat a run: names and values, for any form of report."""
     rows = [("run", run.run_id), ("status", run.status), ("started", f"{run.started_at:%Y-%m-%d %H:%M} UTC")]
     if run.ended_at is not None:
         rows.append(("took", f"{(run.ended_at - run.started_at).total_seconds():.1f} s"))
@@ -57,5 +57,5 @@ def described(run: BenchmarkRun) -> list[tuple[str, str]]:
 
 
 def plain(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, on one line."""
+    """Return a text as Markdown that shows it literally, on one line."""
     return _ACTIVE.sub(r"\\\1", " ".join(text.split()))

@@ -29,19 +29,19 @@ OpenStore: TypeAlias = "Callable[[Embedder], AbstractAsyncContextManager[Store]]
 
 @dataclass(frozen=True, slots=True)
 class SuiteContext:
-    """What a suite works with. Cancellation is that of the task: nothing needs to be asked."""
+    """What a suite works with. It is cancelled as a task is, so it need not check for that."""
 
     toolbox: Toolbox
     """Ports and settings. Its store is the user's own bank: a suite writes only to stores that it opens."""
     root: Path
-    """The project's folder, from which relative paths in options are meant."""
+    """The project's folder, which relative paths in options start from."""
     folder: Path
     """A folder that is removed after the run."""
     open_store: OpenStore
     report: Report
-    """Reports how far the suite is."""
+    """Reports how far the suite has come."""
     keep: Callable[[SuiteResults], None]
-    """Takes what has been measured so far: it is what is left of a run that is interrupted."""
+    """Takes what has been measured so far, which is what remains of a run that is interrupted."""
 
     def named(self, path: str) -> Path:
         """Return the file or folder that an option names."""
@@ -49,9 +49,9 @@ class SuiteContext:
 
 
 class SuiteOptions(Model):
-    """What every suite takes."""
+    """The options that every suite takes."""
 
-    seed: int = Field(default=7, description="Seed of all that is random")
+    seed: int = Field(default=7, description="Seed for everything that is random")
 
 
 Options = TypeVar("Options", bound=SuiteOptions)
@@ -59,12 +59,12 @@ Options = TypeVar("Options", bound=SuiteOptions)
 
 @dataclass(frozen=True, slots=True)
 class Suite(Generic[Options]):
-    """A benchmark: its name, what it says and takes, its options as a model, and the function that runs it."""
+    """A benchmark: its name, what it shows and costs, its options as a model, and the function that runs it."""
 
     name: str
     summary: str
     cost: str
-    """What a run takes by default, and what makes it less."""
+    """What a run takes by default, and how to make that less."""
     options: type[Options]
     measure: Callable[[SuiteContext, Options], Awaitable[SuiteResults]]
 
@@ -78,7 +78,7 @@ class Suite(Generic[Options]):
 
 
 def checked_options(form: type[AnyModel], given: Mapping[str, object], option: str) -> AnyModel:
-    """Return options, or those that are part of one, checked. Raises `InputError` that names the one to change."""
+    """Return options, or the parts of one option, checked. Raises `InputError` that names the one to change."""
     try:
         return form.model_validate(given)
     except ValidationError as error:
@@ -86,7 +86,7 @@ def checked_options(form: type[AnyModel], given: Mapping[str, object], option: s
 
 
 def checked(form: TypeAdapter[T], value: object, where: str) -> T:
-    """Return a value of a file in its form. Raises `InputError` that names the place: `where`, then the path inside."""
+    """Return a value of a file, checked by its form. Raises `InputError` that names `where`, then the path inside."""
     try:
         return form.validate_python(value)
     except ValidationError as error:
@@ -96,7 +96,7 @@ def checked(form: TypeAdapter[T], value: object, where: str) -> T:
 
 
 def comma_list(value: object) -> object:
-    """Take `a,b`, or one number, as they are typed, for a list; leave all else as it is."""
+    """Read `a,b` or one number, as people type them, as a list; leave all else as it is."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [value] if isinstance(value, int) else value

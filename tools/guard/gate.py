@@ -136,8 +136,8 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     restore = "swarm-memory memories restore"
     notices: list[str] = []
     for found, how, fix in (
-        (held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
-        (less, "stored with less trust", f"the user vouches for it: {restore}"),
+        (held, "in quarantine and not retrieved", f"the user can review and release it with: {restore}"),
+        (less, "stored, but trusted less", f"the user can vouch for it with: {restore}"),
         (marked, "stored as you said it, and marked", "to see why: swarm-memory show"),
     ):
         named = [each.rule for item in found for each in _found(item, NOTHING_READ) or by_wording(_text(item))]
@@ -189,7 +189,7 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
         return by_gate, f"screened without a model: the model's answer cannot be used: {answer.reason}"
     said = {each.number: each for each in answer.items}
     if len(said) != len(answer.items) or set(said) != set(range(1, len(asked) + 1)):
-        return by_gate, "screened without a model: the model's answer does not name each item once"
+        return by_gate, "screened without a model: the model's answer does not name each item exactly once"
     judged: dict[str, MemoryItem] = {}
     for number, item in enumerate(asked, 1):
         why = one_line(redact(said[number].reason).text, _MAX_SAID_CHARS) or "no reason given"

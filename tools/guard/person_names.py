@@ -36,7 +36,7 @@ def check_detector(pii: "PersonalData") -> None:
     if has_library and any(map(find_spec, MODELS)):
         return
     lacking = f"python -m spacy download {MODELS[0]}" if has_library else "pip install presidio-analyzer"
-    raise ConfigError(f"distill.redact_pii is names, and what finds them is not installed: {lacking}")
+    raise ConfigError(f"distill.redact_pii is names, but the name detector is not installed: {lacking}")
 
 
 @cache

@@ -73,7 +73,7 @@ def compiled(rule: Rule) -> re.Pattern[str]:
     try:
         return re.compile(rule.pattern)
     except re.error as error:
-        raise ConfigError(f"the pattern of the rule {rule.name} does not compile: {error}") from error
+        raise ConfigError(f"the pattern of rule {rule.name} does not compile: {error}") from error
 
 
 @cache

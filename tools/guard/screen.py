@@ -40,7 +40,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+"
 Features = tuple[tuple[list[int], float], ...]
 """A text as numbers: its columns that are not 0, as concepts, pairs of concepts and words, with one value per group."""
 
-_UNUSABLE = "The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
+_UNUSABLE = "The weights for screening memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
 
 _TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
 _JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
@@ -146,7 +146,7 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
         raise ConfigError(_UNUSABLE.format(path=path, reason=f"cannot be read: {error}")) from error
     values = data[4 + length :]
     if len(values) != concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
-        raise ConfigError(_UNUSABLE.format(path=path, reason="damaged, or made for another lexicon"))
+        raise ConfigError(_UNUSABLE.format(path=path, reason="damaged, or made for a different lexicon"))
     first, second = head["scales"]
     return Weights(array("b", values), (first, second), head["bias"], head["threshold"])
 

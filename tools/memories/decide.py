@@ -113,7 +113,7 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
     Raises `InputError` if both are the same memory, and as `changeable`.
     """
     if kept_id == other_id:
-        raise InputError("a memory cannot be merged with itself: name two")
+        raise InputError("a memory cannot be merged with itself: name two different ones")
     kept, other = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
@@ -170,7 +170,7 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     (item,) = await changeable(toolbox, [memory_id])
     source = item.provenance
     if source.distiller != "agent":
-        raise InputError(f"{memory_id} is no note of an agent's that could become the user's word")
+        raise InputError(f"{memory_id} is not an agent's note, so it cannot become the user's word")
     users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes: dict[str, Any] = {"status": "active", "status_reason": _BY_USER}
@@ -187,9 +187,9 @@ async def make_global(toolbox: Toolbox, memory_id: str) -> Decision:
     """
     (item,) = await changeable(toolbox, [memory_id])
     if item.scope.project == GLOBAL_PROJECT:
-        raise InputError(f"{memory_id} is of every project already")
+        raise InputError(f"{memory_id} already belongs to every project")
     if is_teams(item.scope):
-        raise InputError(f"{memory_id} is the team's: it is shared about its project, or proposed for all")
+        raise InputError(f"{memory_id} is the team's: it is shared for its project, or proposed for all projects")
     if item.status != "active":
         raise InputError(f"{memory_id} is {item.status}: restore it first")
     lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
@@ -204,13 +204,13 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decision:
     """
     events = in_force(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
     if events is None:
-        raise NotFoundError(f"no decision {decision_id[:60]!r} that could be taken back")
+        raise NotFoundError(f"no decision {decision_id[:60]!r} that can be taken back")
     changes: dict[str, Any] = {str(event.subject_id): event.data for event in events}
     what: What = changes[str(events[0].subject_id)]["decision"]
     items = await toolbox.store.get_memories(toolbox.scope.readable(), list(changes))
     later = [item.id for item in items if (after := changes[item.id]["after"]) != _values(item, after)]
     if gone := [*later, *(changes.keys() - {item.id for item in items})]:
-        raise InputError(f"{', '.join(gone)} was changed since: this decision cannot be taken back")
+        raise InputError(f"{', '.join(gone)} changed since then: this decision cannot be taken back")
     back = [(item, MemoryItem.model_validate({**item.model_dump(), **changes[item.id]["former"]})) for item in items]
     links = [MemoryLink.model_validate(link) for data in changes.values() for link in data.get("links", ())]
     about: dict[str, JsonValue] = {"id": decision_id, "decision": what}
@@ -274,7 +274,7 @@ async def _write(
         Redone(before, item, stored.get(item.id), why, Event(kind, at, item.id, data)) for before, item, data in changes
     ]
     if not await toolbox.store.review.write_decision(redone, toolbox.embedder.name, links, unlinked):
-        raise InputError("somebody else changed this memory meanwhile: look at it again")
+        raise InputError("somebody else has changed this memory in the meantime: look at it again")
     about: Any = changes[0][2]
     return Decision(about["id"], about["decision"], tuple(item for _, item, _ in changes))
 
@@ -395,7 +395,7 @@ async def _contradicting(toolbox: Toolbox) -> list[Card]:
     waiting = [link for pair, link in reversed(both.items()) if pair not in kept]
     items = await _items(toolbox, [each for link in waiting for each in (link.src_id, link.dst_id)])
     return [
-        Card("contradicting", items[link.src_id], f"their advice is opposite, by {link.weight:.0%}", items[link.dst_id])
+        Card("contradicting", items[link.src_id], f"they give opposite advice ({link.weight:.0%})", items[link.dst_id])
         for link in waiting
         if items.keys() >= {link.src_id, link.dst_id}
     ]
@@ -406,7 +406,7 @@ def _why_unverified(item: MemoryItem) -> str:
     origin = (
         f"an import ({source.imported_from})"
         if source.imported_from
-        else {"model": "a model", "agent": "an agent"}.get(source.distiller, f"{source.judge or 'no'} judgement")
+        else {"model": "a model", "agent": "an agent"}.get(source.distiller, f"a verdict by {source.judge or 'nobody'}")
     )
     why = "; the agent had been shown a step of it before" if source.repeats_shown else ""
-    return f"shown {counted(item.usage_count, 'time')}, and only {origin} vouches for it{why}"
+    return f"shown {counted(item.usage_count, 'time')}, but only {origin} vouches for it{why}"

@@ -68,9 +68,9 @@ async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
     found = await get_memories(toolbox, ids)
     shared = [item.id for item in found if is_teams(item.scope)]
     if shared and toolbox.settings.team.url is not None:
-        raise InputError(f"{', '.join(shared)} is the team's: propose other words, or have a reviewer withdraw it")
+        raise InputError(f"{', '.join(shared)} is the team's: propose other wording, or have a reviewer withdraw it")
     if shared and toolbox.person is not None and rank(toolbox.person.role) < rank("review"):
-        raise InputError(f"{', '.join(shared)} is the team's: your role is {toolbox.person.role}, and review is needed")
+        raise InputError(f"{', '.join(shared)} is the team's: your role is {toolbox.person.role}, but review is needed")
     return found
 
 
@@ -103,12 +103,12 @@ def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) 
     `promoted` has, by id, the files to which memories were promoted.
     """
     if files := {each: promoted[each] for each in forgotten.ids if each in promoted}:
-        how = f"`swarm-memory promote --demote {' '.join(files)}` takes it out"
+        how = f"`swarm-memory promote --demote {' '.join(files)}` removes it"
         yield f"the text is still in {', '.join(dict.fromkeys(files.values()))}: {how}"
     if forgotten.resting:
-        yield f"the record of their task stays, {_named(forgotten.resting)} came from it too: {remedy}"
+        yield f"the record of their task stays, because {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:
-        yield f"{_named(forgotten.alike)} (same title, or duplicates) say the same: forget these too if that must go"
+        yield f"{_named(forgotten.alike)} (same title, or duplicates) say the same: forget them too if the text must go"
 
 
 async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
@@ -119,7 +119,7 @@ async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
     pages = pages_of_memories(toolbox, toolbox.scope.readable())
     found = [item.id async for page in pages for item in page if item.provenance.run_id == run_id]
     if not found:
-        raise NotFoundError(f"no memory of run {run_id[:60]!r} in {_where(toolbox)}")
+        raise NotFoundError(f"no memory from run {run_id[:60]!r} in {_where(toolbox)}")
     return found
 
 

@@ -204,9 +204,9 @@ _PLACE = re.compile(r"<(?:path|url|host|user|id)>|\[[a-z ]{1,30}\]")
 
 _CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"
 _WHY = {
-    "result": "its words are in the result of {tool}, and in no prompt of the user's",
+    "result": "its words are in the result of {tool} but in none of the user's prompts",
     "nowhere": "its words are in no prompt of this session",
-    "unseen": "no prompt of the user's can be seen from here: no hooks of this session spoke to this server",
+    "unseen": "none of the user's prompts can be seen from here: no hooks of this session have contacted this server",
 }
 
 
@@ -239,10 +239,10 @@ async def remember(
     a blank text or one over 4,000 characters, `QuotaReached` for an agent's, `StorageError`.
     """
     if len(text) > MAX_CONTENT:
-        raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
+        raise InputError(f"text has {len(text):,} characters, but may have only {MAX_CONTENT:,}: split it into parts")
     said = without_request(text.strip())
     if len(clean(said).strip()) < LEAST_CHARS or not any(map(str.isalnum, said)):
-        raise InputError("text is empty or too short: give what the user said")
+        raise InputError("text is empty or too short: pass what the user said")
     given = {"title": title_of(redact(said).text), "description": "", "content": said, "tags": (kind,), "domain": None}
     is_users = by_hand or attribution.where == "prompt"
     scope = toolbox.scope.model_copy(update={"project": GLOBAL_PROJECT} if everywhere and is_users else {})
@@ -270,7 +270,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     Raises `InputError` for no notes, over three, or a text unfit for a memory, `QuotaReached`, `StorageError`.
     """
     if not 1 <= len(notes) <= MOST_NOTES:
-        raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
+        raise InputError(f"notes has {len(notes)} entries: give one to {MOST_NOTES}")
     await check_quota(toolbox)
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
     items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
@@ -290,7 +290,7 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
             answers.append(await _again(toolbox, known, by_hand=False, is_users=is_users))
         else:
             marks = {*_PLACE.findall(item.content)} - {*_PLACE.findall(part.note)}
-            held = f"{', '.join(sorted(marks))}: in place of what is of one machine or person" if marks else None
+            held = f"{', '.join(sorted(marks))}: in place of what belongs to one machine or person" if marks else None
             answers.append(_stored(item, where, held, fault, await _said_before(toolbox, item)))
     return answers
 
@@ -385,7 +385,7 @@ async def add_new(
         toolbox.wake()
     for known_id, by_id in (superseded or {}).items():
         if by_id in ids:
-            why = f"superseded by {by_id}, which says it all"
+            why = f"superseded by {by_id}, which says all of it and more"
             await toolbox.store.set_status(toolbox.scope.readable(), [known_id], "archived", why)
     if not later:
         vectors = {each.item.id: each.vector for each in memories if each.item.id in ids}
@@ -426,7 +426,7 @@ async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
 
 def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None) -> Remembered:
     """Return what became of a new memory: why it is held back or only a note, then the further notices in `said`."""
-    parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
+    parted = "only what a prompt says is kept as the user's word; the rest of this note became a note of yours"
     notices = (
         _why_a_note(item, attribution.tool) if attribution else None,
         parted if attribution and attribution.where == "prompt" and attribution.said else None,

@@ -27,12 +27,12 @@ async def memory_status(toolbox: Toolbox) -> BankStatus:
         notices.append(f"{counted(waiting, 'candidate')}, not retrieved until another session shows the same: {shown}")
     where = toolbox.promoted(None)
     notices += [
-        f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` takes it out"
+        f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` removes it"
         for each, why in (await not_paying(toolbox, where)).items()
     ]
     chat = toolbox.settings.chat
     judging = " → ".join(provider.name for provider in chat.judging(toolbox.settings.judge.model))
-    learning = "the agent is asked about tasks that are worth it, else by rules" if chat.learn_with == "agent" else ""
+    learning = "by asking the agent about tasks that are worth it, else by rules" if chat.learn_with == "agent" else ""
     if names := ", ".join(provider.name for provider in chat.learning):
         learning = f"with {names} from tasks that are worth it, else by rules"
     counts, logged = await toolbox.store.tool_memory.counts(toolbox.scope), "no calls logged"
@@ -66,22 +66,22 @@ async def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: Ban
     notices = list(storage.notices)
     job = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) if statistics.not_embedded else None
     if statistics.not_embedded and (job is None or job.ended_at is not None or job.error is not None):
-        without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
+        without = f"{counted(statistics.not_embedded, 'memory')} without a vector from {toolbox.embedder.name}"
         notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
     notices += toolbox.notices
     days = await toolbox.store.chat_days(toolbox.clock.now() - WEEK)
     if unusable := sum(each.unusable for each in days):
         answers = counted(sum(each.answers for each in days), "answer")
-        notices.append(f"model: {unusable:,} of {answers} of the last week could not be used, and rules stood in")
+        notices.append(f"model: {unusable:,} of {answers} in the last week could not be used; rules stood in")
     judge = toolbox.settings.judge.model
     if judge is not None and not toolbox.settings.chat.named(judge):
-        notices.append(f"judge.model is {judge!r}, which is none of chat.providers: it is as if it were not set")
+        notices.append(f"judge.model is {judge!r}, which is not one of chat.providers: it is treated as not set")
     return notices
 
 
 async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
     every = toolbox.settings.consolidate.run_every_new_items
-    parts = [f"{counted(statistics.new_since_consolidation, 'new memory')}; by itself at {every}"]
+    parts = [f"{counted(statistics.new_since_consolidation, 'new memory')}; runs by itself at {every}"]
     ended = await toolbox.store.events_of_kind(toolbox.scope, FINISHED, 1)
     parts += [f"last run {event.at:%Y-%m-%d %H:%M} UTC" for event in ended]
     job = await toolbox.store.find_job(toolbox.scope, CONSOLIDATE, WHOLE_BANK)

@@ -93,8 +93,8 @@ async def import_memories(
     if notice := notice_of(screened):
         result.notices.append(notice)
     if result.later:
-        vectors = f"{counted(result.later, 'memory')} get their vectors of {toolbox.embedder.name} in the background"
-        result.notices.append(f"{vectors}: until then their words find them")
+        vectors = f"{counted(result.later, 'memory')} get their vectors from {toolbox.embedder.name} in the background"
+        result.notices.append(f"{vectors}; until then they are found by their words")
     return result
 
 

@@ -55,7 +55,7 @@ def parse_prompt(name: str, text: str) -> Prompt:
     text = text.replace("\r\n", "\n")
     parts = _PARTS.match(text)
     if parts is None:
-        raise ValueError(f"prompt `{name}` must begin with a line `# System` and go on with one `# User`.")
+        raise ValueError(f"prompt `{name}` must begin with a line `# System`, followed later by a line `# User`.")
     system, user = (part.strip() for part in parts.groups())
     return Prompt(name, system, user, hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS])
 
@@ -73,7 +73,7 @@ def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, 
     if not fits or not in_system.isdisjoint(untrusted):
         raise ValueError(
             f"prompt `{prompt.name}` has {sorted(in_system)} in its system part and {sorted(in_user)} in its user part;"
-            f" it is given {sorted(given)}, and {sorted(untrusted)} that may only be in its user part"
+            f" it was given {sorted(given)}, and {sorted(untrusted)}, which may only be in its user part"
         )
     system, user = (_PLACEHOLDER.sub(lambda found: values[found[1]], part) for part in (prompt.system, prompt.user))
     return Rendered(prompt.name, system, user, prompt.hash)
@@ -198,7 +198,7 @@ async def ask_about(
             record_tokens = max(record_tokens // 2, LEAST_RECORD_TOKENS)
             left_s, room = deadline - time.monotonic(), max(effort.max_tokens // 2, LEAST_ANSWER_TOKENS)
             if left_s <= 0:
-                raise ModelUnavailable(f"no time was left after: {error}") from error
+                raise ModelUnavailable(f"no time was left to try again after: {error}") from error
             effort = replace(effort, timeout_s=left_s, max_tokens=room)
         else:
             return Asked(answer, name, prompt, shown)

@@ -91,7 +91,7 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
     rest = text.strip()
     if not rest:
         return Unparsed("The answer is empty.")
-    problem = Unparsed("The answer holds no JSON object.")
+    problem = Unparsed("The answer contains no JSON object.")
     found: list[JsonObject] = []
     for candidate in _candidates(rest):
         value = parse_json(candidate)
@@ -104,7 +104,7 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
         elif checked not in found:
             found.append(checked)
     if len(found) > 1:
-        return Unparsed("The answer holds several different JSON objects; there must be exactly one.")
+        return Unparsed("The answer contains several different JSON objects; there must be exactly one.")
     return found[0] if found else problem
 
 
@@ -153,7 +153,7 @@ def _small_int(literal: str) -> int:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise _Refused("A key stands twice in one object.")
+        raise _Refused("A key appears twice in one object.")
     return result
 
 
@@ -191,7 +191,7 @@ def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) 
     place = ".".join(str(part)[:50] for part in error.absolute_path)
     where = f"`{place}`" if place else "the top level"
     limit = json.dumps(error.validator_value, default=str)[:200]  # jsonschema's own message quotes the answer
-    return Unparsed(f"At {where}: it must fulfil {error.validator}: {limit}.")
+    return Unparsed(f"At {where}: it must satisfy {error.validator}: {limit}.")
 
 
 def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:

@@ -164,7 +164,7 @@ def score_terms(
         "recency": settings.beta * recent,
         settings.reliability: settings.gamma * reliable,
         "suspect wording" if candidate.priority < 0 else "the user's word": (USER_PREFERENCE * candidate.priority),
-        "time that the query names": TIME_BOOST * near_in_time,
+        "time named in the query": TIME_BOOST * near_in_time,
         "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
 

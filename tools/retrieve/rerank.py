@@ -92,11 +92,11 @@ async def reordered(
     if way in ("auto", "endpoint") and toolbox.reranker is not None:
         reranker = toolbox.reranker
     elif way == "endpoint":
-        return Order(notices=(f"{name} is endpoint, and sources.rerank_url is not set",))
+        return Order(notices=(f"{name} is endpoint, but sources.rerank_url is not set",))
     elif way in ("auto", "chat") and toolbox.chat is not None and may_chat:
         reranker = ChatReranker(toolbox.chat, form, timeout_s)
     else:
-        lacking = f"{name} is chat, and no chat model is set"
+        lacking = f"{name} is chat, but no chat model is set"
         return Order(notices=(lacking,) if way == "chat" and toolbox.chat is None else ())
     if len(shown) < 2:
         return Order()
@@ -104,12 +104,12 @@ async def reordered(
         async with asyncio.timeout(timeout_s):
             ranked, notices = await reranker.rerank(query, _candidates(shown))
     except TimeoutError:
-        reason = f"it gave no answer within {timeout_s:g} s"
+        reason = f"it did not answer within {timeout_s:g} s"
     except ModelError as error:
         reason = redact(str(error)).text
     else:
         return Order(ranked, reranker.name, tuple(notices))
-    failed = f"in the order of the index alone, because the reranker {reranker.name} failed: {reason}"
+    failed = f"ordered by the index alone, because the reranker {reranker.name} failed: {reason}"
     return Order(notices=(failed,))
 
 
@@ -150,7 +150,7 @@ class ChatReranker:
         effort = Effort(timeout_s=self._timeout_s)
         answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
         if isinstance(answer, Unparsed):
-            raise ModelAnswerInvalid(f"{name} gave no usable order of the {form.what}: {answer.reason}")
+            raise ModelAnswerInvalid(f"{name} returned no usable ranking of the {form.what}: {answer.reason}")
         if isinstance(answer, ToolChoice):
             scores = [(each.tool_name, each.relevance_score, each.justification) for each in answer.scores]
             selected = list(dict.fromkeys(answer.selected_tools))
@@ -169,5 +169,5 @@ class ChatReranker:
         reasons = {each: clean(why, _MAX_JUSTIFICATION_CHARS) or None for each, (_, why) in valid.items()}
         ranked = [Ranked(places[each], valid[each][0], reasons[each]) for each in order]
         unknown = len({*selected, *(each for each, _, _ in scores)} - set(places))
-        notices = [f"{name} named {unknown} {form.what} that it was not shown: they were left out"] if unknown else []
+        notices = [f"{name} named {unknown} {form.what} that it was not shown; they were left out"] if unknown else []
         return ranked, notices

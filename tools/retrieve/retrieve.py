@@ -61,7 +61,7 @@ RERANKED, RERANK_TIMEOUT_S = 10, 5.0
 """How many of the best are sent to the reranker; after this time their order stays, and the answer says so."""
 
 _UNCERTAIN = "may fit: the agent sees one line saying when it applies, and can ask for the rest"
-_ONLY_ASKED = "nobody confirmed it, and it names a command that does harm: only whoever asks gets it"
+_ONLY_ASKED = "nobody has confirmed it, and it names a harmful command: it is shown only on request"
 
 
 class Unasked(NamedTuple):
@@ -108,7 +108,7 @@ async def retrieve(
     stages = await stages_of(toolbox, query, k, only, unasked)
     found, notices = stages.found, list(stages.found.notices)
     if task_id is None and rate:
-        notices.append("no task_id was given: tasks are being held out, and this retrieval takes no part in that")
+        notices.append("no task_id was given: tasks are being held out, but this retrieval takes no part in that")
     is_withheld = task_id is not None and is_held_out(task_id, rate)
     rested, away = tuple[str, ...](), set[str]()
     if task_id is not None and not is_withheld:
@@ -218,13 +218,13 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     if not text:
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) > MAX_QUERY_CHARS:
-        notices.append(f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used")
+        notices.append(f"the query has {len(query):,} characters; only the first {MAX_QUERY_CHARS:,} were used")
     tokens, vectors = query_tokens(text), await vectors_of(toolbox, text, notices)
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
     target = mentioned_time(text, toolbox.clock.now())
     if target is not None:
-        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
+        notices.append(f"memories from about {target.moment:%Y-%m-%d}, which the query mentions, were ranked higher")
     search = SearchQuery(
         scopes=toolbox.readable,
         embedder=toolbox.embedder.name,
@@ -296,10 +296,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
     # Each line gives all that got so far the reason of the next step: a memory keeps that of the step that removed it.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
-    why = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
+    why = "only a model, an agent or another bank vouches for it, and verified ones that fit come first"
     left_out |= {each.item.id: (each, why) for each in offered[:wanted]}
     for each in fitting[:wanted]:
-        left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is surer or newer'
+        left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is more certain or newer'
     left_out |= {each.item.id: (each, _UNCERTAIN) for each in agreeing if unasked}
     memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
     held = await only_when_asked(toolbox, [each.item for each in memories]) if unasked else set[str]()
@@ -415,12 +415,12 @@ def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice,
         return f"no memories yet {where}"
     if fits := len(choice.fitting):
         shown = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}"
-        return f"{shown}; {refused} left out, because a stronger one contradicts them" if refused > 0 else shown
+        return f"{shown}; {refused} left out because stronger ones contradict them" if refused > 0 else shown
     if not result.candidates:
         return f"none of {every} matches the filters and the query"
     if fit.found >= fit.needed:
-        return f"none of {every} fits: what is near is no advice for this"
-    return f"no match among {every}: the best scored {fit.found:.2f}, {fit.needed:.2f} is needed"
+        return f"none of {every} fits: the nearest ones offer no advice on this"
+    return f"no match among {every}: the best scored {fit.found:.2f}, but {fit.needed:.2f} is needed"
 
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
@@ -484,7 +484,7 @@ async def explain(
     memories = {name: each.memory() for name, each in scored.items()}
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
     memories |= {each.item.id: each for each in choice.memories}
-    too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"
+    too_long = f"it fits the query, but not into what is left of the {toolbox.settings.retrieve.token_budget} tokens"
     likely = {each.item.id for each in choice.memories if each.fits == "likely"}
     reasons = {each.item.id: _UNCERTAIN for each in choice.memories if each.fits == "uncertain"}
     reasons |= dict.fromkeys(likely, too_long) | {name: why for name, (_, why) in choice.left_out.items()}
@@ -493,7 +493,7 @@ async def explain(
         memory, its = memories[name], scored.get(name)
         why = None if name in places and name in likely else reasons.get(name) or _not_chosen(stages, scored[name])
         covered = 0.0 if its is None else fit.coverage(its.candidate)
-        terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
+        terms = {} if its is None else {**its.terms, "similarity to a better one": -memory.parts.diversity_penalty}
         parts = tuple((term, value) for term, value in terms.items() if abs(value) >= 0.0005)
         strength = fit.strength(memory.parts.cosine, covered)
         considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
@@ -505,16 +505,16 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
     candidate, fit = scored.candidate, stages.fit
     strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
     if not scored.applies:
-        return f"nothing is left in the project of what it names: {stages.choice.stale[candidate.id].names_gone}"
+        return f"everything it names is gone from the project: {stages.choice.stale[candidate.id].names_gone}"
     if fit.found < fit.needed:
-        return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to fit"
+        return f"below the floor: the best has {fit.found:.2f}, but {fit.needed:.2f} is needed for any to fit"
     if strength < beside:
-        return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
+        return f"too far from the query: it has {strength:.2f}, but {beside:.2f} is needed next to a better one"
     if not fit.is_met_by(candidate):
         if candidate.read_item().use == "open_problem":
-            return "it is about an error that nothing ended: no advice"
-        return "it is a fix of an error that the query does not speak of"
+            return "it is about an error that was never resolved: no advice"
+        return "it is a fix for an error that the query does not mention"
     wanted = stages.question.wanted
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
-        return "it says much of what a better one says: another subject comes first"
-    return f"it fits, and {wanted} that fit stand before it"
+        return "it repeats much of what a better one says: other subjects come first"
+    return f"it fits, but {wanted} others that fit come before it"

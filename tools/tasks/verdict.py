@@ -69,7 +69,7 @@ async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
     """
     task = await kept_task(toolbox, given_id)
     if task.row.is_blank:
-        raise NotFoundError(f"what was done in {task.row.task_id} was removed: there is nothing left to judge")
+        raise NotFoundError(f"the record of {task.row.task_id} was removed: there is nothing left to judge")
     verdict = await judge(toolbox, task.trajectory)
     if task.verdict is not None and task.verdict.judge == "user":
         data = _data(new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)

@@ -98,7 +98,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             is_known = record is not None and (not record.banks or registry.identity(connection) in record.banks)
             secret = registry.secret_of(database)
             if is_known and (not secret or (held(connection, secret) or -1) >= registry.noted_number(database)):
-                raise InputError(f"{database} was made here by this user: it needs no more trust")
+                raise InputError(f"{database} was made here by this user: it is trusted already")
             yield connection
 
 

@@ -94,7 +94,7 @@ def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: D
     target.execute("PRAGMA foreign_keys = OFF")
     with closing(open_read_only(driver.module, database)) as source, write_transaction(target, fresh, 10.0):
         if check_content(source, database) == "new":
-            raise StoreDamaged(f"{database} is empty and was a bank")
+            raise StoreDamaged(f"{database} is empty but was a bank")
         carry_over(source, target)
         memories, trajectories = damaged(target), damaged_trajectories(target)
         target.executemany(_QUERIES["delete_pattern"], ((each,) for each in memories))
@@ -108,9 +108,9 @@ def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: D
     if not left.sound:
         raise StoreDamaged(f"{database} is damaged ({(*left.pages, *left.indexes, *left.memories)[0]})")
     named = [f"memory {each}" for each in memories] + [f"trajectory {each}" for each in trajectories]
-    changed = [f"{each}: left out, its text is not what was written" for each in named]
-    gone = [f"left out, for what they belong to is lost: {counted(orphans, 'row')}"] if orphans else []
-    return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made of the rows, with new indexes"]
+    changed = [f"{each}: left out, because its text does not match what was written" for each in named]
+    gone = [f"left out, because what they belong to is lost: {counted(orphans, 'row')}"] if orphans else []
+    return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made from the rows, with new indexes"]
 
 
 def carry_over(source: SqliteConnection, target: SqliteConnection, tables: Sequence[str] | None = None) -> None:
@@ -255,11 +255,11 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
     registry.check(source)
     with closing(open_read_only(module, source)) as connection:
         if check_content(connection, source) == "new":
-            raise InputError(f"{source} is empty: it is no backup")
+            raise InputError(f"{source} is empty: it is not a backup")
         if not holds(connection, source):
             raise StoreUntrusted(registry.replaced(source))
         if wrong := damaged(connection):
-            raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories are not what was written")
+            raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories do not match what was written")
         copy_bank(connection, module, fresh, registry.secret_of(source))
 
 

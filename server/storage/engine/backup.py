@@ -79,7 +79,7 @@ def advice(database: Path, *, repairable: bool = True) -> str:
     found, repair = list_backups(database), "run `swarm-memory doctor --repair`"
     if not found:
         return f"{repair}; there is no backup" if repairable else "there is no backup"
-    restore = f"`swarm-memory bank restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} there)"
+    restore = f"`swarm-memory bank restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} available)"
     return f"{repair}, or {restore}" if repairable else f"run {restore}"
 
 
@@ -103,7 +103,7 @@ def back_up(
     else:
         path = target.absolute()
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path} is there already: name a file that is not, or delete it first")
+        raise InputError(f"{path} already exists: name a file that does not, or delete it first")
     copy_bank(connection, module, path, registry.secret_of(database))
     if target is None:
         for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
@@ -144,7 +144,7 @@ def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secr
             connection.execute("VACUUM INTO ?", (str(part),))
             with closing(module.connect(f"{part.absolute().as_uri()}?mode=ro", uri=True)) as copy:
                 if (found := copy.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
-                    raise StoreDamaged(f"the copy is not sound ({found[0]}), nor the bank: run `swarm-memory doctor`")
+                    raise StoreDamaged(f"the copy is unsound ({found[0]}), as is the bank: run `swarm-memory doctor`")
             flush(part)  # `VACUUM INTO` does not flush it
             registry.sign(path, registry.identity(connection), secret, file=part)
             part.replace(path)

@@ -68,7 +68,7 @@ def seal(connection: SqliteConnection) -> int:
     number = int(sealed.split()[0])
     if total != sealed.split()[1]:
         if _version_of(connection) != newest_version():
-            raise StoreUntrusted("a newer swarm-memory has changed the bank: end this process and start it again")
+            raise StoreUntrusted("a newer swarm-memory has changed the bank: restart this process")
         number += 1
         connection.execute("UPDATE meta SET value = sealed(?, ?) WHERE key = 'seal'", (number, total))
     return number

@@ -67,7 +67,7 @@ def check_path(database: Path) -> bool:
     Raises `StoreUntrusted`; `StoreDamaged` when the file is empty or gone but its log is not: the log would be lost.
     """
     if database.parent.is_symlink():
-        raise StoreUntrusted(f"{database.parent} is a symbolic link: the bank must lie in a real folder")
+        raise StoreUntrusted(f"{database.parent} is a symbolic link: the bank must be in a real folder")
     sizes: dict[str, int] = {}
     for suffix in _SIDECARS:
         path = database.with_name(database.name + suffix)
@@ -78,7 +78,7 @@ def check_path(database: Path) -> bool:
         except (NotADirectoryError, PermissionError) as error:
             raise StorageError(f"{path} cannot be reached: {error.strerror}") from error
         if not stat.S_ISREG(status.st_mode):
-            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
             raise StoreUntrusted(f"{path} is {kind}: it was not opened")
         if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
             raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
@@ -86,7 +86,7 @@ def check_path(database: Path) -> bool:
     if not sizes.get("") and sizes.get("-wal", 0) > 0:
         raise StoreDamaged(
             f"{database} is {'empty' if '' in sizes else 'gone'}, but its log {database.name}-wal is not: the file was "
-            f"cut off or moved. Bring it back, or {advice(database)}; move the log away to begin again"
+            f"truncated or moved. Bring it back, or {advice(database)}; to start over, move the log away"
         )
     return "" in sizes
 
@@ -104,14 +104,14 @@ def check_content(connection: SqliteConnection, database: Path) -> BankState:
         return "new"
     if application_id != APPLICATION_ID:
         raise StoreUntrusted(
-            f"{database} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+            f"{database} is not a swarm-memory bank: move it away, or name another file. It was not touched"
         )
     newest = newest_version()
     if version == 0:
-        raise StoreUntrusted(f"{database} claims to be a bank and has no schema version: it was not opened")
+        raise StoreUntrusted(f"{database} claims to be a bank but has no schema version: it was not opened")
     if version > newest:
         raise StoreUntrusted(
-            f"{database} has schema {version}, this swarm-memory knows schemas up to {newest}: "
+            f"{database} has schema {version}, but this swarm-memory only knows schemas up to {newest}: "
             "update swarm-memory. The file was not touched"
         )
     expected = schema_objects() if version == newest else _objects_of(connection, version)
@@ -144,7 +144,7 @@ def _check_objects(database: Path, objects: list[tuple[str, str, str | None]], e
             else f"lacks {', '.join(missing[:5])}"
         )
         raise StoreUntrusted(
-            f"{database} {what}: it was not made by swarm-memory alone and was not opened;"
+            f"{database} {what}: it was not made by swarm-memory alone, so it was not opened;"
             " move it away, or name another file"
         )
 
@@ -226,13 +226,13 @@ def connect(
                 registry.begin(database, is_new=not exists and _make_file(database))
         state, found, is_held = _look(module, database, timeout_s)
         if banks and state == "new":
-            raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
+            raise StoreDamaged(f"{database} is empty but was a bank: {advice(database)}")
         if banks and not found and "" not in banks:
-            raise StoreDamaged(f"{database} is half of a bank, its log was cut off or lost: {advice(database)}")
+            raise StoreDamaged(f"{database} is only half a bank, as its log was truncated or lost: {advice(database)}")
         if banks and (found not in banks or not is_held):
-            raise StoreUntrusted(f"{registry.replaced(database)} ({len(list_backups(database))} there)")
+            raise StoreUntrusted(f"{registry.replaced(database)} ({len(list_backups(database))} available)")
         if read_only and state != "bank":
-            raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
+            raise StoreReadOnly(f"the bank at {database} must be {'created' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
             raise StoreReadOnly(f"{database} is not writable: give this user write permission on it and its folder")
         connection = _open(module, database, "ro" if read_only else "rw", timeout_s)
@@ -369,9 +369,9 @@ def storage_errors(module: ModuleType, database: Path) -> Generator[None]:
     except module.Error as error:
         raise _translated(error, database) from error
     except UnicodeEncodeError as error:
-        raise InputError("a text holds a lone surrogate: it is not valid Unicode and cannot be stored") from error
+        raise InputError("a text contains a lone surrogate: it is not valid Unicode and cannot be stored") from error
     except UnicodeDecodeError as error:
-        raise StoreDamaged(f"{database} is damaged (a text is no text): {advice(database)}") from error
+        raise StoreDamaged(f"{database} is damaged (a text is not valid UTF-8): {advice(database)}") from error
     except OSError as error:
         raise StorageError(f"{database}: {error.strerror or error}") from error
 
@@ -392,7 +392,7 @@ def _translated(error: Exception, database: Path) -> StorageError:
     # Without room for the log's index SQLite cannot open a writable database, and reports only an I/O error.
     has_no_room = "disk I/O error" in text and shutil.disk_usage(database.parent).free < _INDEX_BYTES
     if name.startswith("SQLITE_FULL") or "disk is full" in text or has_no_room:
-        return StoreFull(f"the disk of {database} is full: nothing was written; make room and try again")
+        return StoreFull(f"the disk of {database} is full: nothing was written; free some space and try again")
     return StorageError(f"{database}: {text}")
 
 
@@ -404,7 +404,7 @@ def _make_folder(database: Path) -> None:
             with suppress(FileExistsError):
                 make_private(folder / ".gitignore", b"*\n")
     except PermissionError as error:
-        raise StoreReadOnly(f"{database} cannot be made: give this user write permission on {folder}") from error
+        raise StoreReadOnly(f"{database} cannot be created: give this user write permission on {folder}") from error
 
 
 def _make_file(database: Path) -> bool:

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
 
 FOLDER = "banks"
-TRUST = "look into it and take it over with `swarm-memory bank trust`"
+TRUST = "inspect it and take it over with `swarm-memory bank trust`"
 
 _PLAYED = ("", "-wal", "-journal")
 _NOTE_BYTES = 256
@@ -61,7 +61,7 @@ def find(database: Path) -> Record | None:
             known = json.load(file).items()  # records of former versions hold more
             record = Record(**{name: value for name, value in known if name in Record._fields})
         except (ValueError, TypeError, AttributeError) as error:
-            raise StorageError(f"{_file(database)} is no record of a bank: delete it, and {TRUST}") from error
+            raise StorageError(f"{_file(database)} is not a record of a bank: delete it, and {TRUST}") from error
     return record if record.path == _place(database) else None
 
 
@@ -216,7 +216,7 @@ def check(database: Path) -> Record | None:
         if not header.startswith(b"SQLite format 3\0"):
             raise StoreUntrusted(f"{left} is not an SQLite database: move it away, or name another file")
         raise StoreUntrusted(
-            f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+            f"{left} is not a swarm-memory bank: move it away, or name another file. It was not touched"
         )
     if not any(record.secrets) and inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
@@ -227,7 +227,7 @@ def check(database: Path) -> Record | None:
 def replaced(database: Path) -> str:
     """Return the message about another file in a bank's place."""
     return (
-        f"{database} is not as swarm-memory left it there: a pull, a copy or an archive changed it; "
+        f"{database} is not as swarm-memory left it: a pull, a copy or an archive changed it; "
         f"{TRUST}, or put a backup in its place with `swarm-memory bank restore`"
     )
 
@@ -283,7 +283,7 @@ def _check_journal(database: Path, record: Record) -> None:
     with suppress(FileNotFoundError), journal.open("rb") as file:  # other processes delete theirs at any moment
         file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
         if is_foreign or file.read() == _SUPER_JOURNAL:
-            raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
+            raise StoreUntrusted(f"{journal} was not left by swarm-memory: none of it was played back; delete it")
 
 
 def _place(database: Path) -> str:
@@ -317,5 +317,5 @@ def _write(record: Record) -> None:
         flush(path.parent)
     except OSError as error:
         raise StorageError(
-            f"{path} could not be written: {error.strerror}; by it this user's banks are known from those of a clone"
+            f"{path} could not be written: {error.strerror}; it tells this user's banks from those of a clone"
         ) from error

@@ -210,7 +210,7 @@ class BankThreads(Engine):
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._writer is None:
             raise StoreReadOnly(
-                f"{self._path} is not writable: give this user write permission on it and its folder, and room"
+                f"{self._path} is not writable: give this user write permission on it and its folder, and disk space"
             )
         return await self._run(self._writer, function)
 

@@ -50,7 +50,7 @@ class Place(NamedTuple):
             conninfo.conninfo_to_dict(self.url)
         except psycopg.ProgrammingError as error:
             raise ConfigError(
-                "storage.url is no address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/DATABASE"
+                "storage.url must be the address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/DATABASE"
             ) from error
 
 
@@ -164,7 +164,7 @@ def postgres_errors(place: Place) -> Generator[None]:
     except psycopg.Error as error:
         raise translated(error, place) from error
     except UnicodeEncodeError as error:
-        raise InputError("a text holds a lone surrogate: it is not valid Unicode and cannot be stored") from error
+        raise InputError("a text contains a lone surrogate: it is not valid Unicode and cannot be stored") from error
 
 
 def translated(error: psycopg.Error, place: Place) -> StorageError | InputError | ConfigError:
@@ -172,25 +172,25 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
     said = (error.diag.message_primary or str(error).strip() or type(error).__name__).splitlines()[0]
     match error:
         case psycopg.DataError() if "NUL" in str(error):
-            return InputError("a text holds a NUL character, which PostgreSQL cannot store")
+            return InputError("a text contains a NUL character, which PostgreSQL cannot store")
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(f"{place} is busy with the same memories: nothing was written; try again")
         case errors.QueryCanceled():
             return StoreBusy(f"{place} took longer than {place.statement_timeout_s:g} s: {said}")
         case errors.ReadOnlySqlTransaction():
-            return StoreReadOnly(f"{place} can only be read, as a stand-by can: name the one that is written to")
+            return StoreReadOnly(f"{place} is read-only, as a standby is: name the server that can be written to")
         case errors.InsufficientPrivilege():
-            return StoreReadOnly(f"this role may not do that in {place} ({said}): ask who owns the database")
+            return StoreReadOnly(f"this role may not do that in {place} ({said}): ask the owner of the database")
         case errors.DiskFull():
-            return StoreFull(f"the disk of {place} is full: nothing was written; make room and try again")
+            return StoreFull(f"the disk of {place} is full: nothing was written; free some space and try again")
         case errors.DataCorrupted() | errors.IndexCorrupted():
-            return StoreDamaged(f"{place} is damaged ({said}): restore it as its own documentation says")
+            return StoreDamaged(f"{place} is damaged ({said}): restore it as its own documentation describes")
         case psycopg.OperationalError() if _is_refused(error):
             said = said.rpartition("FATAL:")[2].strip()
             return ConfigError(f"{place} refused the login ({said}): correct storage.url")
         case psycopg.OperationalError() if "too many" in said:
             return StoreBusy(
-                f"{place} takes no more connections: lower storage.pool_size, or raise its max_connections"
+                f"{place} accepts no more connections: lower storage.pool_size, or raise its max_connections"
             )
         case psycopg.OperationalError():
             return StorageError(f"the database {place} does not answer: {said}")

@@ -79,7 +79,7 @@ def make_ready(place: Place) -> None:
         newest = len(migrations())
         found = version(raw)
         if found > newest:
-            raise StorageError(f"{place} holds a bank of a newer version of swarm-memory: update this one")
+            raise StorageError(f"{place} holds a bank from a newer version of swarm-memory: update this one")
         if found < newest:
             _migrate(raw, place)
 
@@ -216,7 +216,7 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             if done and is_lost(error):
                 raise LostInCommit(
-                    f"the connection to {self.place} broke while a change was being committed: look whether it was made"
+                    f"the connection to {self.place} broke while a change was being committed: see whether it was made"
                 ) from error
             raise
         return result
@@ -249,8 +249,8 @@ class PostgresStore(Store):
         notices: list[str] = []
         if bypasses:
             notices.append(
-                f"the role {role} is held by no row-level security (a superuser, or BYPASSRLS): serve a team by a role "
-                "as docs/TEAM.md makes one"
+                f"row-level security does not bind the role {role} (a superuser, or BYPASSRLS): serve a team with a "
+                "role made as docs/TEAM.md describes"
             )
         if self.recorder.dropped:
             notices.append(f"{self.recorder.dropped} retrievals were not recorded: the database was busy for too long")

@@ -275,7 +275,7 @@ class Search:
             notices.append(f"every vector was compared one by one: {why}")
         if found.unreachable > 0:
             notices.append(
-                f"{found.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
+                f"{found.unreachable} {what} have no vector from {self.query.embedder} and were searched by keywords "
                 "only: run `swarm-memory bank reembed`"
             )
         return Pools(candidates, tuple(legs), found.items, found.frequency, tuple(notices))

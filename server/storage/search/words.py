@@ -55,7 +55,7 @@ def joined(tokens: Sequence[str]) -> str:
     """Return the tokens joined by spaces. Raises `InputError` for a token that is not just letters and digits."""
     for token in tokens:
         if not token or _SEPARATOR.search(token):
-            raise InputError(f"{token[:40]!r} is no token: tokens are letters and digits only")
+            raise InputError(f"{token[:40]!r} is not a token: tokens consist only of letters and digits")
     return " ".join(tokens)
 
 

@@ -61,7 +61,7 @@ class Jobs(Engine):
             return False
         if end.status == "queued" and (later := _SQL.row(connection, "queued_job", *held)):
             _SQL.run(connection, "put_off_job", id=later[0], failed=job_id, run_after=end.run_after, error=end.error)
-            end = end._replace(status="cancelled", error="a later job of the same key took its place")
+            end = end._replace(status="cancelled", error="a later job with the same key took its place")
         values = {"id": job_id, **end._asdict(), "uncounted": int(not end.tried), "ended_at": None, "worker": None}
         if end.status != "queued":
             values |= {"ended_at": now_text(), "worker": worker}

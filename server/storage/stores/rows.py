@@ -189,7 +189,7 @@ def item_of(row: Sequence[Any]) -> MemoryItem:
         return MemoryItem.model_validate(values)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreDamaged(
-            f"the memory {str(item_id)[:40]} is not what was written: run `swarm-memory doctor --repair`"
+            f"the memory {str(item_id)[:40]} does not match what was written: run `swarm-memory doctor --repair`"
         ) from error
 
 

@@ -277,7 +277,7 @@ def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str
     """
     rows = _SQL.rows(connection, "events_of_run", run_id, scope)
     if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
-        raise NotFoundError(f"no consolidation {run_id[:60]!r} was made in project {scope.project!r}")
+        raise NotFoundError(f"no consolidation {run_id[:60]!r} was run in project {scope.project!r}")
     undone = {json.loads(data)["batch"] for _, kind, data in rows if kind == UNDONE}
     return {seq: data for seq, kind, data in rows if kind == CHANGED and seq not in undone}
 

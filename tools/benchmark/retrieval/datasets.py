@@ -1,7 +1,7 @@
-"""Datasets of retrieval in one form, checked, cut and hashed: the sample, files, BEIR, LoCoMo and LongMemEval.
+"""Retrieval datasets in one form, checked, cut and hashed: the sample, files, BEIR, LoCoMo and LongMemEval.
 
-A question that cannot be asked is left out, and why is put down in the list `skipped`. It is an `InputError` when a
-file is no such file, or when nothing of it is left.
+A question that cannot be asked is left out, and the reason is added to the list `skipped`. A file that does not have
+the expected form, or of which nothing is left, raises `InputError`.
 """
 
 import hashlib
@@ -25,16 +25,16 @@ Split = Literal["all", "tune-hash", "held-hash"]
 """held-hash: the questions whose hash is odd; tune-hash: the others, on which parameters are chosen."""
 
 CONVERSATIONS = ("locomo", "locomo-sessions")
-"""Of these a whole group is held by its hash or not: its questions are about one conversation."""
+"""In these the hash of a group puts all its questions into one split, as they are about one conversation."""
 
 NAMED = 5
-"""At most this many of those that are left out are named; the others are counted."""
+"""At most this many of the rows that are left out are named; the others are counted."""
 
 Text = Annotated[str, Field(min_length=1)]
 
 
 class Published(BaseModel):
-    """Base of what others publish: keys that are not used are let pass."""
+    """Base of data that others publish: keys that are not used are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -61,7 +61,7 @@ _LINE, _FILE = TypeAdapter(_Line), TypeAdapter(_File)
 
 
 def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
-    """Return the note on rows that are left out, the first of them named; nothing where there are none."""
+    """Return a note on rows that are left out, naming the first of them; empty where there are none."""
     if not skipped:
         return []
     named = "; ".join(one_line(each, 200) for each in skipped[:NAMED])
@@ -69,15 +69,15 @@ def note_of(skipped: Sequence[str], what: str = "left out") -> list[str]:
 
 
 def parsed(text: str, where: str) -> Any:
-    """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
+    """Return the value of a JSON text. Raises `InputError` that names the line and column in `where`."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{where}: this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+            f"{where}: this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
     except RecursionError as error:
-        raise InputError(f"{where}: it is nested too deep") from error
+        raise InputError(f"{where}: it is nested too deeply") from error
 
 
 def sample() -> Dataset:
@@ -93,8 +93,8 @@ def normalized(value: object, where: str, skipped: list[str]) -> Dataset:
 
 
 def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
-    """Return the dataset of a folder in BEIR's form, of the texts of its corpus, queries and judgements, in this order,
-    by the names of their files. Raises `InputError`.
+    """Return the dataset of a folder in BEIR's form. `texts` has, by their file names and in this order, the corpus,
+    the queries and the judgements. Raises `InputError`.
     """
     (corpus, documents), (queries, asked), (qrels, judgements) = texts.items()
     items = tuple(
@@ -126,7 +126,7 @@ def _judged(text: str, name: str) -> dict[str, list[str]]:
         if not line.strip() or (number == 1 and not _is_number(cells[-1])):
             continue
         if len(cells) != 3 or not _is_number(cells[2]):
-            raise InputError(f"{name}: line {number}: it must be query-id, corpus-id and score, with tabs between")
+            raise InputError(f"{name}: line {number}: it must be query-id, corpus-id and score, separated by tabs")
         if float(cells[2]) > 0:
             relevant.setdefault(cells[0], []).append(cells[1])
     return relevant
@@ -137,19 +137,19 @@ def _is_number(text: str) -> bool:
 
 
 def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
-    """Return what of a dataset can be asked: no id stands twice in a group, which has items, every gold among them.
+    """Return the usable part of a dataset: unique ids in each group, and questions whose group has items and all gold.
 
     Raises `InputError` when no item or no question is left.
     """
     known: dict[tuple[str, str], BenchmarkItem] = {}
     asked: list[BenchmarkQuestion] = []
     again = [item for item in dataset.items if known.setdefault((item.group, item.id), item) is not item]
-    skipped += [f"{where}: id {item.id!r} stands in group {item.group!r} before" for item in again]
+    skipped += [f"{where}: id {item.id!r} already appears in group {item.group!r}" for item in again]
     groups = {group for group, _ in known}
     for question in dataset.questions:
         group = question.group
         if missing := [gold for gold in question.gold if (group, gold) not in known]:
-            skipped.append(f"{where}: a question's gold {missing[0]!r} is no item of group {group!r}")
+            skipped.append(f"{where}: a question's gold {missing[0]!r} is not an item of group {group!r}")
         elif group not in groups:
             skipped.append(f"{where}: a question's group {group!r} has no items")
         else:
@@ -161,7 +161,7 @@ def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
 
 
 def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
-    """Return the first `limit` questions of a split, with the items of their groups; the split is in its name.
+    """Return the first `limit` questions of a split, with the items of their groups; the name tells the split.
 
     Raises `InputError` when no question is left.
     """
@@ -170,7 +170,7 @@ def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
         questions = [each for each in questions if _is_held(dataset.name, each) == (split == "held-hash")]
     questions = questions[:limit]
     if not questions:
-        raise InputError(f"{dataset.name}: no question is left of split {split}, limit {limit}")
+        raise InputError(f"{dataset.name}: no questions are left with split {split}, limit {limit}")
     asked = {each.group for each in questions}
     items = tuple(item for item in dataset.items if item.group in asked)
     name = dataset.name if split == "all" else f"{dataset.name}-{split}"
@@ -200,7 +200,7 @@ LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single
 """As the paper's code numbers them (Maharana et al. 2024)."""
 
 ABSTENTION = "_abs"
-"""The end of a LongMemEval question's id that has no answer in its sessions."""
+"""Suffix of the id of a LongMemEval question that has no answer in its sessions."""
 
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
@@ -251,10 +251,10 @@ _RECORDS = TypeAdapter(tuple[_Record, ...])
 
 
 def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = False) -> Dataset:
-    """Return LoCoMo: each turn, or all turns of a session, an item, each conversation a group. Raises `InputError`.
+    """Return LoCoMo: each turn (`by_session`: session) is an item, each conversation a group. Raises `InputError`.
 
-    A turn's document is speaker, text and the caption of its picture. Questions whose evidence names no turn that
-    exists are left out, as everybody does who publishes figures for it.
+    A turn's document is its speaker, its text and the caption of its picture. Questions whose evidence names no turn
+    that exists are left out, as everybody does who publishes figures for it.
     """
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
@@ -344,4 +344,4 @@ def _moment(text: str, form: str, where: str) -> datetime:
     try:
         return datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
     except ValueError as error:
-        raise InputError(f"{where}: {text[:40]!r} is no date of the form {form}") from error
+        raise InputError(f"{where}: {text[:40]!r} is not a date of the form {form}") from error

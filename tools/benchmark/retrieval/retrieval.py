@@ -1,4 +1,4 @@
-"""The suite of retrieval: reads the files it is given, builds the systems that are asked for, and has them measured."""
+"""The retrieval suite: it reads the given files, builds the requested systems, and measures them."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -49,10 +49,10 @@ def read_text(path: Path) -> str:
     """Return the text of a regular file. Raises `InputError`."""
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no regular file")  # a pipe or a device may never end
+            raise InputError(f"{path} is not a regular file")  # a pipe or a device may never end
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path.name}: it is not UTF-8 at byte {error.start}") from error
+        raise InputError(f"{path.name}: it is not valid UTF-8 at byte {error.start}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -62,7 +62,7 @@ _REPORT_EVERY = 20
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 
 DATASETS: dict[DatasetName, str] = {
-    "sample": "ships with the package: notes of coding work, with near misses",
+    "sample": "ships with the package: notes on coding work, with near misses",
     "file": "a JSON file {name, items[{id, content, group?, time?}], questions[{query, gold[], group?, …}]}",
     "beir": "a folder with corpus.jsonl, queries.jsonl and qrels.tsv (or qrels/test.tsv)",
     "longmemeval": "the file as published, one item for each session",
@@ -72,26 +72,26 @@ DATASETS: dict[DatasetName, str] = {
 
 
 class RetrievalOptions(SuiteOptions):
-    """What is asked of the retrieval suite."""
+    """The options of the retrieval suite."""
 
     SYSTEMS: ClassVar[tuple[str, ...]] = (
         "hybrid", "hybrid-gated", "vector", "keyword", "bm25-okapi", "hybrid+temporal", "hybrid+context"
     )  # fmt: skip
 
-    dataset: DatasetName = Field(default="sample", description="Which data")
-    path: str | None = Field(default=None, description="The file or folder of the data")
+    dataset: DatasetName = Field(default="sample", description="Which dataset to use")
+    path: str | None = Field(default=None, description="The dataset's file or folder")
     systems: Annotated[tuple[str, ...], BeforeValidator(comma_list)] = Field(
-        default=SYSTEMS[:5], description=f"What is measured; {', '.join(SYSTEMS[5:])} too"
+        default=SYSTEMS[:5], description=f"What to measure; {', '.join(SYSTEMS[5:])} are available too"
     )
     k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
     retrieve: dict[str, JsonValue] = Field(
         default_factory=dict,
-        description="Settings of `retrieve.` that are other than yours",
+        description="Settings of `retrieve.` to use in place of yours",
     )
-    split: Split = Field(default="all", description="tune-hash to choose on, held-hash to report")
-    limit: int | None = Field(default=None, ge=1, description="Questions at most")
+    split: Split = Field(default="all", description="tune-hash for choosing settings, held-hash for reporting")
+    limit: int | None = Field(default=None, ge=1, description="At most this many questions")
 
     @field_validator("systems")
     @classmethod
@@ -103,12 +103,12 @@ class RetrievalOptions(SuiteOptions):
 
 
 Others: TypeAlias = "Callable[[AsyncExitStack], Sequence[MemorySystem]]"
-"""Makes further systems, which are measured behind those of the options."""
+"""Makes further systems, which are measured after those of the options."""
 
 
 @dataclass
 class RetrievalRun:
-    """One run of the suite while it goes on."""
+    """One run of the suite in progress."""
 
     context: SuiteContext
     options: RetrievalOptions
@@ -118,11 +118,11 @@ class RetrievalRun:
     notes: list[str] = field(default_factory=list[str])
     done: int = 0
     total: int = 0
-    """Questions that are asked of all systems."""
+    """How many questions are put to all systems together."""
     _banks: dict[bool, SharedBank] = field(default_factory=dict[bool, SharedBank])
 
     def results(self) -> SuiteResults:
-        """Return what there is by now."""
+        """Return the results so far."""
         summary = Summary(info_of(self.dataset), self.asked, self.options.k, self.options.seed)
         return summary.results(self.notes)
 
@@ -137,19 +137,19 @@ class RetrievalRun:
             await self._measure_system(system)
 
     def _leave_out(self, bank: SharedBank) -> None:
-        """Go on without what a bank refuses, and say what it holds back."""
+        """Go on without the items that a bank refuses, and note those that it holds back."""
         skipped, held_back = (
             [f"item {item_id!r} of group {group!r}: {why}" for (group, item_id), why in found.items()]
             for found in (bank.refused, bank.held_back)
         )
         items = tuple(each for each in self.dataset.items if (each.group, each.id) not in bank.refused)
         self.dataset = complete(self.dataset.model_copy(update={"items": items}), self.dataset.name, skipped)
-        said = note_of(skipped, "left out of all systems, since the bank refuses the text or that of a gold")
-        said += note_of(held_back, "in quarantine, where nothing finds them")
+        said = note_of(skipped, "left out of all systems, because the bank refuses the text or that of a gold item")
+        said += note_of(held_back, "in quarantine, hidden from every search")
         self.notes += [note for note in said if note not in self.notes]
 
     async def _systems(self) -> list[MemorySystem]:
-        """Return what is measured, in order. Raises `InputError` for what cannot be."""
+        """Return the systems to measure, in order. Raises `InputError` for wrong settings."""
         found: list[MemorySystem] = []
         changed = {**self.context.toolbox.settings.retrieve.model_dump(), **self.options.retrieve}
         settings = checked_options(RetrieveSettings, changed, "retrieve.")
@@ -173,11 +173,11 @@ class RetrievalRun:
                 return BankSystem(name, bank, settings, gated=name == "hybrid-gated")
 
     async def _bank(self, *, dated: bool) -> SharedBank:
-        """Return the store that all systems of ours are asked on, or that whose items have their own times."""
+        """Return the bank that our systems share, or the one (`dated`) whose items have their own times."""
         if dated not in self._banks:
             self._banks[dated] = SharedBank(await self._new_store(), dated=dated)
             if dated and not any(item.time for item in self.dataset.items):
-                self.notes.append("no item has a time: hybrid+temporal differs from hybrid by what is asked alone")
+                self.notes.append("no item has a time: hybrid+temporal differs from hybrid only in what is asked")
         return self._banks[dated]
 
     async def _new_store(self) -> Toolbox:
@@ -186,7 +186,7 @@ class RetrievalRun:
         return replace(toolbox, store=store, scope=Scope())
 
     async def _measure_system(self, system: MemorySystem) -> None:
-        """Fill and ask one system; whatever ends it, what was counted is kept."""
+        """Fill and query one system; whatever ends this, what was counted is kept."""
         asked = Asked(system.name)
         self.asked.append(asked)
         try:
@@ -200,7 +200,7 @@ class RetrievalRun:
             self.context.keep(self.results())
 
     async def _ask_all(self, system: MemorySystem, asked: Asked) -> None:
-        """Ask every question once, as deep as the greatest cut-off."""
+        """Ask every question once, for as many hits as the greatest cut-off needs."""
         depth = max(*self.options.k, DEPTH)
         for number, question in enumerate(self.dataset.questions, start=1):
             started = time.perf_counter()
@@ -230,7 +230,7 @@ async def measure(context: SuiteContext, options: RetrievalOptions, others: Othe
         try:
             await run.measure(others)
         except SwarmMemoryError as error:
-            failed = error  # raised here, the task groups of what the stack holds would wrap it
+            failed = error  # if it were raised here, task groups that the stack holds would wrap it
         else:
             return run.results()
     raise failed
@@ -257,7 +257,7 @@ def load(name: DatasetName, path: Path | None, skipped: list[str]) -> Dataset:
 
 def _beir(folder: Path, skipped: list[str]) -> Dataset:
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: dataset beir is {DATASETS['beir']}")
+        raise InputError(f"{folder} is not a folder: dataset beir is {DATASETS['beir']}")
     judgements = next((path for path in (folder / "qrels.tsv", folder / "qrels" / "test.tsv") if path.is_file()), None)
     if judgements is None:
         raise InputError(f"{folder} has neither qrels.tsv nor qrels/test.tsv")
@@ -267,8 +267,8 @@ def _beir(folder: Path, skipped: list[str]) -> Dataset:
 
 SUITE = Suite(
     "retrieval",
-    "how well what is relevant is found, and how fast",
-    "685 searches of the sample: seconds; data of your own: minutes, limit=100 asks less of it",
+    "how well and how fast relevant items are found",
+    "685 searches of the sample: seconds; your own data: minutes, or fewer with limit=100",
     RetrievalOptions,
     measure,
 )

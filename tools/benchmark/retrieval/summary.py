@@ -1,4 +1,4 @@
-"""What memory systems gave when they were asked, and that as figures and tables."""
+"""What memory systems answered, and that as figures and tables."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,35 +19,35 @@ from swarm_memory.tools.benchmark.figures import (
 from swarm_memory.tools.credit.intervals import Interval
 
 REFERENCES = ("bm25-okapi", "hybrid")
-"""With each all others are compared, question by question: what everybody can run, and what an agent that asks gets."""
+"""Each is compared with all other systems, by question: one that anybody can run, and what an agent that asks gets."""
 
 MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
 
 
 @dataclass(slots=True)
 class Asked:
-    """What one system gave until now; it grows while the system is asked."""
+    """What one system has answered so far; it grows while the system is asked."""
 
     system: str
     questions: list[BenchmarkQuestion] = field(default_factory=list[BenchmarkQuestion])
-    """Those with gold, in the order asked."""
+    """The questions with gold, in the order asked."""
     values: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     latencies_ms: list[float] = field(default_factory=list[float])
     answered: int = 0
-    """Questions with gold for which something fits, as the system says."""
+    """Questions with gold for which the system says that something fits."""
     unanswerable: int = 0
     withheld: int = 0
-    """Of the unanswerable questions, those for which nothing fits."""
+    """Unanswerable questions for which the system says that nothing fits."""
     ingest_s: float = 0.0
     bytes_per_item: float | None = None
 
     def latency(self, share: float) -> float:
-        """Return the ms that this share of the answers did not exceed."""
+        """Return the milliseconds that this share of the answers did not exceed."""
         return percentile(self.latencies_ms, share)
 
 
 class Summary:
-    """What all systems gave, as figures and tables."""
+    """What all systems answered, as figures and tables."""
 
     def __init__(self, info: DatasetInfo, systems: Sequence[Asked], ks: Sequence[int], seed: int) -> None:
         self._info, self._ks, self._seed = info, tuple(sorted(set(ks))), seed
@@ -57,7 +57,7 @@ class Summary:
         self._found: dict[tuple[str, str, str], Interval] = {}
         """By subject, part and measure."""
         self._counts: dict[tuple[str, str], int] = {}
-        """Questions of a subject and part."""
+        """How many questions there are, by subject and part."""
         self._bases = [each for name in REFERENCES for each in self._complete if each.system == name]
         self._add_all()
         self._shown = {f"R@{k}": f"recall_any@{k}" for k in self._ks} | {"MRR": MRR, "nDCG": NDCG}
@@ -85,7 +85,7 @@ class Summary:
         self._found |= {(subject, part, each): found for each, found in zip(values, intervals, strict=True)}
 
     def results(self, notes: Sequence[str] = ()) -> SuiteResults:
-        """Return figures and tables of what was asked until now."""
+        """Return figures and tables of what was asked so far."""
         if not self._asked:
             return SuiteResults(dataset=self._info, notes=tuple(notes))
         partial = [
@@ -123,7 +123,7 @@ class Summary:
             for name, measure in self._shown.items()
         ]
         yield table("95 % intervals", (system, *bounds), self._asked, "bootstrap over questions")
-        note = "points, paired over the same questions; * the 95 % interval does not hold 0"
+        note = "points, paired over the same questions; * the 95 % interval does not contain 0"
         for base in self._bases:
             less = [
                 Column[Asked](
@@ -133,7 +133,7 @@ class Summary:
                 for name, measure in self._shown.items()
             ]
             if others := self._others(base):
-                yield table(f"Less {base.system}", (system, *less), others, note)
+                yield table(f"Difference from {base.system}", (system, *less), others, note)
         categories = sorted({part for _, part in self._counts if part})
         if categories:
             counts = Counter(each.category for each in self._asked[0].questions)
@@ -141,7 +141,7 @@ class Summary:
             yield table(f"{self._main_recall} by category", (system, *parts), self._asked, "% (questions)")
 
     def _share(self, heading: str, measure: str, part: str = "") -> Column[Asked]:
-        """Return the column of a measure in hundredths."""
+        """Return the column of a measure as a percentage."""
 
         def share(each: Asked) -> float | None:
             found = self._found.get((each.system, part, measure))
@@ -151,7 +151,7 @@ class Summary:
 
     @property
     def _main_recall(self) -> str:
-        """The cut-off that categories are shown at."""
+        """The measure that categories are shown by."""
         return f"recall_any@{5 if 5 in self._ks else self._ks[-1]}"
 
 

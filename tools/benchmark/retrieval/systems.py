@@ -1,4 +1,4 @@
-"""Memory systems under test: the real bank, filled and asked as an agent does it, its sources, rank-bm25."""
+"""Memory systems under test: the real bank, filled and queried as an agent does it; its source search; rank-bm25."""
 
 import time
 from collections import Counter
@@ -24,12 +24,12 @@ _VECTORS = {"vector", "exact_scan"}
 
 
 class Answer(NamedTuple):
-    """What a system gives for one question."""
+    """What a system answers to one question."""
 
     items: Sequence[str]
     """Ids of items, best first."""
     fits: bool
-    """Whether it takes any of them for an answer; a system that says nothing of that does so with all it gives."""
+    """Whether the system takes any of them for an answer; one that does not say so takes all it returns for answers."""
 
 
 Groups: TypeAlias = Mapping[str, Sequence[BenchmarkItem]]
@@ -37,11 +37,11 @@ Groups: TypeAlias = Mapping[str, Sequence[BenchmarkItem]]
 
 
 class Filled(NamedTuple):
-    """What it took to take in all items."""
+    """What taking in all items cost."""
 
     seconds: float
     size_bytes: int | None = None
-    """On disk, before anything was asked; None when that cannot be said."""
+    """On disk, before anything was asked; None when that is unknown."""
 
 
 class MemorySystem(Protocol):
@@ -61,7 +61,7 @@ class MemorySystem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A clock that stands at a moment of the data."""
+    """A clock that is stopped at a moment of the data."""
 
     moment: datetime
 
@@ -78,19 +78,19 @@ class SharedBank:
     dated: bool = False
     """Whether each item is stored at its own time, and each question asked at its own `now`."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """By group and id the items that the bank does not take, and why."""
+    """The items that the bank does not take, by group and id, and why."""
     held_back: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """Likewise those that are in quarantine, where no search finds them."""
+    """Likewise the items that are in quarantine, where no search finds them."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
     _latest: dict[str, datetime] = field(default_factory=dict[str, datetime])
     _filled: Filled | None = None
 
     async def fill(self, groups: Groups) -> Filled:
-        """Take in all groups by the front door, unless a system that shares the bank has done so.
+        """Take in all groups as a user would, unless a system that shares the bank has done so already.
 
-        Each item is remembered as the MCP tool `remember` does it, one that is too long for it in parts. Raises
-        `ConfigError` where the embedder fails: the product would go on with keywords, and a measurement of that would
-        pass for one of the embedder.
+        Each item is remembered as the MCP tool `remember` does it, in parts where it is too long. Raises `ConfigError`
+        where the embedder fails: the product would go on with keywords, and measuring that would be mistaken for
+        measuring the embedder.
         """
         if self._filled is None:
             seconds = [await self._fill(group, items) for group, items in groups.items()]
@@ -110,7 +110,7 @@ class SharedBank:
             for text in _parts(item.content):
                 try:
                     written.append((await remember(toolbox, text, attribution=_SAID)).item)
-                except InputError as error:  # of a long text the end may be too short to stand alone
+                except InputError as error:  # the last part of a long text may be too short for a memory
                     why = str(error)
             if not written:
                 self.refused[group, item.id] = why
@@ -131,9 +131,9 @@ class SharedBank:
         return self.toolbox.in_project(f"group {group}")
 
     def asked(self, question: BenchmarkQuestion) -> Toolbox:
-        """Return the toolbox that a question is put to; none of its queries was embedded before.
+        """Return the toolbox that a question is put to, without any query that was embedded before.
 
-        Where items have their times and the question has none, it is asked when the last of them was stored.
+        Where items have their times and the question has none, it is asked at the time of the last item.
         """
         own = replace(self.within(question.group), embedded={})
         return self._at(own, question.now or self._latest.get(question.group))
@@ -142,7 +142,7 @@ class SharedBank:
         return replace(toolbox, clock=At(moment)) if self.dated and moment else toolbox
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
-        """Return the ids of items by those of memories; of an item in parts the best one counts."""
+        """Return the ids of the items that memories hold; of an item in parts the best part counts."""
         known = self._ids[group]
         return list(dict.fromkeys(item for each in memories for item in known[each]))
 
@@ -152,17 +152,17 @@ _SAID = Attribution("prompt")
 
 @dataclass(frozen=True, slots=True)
 class BankSystem:
-    """The bank, asked with these settings."""
+    """The bank, queried with these settings."""
 
     name: str
     bank: SharedBank
     retrieve_settings: RetrieveSettings
     leg: Literal["vector", "keyword"] | None = None
-    """Only what this leg itself found counts; what the other one added to the pool does not."""
+    """Only memories that this leg gives a score count; others that the other leg added to the pool do not."""
     gated: bool = False
-    """Whether it is asked as the hook of a prompt does it, for what fits alone."""
+    """Whether it is queried as the hook of a prompt does it: only for what fits."""
     notices: Counter[str] = field(default_factory=Counter[str])
-    """What was said of answers beside them while a reranker was set, as that it failed."""
+    """The notices that came with answers while a reranker was set, such as that it failed."""
 
     async def fill(self, groups: Groups) -> Filled:
         return await self.bank.fill(groups)
@@ -183,12 +183,12 @@ class BankSystem:
 
 
 def embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:
-    """Return the error of a run whose embedder gives no vectors."""
-    return ConfigError(f"nothing can be measured of the embedder {toolbox.embedder.name}, which failed: {why}")
+    """Return the error of a run whose embedder returns no vectors."""
+    return ConfigError(f"nothing can be measured with the embedder {toolbox.embedder.name}, which failed: {why}")
 
 
 def _parts(text: str) -> list[str]:
-    """Return a text in parts that one memory can hold, divided between lines where that is possible."""
+    """Return a text in parts that each fit into one memory, divided between lines where that is possible."""
     parts = [""]
     for line in text.splitlines(keepends=True):
         for at in range(0, len(line), MAX_CONTENT):
@@ -199,7 +199,7 @@ def _parts(text: str) -> list[str]:
 
 @dataclass(slots=True)
 class ContextSystem:
-    """The search of sources: each group an ordered document, in which items of one part are each other's context."""
+    """The search of sources: each group is an ordered document, in which items of one part are each other's context."""
 
     name: str
     toolbox: Toolbox

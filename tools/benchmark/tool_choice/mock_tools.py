@@ -1,9 +1,9 @@
-"""The questions, three mock search tools, and who chooses one: a reader of what the tool memory says of each, or the
+"""The questions, three mock search tools, and what chooses one of them: a reader of the tool memory's guidance, or the
 chat model.
 
-Success and fit of a call are random for it alone: its generator is seeded by the hash of the run's seed, the epoch,
-the phase, the question and the tool, so no call has any bearing on another one, and a run can be made again. Outputs
-look like those of a search and never speak of quality.
+Success and relevance are random for each call alone: its generator is seeded by the hash of the run's seed, the epoch,
+the phase, the question and the tool, so that no call affects another one and a run can be repeated. Outputs look like
+those of a search and never mention quality.
 """
 
 import hashlib
@@ -33,16 +33,16 @@ LEVELS: tuple[Level, ...] = ("simple", "moderate", "complex")
 
 TOOLS = ("SearchToolA", "SearchToolB", "SearchToolC")
 DESCRIPTION = "Searches the web for a question and returns the results as text."
-"""Of every one of them: a description must not say what is to be found out."""
+"""The same for every tool: a description must not give away what is to be found out."""
 
 
 class Profile(NamedTuple):
     """Probabilities of one call."""
 
     success: float
-    """It answers, and does not say that it is busy."""
+    """That it answers, and does not say that it is busy."""
     relevance: float
-    """An answer is about the question."""
+    """That an answer is about the question."""
 
 
 PROFILES: dict[str, dict[Level, Profile]] = {
@@ -53,12 +53,12 @@ PROFILES: dict[str, dict[Level, Profile]] = {
 
 
 def best_tool(level: Level) -> str:
-    """Return the tool that is most often of use at a level."""
+    """Return the tool that is most often useful at a level."""
     return max(TOOLS, key=lambda tool: PROFILES[tool][level])
 
 
 class Asked(NamedTuple):
-    """One question and its level, which nobody knows but the mock tools."""
+    """One question and its level, which only the mock tools know."""
 
     text: str
     level: Level
@@ -73,7 +73,7 @@ class QuestionSet(NamedTuple):
 
     @property
     def info(self) -> DatasetInfo:
-        """What the run says of its data."""
+        """What the run reports about its data."""
         hashed = digest([[list(each) for each in part] for part in (self.train, self.test)])
         return DatasetInfo(name=self.name, hash=hashed, items=len(self.train), questions=len(self.test))
 
@@ -82,7 +82,7 @@ _FILE = TypeAdapter(dict[str, dict[str, tuple[str, ...]]])
 
 
 def questions_of(path: Path | None = None, per_level: int | None = None) -> QuestionSet:
-    """Return the questions of a file, at most `per_level` of each level; None: those that ship. Raises `InputError`.
+    """Return a file's questions, or those that ship (None), at most `per_level` of each level. Raises `InputError`.
 
     The file is like ReMe's `query.json`: `{train, test}`, each `{simple, moderate, complex}` with a list of texts.
     """
@@ -118,7 +118,7 @@ _ELSEWHERE = (
 
 
 class SearchAnswer(NamedTuple):
-    """What one call of a mock tool gave."""
+    """What one call of a mock tool returned."""
 
     output: str
     success: bool
@@ -149,14 +149,14 @@ _RATE = re.compile(r"\b(?P<what>expect success|success|score)(?: rate)?:? (?P<pe
 _COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)")
 _QUOTED = re.compile(r'"([^"]+)"')
 _OWN_WEIGHT = 2.0
-"""What a tool's rate counts beside what is said of a kind of request: so many calls."""
+"""A tool's own rate weighs as much as this many calls, next to the counts of a kind of request."""
 
 
 class GuidanceReader:
-    """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
+    """Chooses the tool that the Markdown rates best; a tool that it does not mention is as good as the average.
 
     It reads names in backticks, percentages after "success" and "score", and lines with a count ("9 of 11") that quote
-    words in a row of the question. It knows no other wording. Without any of that it takes one at random.
+    consecutive words of the question. It knows no other wording. Without any of that it chooses one at random.
     """
 
     name = "reader of the guidance"
@@ -171,9 +171,9 @@ class GuidanceReader:
 
 
 def read_guidance(text: str, question: str) -> dict[str, float]:
-    """Return the share of good calls to expect of each tool that Markdown speaks of.
+    """Return the share of good calls to expect from each tool that the Markdown mentions.
 
-    It is what the text expects for this question; else the tool's own rate, with its calls for words of the question.
+    It is what the text expects for this question; else the tool's own rate, with its counts for words of the question.
     """
     asked = f" {' '.join(words_as_written(question))} "
     expected: dict[str, float] = {}
@@ -209,7 +209,7 @@ class _Choice(Answered):
 
 
 class ChatChooser:
-    """Asks the chat model, as an agent is asked that has these tools."""
+    """Has the chat model choose, as an agent that has these tools would."""
 
     def __init__(self, model: ChatModel, timeout_s: float) -> None:
         self.name = model.name
@@ -226,5 +226,5 @@ class ChatChooser:
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(answer.reason)
         if answer.tool.strip() not in tools:
-            raise ModelAnswerInvalid(f"it chose a tool that there is not: {answer.tool[:60]!r}")
+            raise ModelAnswerInvalid(f"it chose a tool that does not exist: {answer.tool[:60]!r}")
         return answer.tool.strip()

@@ -1,4 +1,4 @@
-"""The tool memory suite: its options, its epochs of training and testing, and what came of the calls in figures."""
+"""The tool memory suite: its options, its epochs of training and testing, and the figures of its calls."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,9 +50,9 @@ class Called(NamedTuple):
     scenario: Scenario
     level: Level
     tool: str | None
-    """None: no tool was chosen in time, or one that there is not."""
+    """None: no tool was chosen in time, or one that does not exist."""
     score: float
-    """By the evaluation of the tool memory, which sees the call and its output alone."""
+    """From the evaluation of the tool memory, which sees only the call and its output."""
 
 
 class _Cut(NamedTuple):
@@ -80,15 +80,15 @@ _COLUMNS = (
     Column[_Cut]("calls", lambda cut: len(cut.calls)),
     *_RATES,
 )
-_NOTE = "score: 0 or 1 by the evaluation of the tool memory, which sees the call and its output"
+_NOTE = "score: 0 or 1 as evaluated by the tool memory, which sees the call and its output"
 
 
 class ToolSuiteOptions(SuiteOptions):
-    """What is asked of the tool memory benchmark."""
+    """The options of the tool memory benchmark."""
 
-    epochs: int = Field(default=3, ge=1, le=100, description="Each draws its calls again; what was trained stays")
-    per_level: int | None = Field(default=None, ge=1, description="Questions of each level at most; default: all")
-    path: str | None = Field(default=None, description="Questions as in ReMe's query.json; default: those that ship")
+    epochs: int = Field(default=3, ge=1, le=100, description="Each draws its calls anew; what was trained is kept")
+    per_level: int | None = Field(default=None, ge=1, description="Limit on the questions of each level; default: all")
+    path: str | None = Field(default=None, description="Questions as in ReMe's query.json; default: the shipped ones")
     chooser: Literal["auto", "model", "reader"] = Field(
         default="auto",
         description="model: the chat model; reader: a reader of the guidance's text; auto: the model if there is one",
@@ -96,22 +96,22 @@ class ToolSuiteOptions(SuiteOptions):
 
 
 WORKERS, TIMEOUT_S = 4, 120.0
-"""Calls at the same time, and the limit of one choice and call."""
+"""How many calls are made at the same time, and the seconds that one choice and its call may take."""
 
 WINDOW = 10_000
-"""Calls of each tool that the scratch bank holds: all of them."""
+"""How many calls of each tool the scratch bank holds: all of them."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the suite while it goes on."""
+    """One run of the suite in progress."""
 
     bench: SuiteContext
     options: ToolSuiteOptions
     questions: QuestionSet
     chooser: ChatChooser | GuidanceReader
     delay_s: float
-    """Between two submissions."""
+    """Seconds between two submissions."""
     called: list[Called] = field(default_factory=list[Called])
     notes: list[str] = field(default_factory=list[str])
     guidance: list[JsonValue] = field(default_factory=list[JsonValue])
@@ -119,11 +119,11 @@ class _Run:
 
     @property
     def total(self) -> int:
-        """Calls of all epochs."""
+        """The number of calls in all epochs."""
         return self.options.epochs * (len(self.questions.train) + (len(SCENARIOS) - 1) * len(self.questions.test))
 
     def results(self) -> SuiteResults:
-        """Return what there is by now."""
+        """Return the results so far."""
         cuts = [
             _Cut(scenario, level, found)
             for scenario in SCENARIOS
@@ -139,7 +139,7 @@ class _Run:
         )
 
     async def count(self, scenario: Scenario) -> None:
-        """Count one call, and report how far the run is now and then."""
+        """Count one call and, now and then, report how far the run has come."""
         self.done += 1
         if self.done % _REPORT_EVERY == 0 or self.done == self.total:
             await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
@@ -147,14 +147,14 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    """One epoch; what was trained on this bank in earlier ones stays."""
+    """One epoch; what earlier epochs trained on this bank stays."""
 
     run: _Run
     number: int
     bank: Toolbox
 
     async def measure(self) -> None:
-        """Have the run take the calls of each scenario. Raises `ModelUnavailable`, `StorageError`."""
+        """Make the calls of each scenario and add them to the run. Raises `ModelUnavailable`, `StorageError`."""
         questions, train = self.run.questions, _workspace(self.bank, TRAIN)
         await self._scenario(TRAIN, questions.train)
         await self._scenario(BASELINE, questions.test)
@@ -191,7 +191,7 @@ class _Epoch:
             tool, _ = made.get(at, (None, None))
             self.run.called.append(Called(scenario, asked.level, tool, evaluated.get(f"{self.number}-{at}", 0.0)))
         if missing := len(questions) - len(made):
-            self._note(f", {scenario}: {missing} questions had no usable choice; they count 0")
+            self._note(f", {scenario}: {missing} questions had no usable choice; they count as 0")
         self.run.bench.keep(self.run.results())
 
     async def _calls(
@@ -214,7 +214,7 @@ class _Epoch:
                         )
                         made[at] = tool, search(seed, self.number, phase, asked, tool)
                 except ModelAnswerInvalid:
-                    pass  # no tool was chosen: it counts as such
+                    pass  # no tool was chosen, and the question counts as such
                 except SwarmMemoryError as error:
                     faults.append(error)
             await self.run.count(scenario)
@@ -230,7 +230,7 @@ class _Epoch:
 
 
 def _workspace(bank: Toolbox, name: str) -> Toolbox:
-    """Return a scope of its own in the scratch bank, whose window holds all calls."""
+    """Return a toolbox for a separate scope of the scratch bank, with a window that holds all calls."""
     settings = bank.settings.tool_memory.model_copy(update={"max_history_tool_call_cnt": WINDOW})
     return replace(bank, scope=Scope(project=name), settings=bank.settings.model_copy(update={"tool_memory": settings}))
 
@@ -257,7 +257,7 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
     if options.chooser == "model" and bank.chat is None:
         raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")
     if options.chooser == "reader":
-        bank = replace(bank, chat=None)  # so that none evaluates either
+        bank = replace(bank, chat=None)  # so that no model evaluates either
     chooser = ChatChooser(bank.chat, TIMEOUT_S) if bank.chat is not None else GuidanceReader()
     run = _Run(bench, options, questions, chooser, interval_of(bank.chat))
     run.notes.append(
@@ -271,8 +271,8 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
 
 SUITE = Suite(
     "tool-memory",
-    "whether what is known of tools makes an agent choose better ones",
-    "720 choices: seconds; where a chat model is set each is a call of it, unless chooser=reader; less with epochs=1",
+    "whether what is known about tools makes an agent choose better ones",
+    "720 choices: seconds; if a chat model is set, each is a call to it, unless chooser=reader; less with epochs=1",
     ToolSuiteOptions,
     measure,
 )

@@ -79,7 +79,7 @@ class SharedMemories(Part):
             (waiting,) = _SQL.row(connection, "count_waiting_of", tenant_id=scope.tenant_id, person_id=person_id)
             if waiting >= most_waiting:
                 raise InputError(
-                    f"{waiting} of your proposals wait for a decision: no more are taken before some have one"
+                    f"{waiting} of your proposals are waiting for a decision: no more are taken until some are decided"
                 )
             _SQL.run(connection, "add_proposal", **values)
         if asked.memory_id is not None:
