@@ -61,7 +61,7 @@ class StoreReadOnly(StorageError):
 
 
 class StoreUntrusted(StorageError):
-    """The file is not a swarm-memory bank, or one of a newer version; it was left untouched."""
+    """The file is not a swarm-memory bank, or is one of a newer version; it was left untouched."""
 
 
 class StoreDamaged(StorageError):

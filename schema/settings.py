@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Model, Unit
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"
-"""Anthropic's endpoint for chat completions; it accepts no JSON schema there, and no effort."""
+"""Anthropic's endpoint for chat completions, which accepts no JSON schema and no effort."""
 
 SMALL_CLAUDE = "haiku"
 """Claude Code's name for its small model."""
@@ -36,7 +36,7 @@ def _entries(given: object) -> list[str]:
     """Return the entries of a list, or of a text: JSON where it begins with `[`, else lines, or parts between `;;`."""
     entries = given
     if isinstance(given, str):
-        with suppress(ValueError):  # what is no JSON stays a text, which is refused
+        with suppress(ValueError):  # invalid JSON stays a text, which is refused
             entries = from_json(given) if given.lstrip().startswith("[") else given.replace(";;", "\n").splitlines()
     if not isinstance(entries, list | tuple) or not all(isinstance(each, str) for each in cast(list[object], entries)):
         raise ValueError('must be a list of strings, such as ["one", "two"], or one string such as one;;two')
@@ -152,7 +152,7 @@ class SourceSettings(Section):
     rerank_api_key: SecretStr | None = None
     """Its bearer token."""
     refresh: bool = True
-    """Whether indexed sources are checked for changes as a server starts, if the bank is a file: docs/SOURCES.md."""
+    """Whether indexed sources are checked for changes as a server starts, if the bank is a file (docs/SOURCES.md)."""
     allowed_folders: Entries = ()
     """Folders outside the project that may be indexed over MCP."""
     allow_mcp_servers: Entries = ()
@@ -315,7 +315,7 @@ class HookSettings(Section):
     """What the hooks of the coding agent do."""
 
     briefing_items: int = Field(default=10, ge=0, le=20)
-    """At most this many of the user's lasting words are shown as a session starts; 0 switches that off."""
+    """At most this many of the user's lasting instructions are shown as a session starts; 0 switches that off."""
     inject: bool = True
     """Whether the agent is shown anything: as a session starts, at prompts, beside calls and failures."""
     settle_s: float = Field(default=20.0, ge=0, le=3600)

@@ -171,7 +171,7 @@ class ServedBank:
             self._all_served = anyio.Event()
 
     async def give_way(self) -> None:
-        """Wait until nobody is being served, at most a while: background work goes on under any load."""
+        """Wait until nobody is being served, for at most `GIVE_WAY_S`: background work goes on under any load."""
         await anyio.lowlevel.checkpoint()
         with anyio.move_on_after(GIVE_WAY_S):
             while self._served or anyio.current_time() < self._quiet_from:

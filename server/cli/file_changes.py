@@ -19,7 +19,7 @@ from swarm_memory.server.location import user_file
 KEY = "chat.learn_with"
 WAYS = ("agent", "rules", "claude", "endpoint")
 TASK_TOKENS = 20_000
-"""Roughly the tokens that a model takes per task, which it is shown twice, each in `judge.max_trajectory_tokens`."""
+"""Roughly the tokens that a model takes per task, shown to it twice, each time in `judge.max_trajectory_tokens`."""
 
 
 def carry_out(

@@ -240,7 +240,7 @@ def verify(path: Path) -> None:
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Return the names of the texts in errors."""
+    """Return the names that errors use for the texts."""
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"] * len(texts)
 
 

@@ -150,7 +150,7 @@ class HookEvent(BaseModel):
 
 
 async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str) -> HookAnswer:
-    """Return the answer of a host's hook to an event; `{}`, "go on", when it is not one or anything went wrong.
+    """Return the answer of a host's hook to an event; `{}`, "go on", when that is invalid or anything went wrong.
 
     `called` is that of `client.ask`. A fault is noted as a missed event; the user is told once of an untrusted bank.
     """

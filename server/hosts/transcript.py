@@ -57,7 +57,7 @@ def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterato
                 break
             records.skipped += 1
         else:
-            raise InputError(f"not a transcript of a known kind; {ACCEPTED}")
+            raise InputError(f"not a known kind of transcript; {ACCEPTED}")
         yield from form.read(itertools.chain([record], stream), Origin(records, path, session_id))
     for file in form.subagents(path) if subagents and path is not None else ():
         yield from _read(file, session_id, subagents=False)

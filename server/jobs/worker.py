@@ -135,7 +135,7 @@ class Worker:
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
         except (SwarmMemoryError, OSError) as error:
-            log.warning("automatic work could not be queued: %s", error)
+            log.warning("the automatic work at the start failed: %s", error)
         async with anyio.create_task_group() as lanes:
             for kinds in self._lanes:
                 lanes.start_soon(self._lane, kinds)

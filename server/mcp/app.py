@@ -56,9 +56,9 @@ def memories(topic: Annotated[str, Field(description="Topic; default: the newest
 def review() -> str:
     """Decide on the memories waiting in quarantine."""
     return (
-        f"Call manage_memories with action list and status quarantined. Show me those {_NUMBERED} `show 2` (get), "
-        "`keep 2` (restore), `correct 2: …` (edit) or `drop 2` (archive), and why each is held back (status_reason). "
-        "What only I may restore, leave to me: I use `swarm-memory memories restore ID` or `swarm-memory ui`."
+        "Call manage_memories with action list and status quarantined. Show me those, each with why it is held back "
+        f"(status_reason), {_NUMBERED} `show 2` (get), `keep 2` (restore), `correct 2: …` (edit) or `drop 2` (archive)."
+        " What only I may restore, leave to me: I use `swarm-memory memories restore ID` or `swarm-memory ui`."
     )
 
 

@@ -235,7 +235,7 @@ async def manage_memories(
     run_id: OfRun = None,
     confirm: Annotated[bool, "Confirm an agent's note as your own word.", Only.USER] = False,
     with_trajectories: Annotated[
-        bool, "Also delete their task records, even where other memories depend on them.", Only.USER
+        bool, "Delete their task records even where other memories depend on them.", Only.USER
     ] = False,
 ) -> Row:
     """List, read, correct, withdraw or delete memories.

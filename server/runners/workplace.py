@@ -80,7 +80,7 @@ class Workplace:
     ) -> Finished:
         """Run a command line in the rollout's copy, without a shell, and return how it ended.
 
-        If it was timed out, its code is `TIMED_OUT`, its output what it printed. Raises `OSError` if it cannot start.
+        If it timed out, its code is `TIMED_OUT`, its output what it printed. Raises `OSError` if it cannot start.
         """
         printed = bytearray()
         with anyio.move_on_after(limit_s):

@@ -245,7 +245,7 @@ def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
-    """Return the first comment before any code that is not a licence."""
+    """Return the first comment that is not a licence and comes before any code."""
     row = 0
     for end, first in comments.items():
         if any(line.strip() and not line.startswith(("#!", "<?php")) for line in lines[row:first]):

@@ -93,7 +93,7 @@ async def index(
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
     if leave.written_before is not None and location != asked.path:
-        raise InputError(f"{asked.path} is now a link to {location}: index that yourself if it is meant")
+        raise InputError(f"{asked.path} is now a link to {location}: index that yourself if you want it")
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
         return done.model_copy(update={"reason": f"{done.reason}; this kind reads {what}, but no ignored files"})

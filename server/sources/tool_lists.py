@@ -238,7 +238,7 @@ def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
 async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:
     """Yield the tools of each server of a `.mcp.json` as one group; servers run one after another, in `folder`.
 
-    A server that does not answer within `SERVER_TIMEOUT_S` becomes a group whose parsing raises `InputError` and says
+    A server that cannot be queried within `SERVER_TIMEOUT_S` becomes a group whose parsing raises `InputError` and says
     why. Raises `InputError` when the file is no such list.
     """
     for name, server in read_config(config, environ).items():

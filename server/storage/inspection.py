@@ -111,7 +111,7 @@ def _faults_of_memories(connection: Connection) -> Iterator[str]:
     if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
         yield f"{without} memories have no tokens"
     if unreadable:
-        yield f"the tokens of {len(unreadable)} memories do not match what was written"
+        yield f"the tokens of {len(unreadable)} of the memories do not match what was written"
 
 
 def _active_words(connection: Connection, unreadable: list[int]) -> Iterator[list[str]]:

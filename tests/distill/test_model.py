@@ -197,7 +197,7 @@ async def test_repeated_items_and_those_beyond_the_limit_are_refused_one_by_one(
     given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in (1, 1, 2, 3, 4)]
     found = await distilled(*given)
     assert [draft.title for draft in found.drafts] == ["Rule 1", "Rule 2", "Rule 3"]
-    assert found.reason == "item 2: says the same as an earlier one; from item 5 on: at most 3 per trajectory are taken"
+    assert found.reason == "item 2: says the same as an earlier one; from item 5 on: the limit per trajectory is 3"
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ async def test_a_large_import_is_written_first_and_embedded_by_a_job(
     async with opened_bank(tmp_path / "b" / "memory.db", embedder=slow) as toolbox:
         result = await import_memories(toolbox, [memory_line(title=f"Case {number}") for number in range(11)])
         assert (result.added, result.later, sum(slow.batches)) == (11, 7, 4)
-        assert "7 memories get their vectors from slow-256 in the background" in result.notices[-1]
+        assert "7 memories: vectors from slow-256 follow in the background" in result.notices[-1]
         assert (await toolbox.store.pending_upkeep(toolbox.scope, slow.name, 0)).not_embedded == 7
         assert await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) is not None
         assert sum([len(vectors) async for vectors in embed_backlog(toolbox)]) == 7

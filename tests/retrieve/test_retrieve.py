@@ -326,8 +326,8 @@ async def test_the_surer_of_two_opposites_comes_and_says_that_another_note_diffe
     (memory,) = found.memories
     assert (memory.item.id, memory.contradicts) == (surer, (NOT[0],))
     assert f'Another note says otherwise and is left out: "{NOT[0]}"' in found.preamble
-    assert found.reason == "2 of 2 memories (project 'shop' and global) fit; 1 left out because stronger ones " \
-        "contradict them"  # fmt: skip
+    assert found.reason == "2 of 2 memories (project 'shop' and global) fit; 1 left out, contradicted by " \
+        "a stronger one"  # fmt: skip
 
 
 async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that_the_other_differs(

@@ -276,7 +276,7 @@ async def test_selected_tools_come_first_and_those_that_a_model_makes_up_are_lef
     chat = ScriptedChatModel([answer(*scores, selected=["delete_all", "list_files"])])
     found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
     assert titles_of(found) == ["list_files", "read_file", "write_file"]
-    assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
+    assert any("named tools that it was not shown: 1 left out" in notice for notice in found.notices)
 
 
 async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbox) -> None:

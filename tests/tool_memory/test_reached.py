@@ -53,7 +53,7 @@ async def test_who_logs_more_calls_of_a_tool_than_are_kept_is_told(tmp_path: Pat
         logged = await answer(client, "log_tool_call", calls=[call()] * 100)
         assert logged == {"logged": 100, "known": 0, "tools": ["search"]}
         more = await answer(client, "log_tool_call", calls=[call()] * 3)
-        assert more["notice"] == "search: only the newest 100 calls are kept, older ones only as totals"
+        assert more["notice"] == "search: only the newest 100 calls per tool are kept, others as totals"
 
 
 async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ _FAMILIES = (_RUNNERS - {"make", "go", "task", "just"}) | {"git", "gh", "hg", "s
 
 
 def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str, ...]:
-    """Return the handles of a tool's call before it runs; `root` is the project's folder, from which paths count."""
+    """Return the handles of a tool's call before it runs; paths are taken from `root`, the project's folder."""
     command, name = command_text(tool, given), tool.lower()
     if command is not None:
         parts = parse_command(command[:_MAX_CHARS]).parts

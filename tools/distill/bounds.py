@@ -57,7 +57,7 @@ def accepted(
     refused: list[str] = []
     for number, each in enumerate(proposed, 1):
         if len(taken) >= max_items:
-            refused.append(f"from item {number} on: at most {max_items} per trajectory are taken")
+            refused.append(f"from item {number} on: the limit per trajectory is {max_items}")
             break
         checked = check(each)
         if isinstance(checked, str):

@@ -110,7 +110,7 @@ def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:
     else:
         folder = folder_of(success.command.text)
         yield f"Run {show_call(success, names, MAX_SHOWN)}."
-        yield f"After that it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
+        yield f"That way it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
     if vain := dict.fromkeys(show_call(call, names, MAX_SHOWN) for call in repair.vain if can_be_shown(call)):
         yield f"What did not help: {', '.join([*vain][:3])}."
 

@@ -136,9 +136,9 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     restore = "swarm-memory memories restore"
     notices: list[str] = []
     for found, how, fix in (
-        (held, "in quarantine and not retrieved", f"the user can review and release it with: {restore}"),
-        (less, "stored, but trusted less", f"the user can vouch for it with: {restore}"),
-        (marked, "stored as you said it, and marked", "to see why: swarm-memory show"),
+        (held, "in quarantine and not retrieved", f"for the user to review and release: {restore}"),
+        (less, "stored, but trusted less", f"for the user to vouch for: {restore}"),
+        (marked, "stored as you said, and marked", "to see why: swarm-memory show"),
     ):
         named = [each.rule for item in found for each in _found(item, NOTHING_READ) or by_wording(_text(item))]
         named += [COPIED for item in found if COPIED in (item.status_reason or "")]

@@ -65,7 +65,7 @@ def _replaced(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
 
 
 def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
-    """Return `text` redacted, its middle left out. The final cut comes after redacting: it may hide half a secret."""
+    """Return `text` redacted, its middle left out. The final cut comes after redacting, as a cut may split a secret."""
     bounded = clean(text, 4 * max_chars)
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 

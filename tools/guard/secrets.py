@@ -16,7 +16,7 @@ _LOOKED_AT = 400
 """How many characters of a value are examined to tell what kind of text it is."""
 
 _RANDOM_PIECE = 3.3
-"""A value is random if its runs of one kind of character are shorter on average: 1.6 to 2.7 (words: 4 and more)."""
+"""A value is random if its runs of one kind are shorter than this on average: 1.6 to 2.7 (words: 4 and more)."""
 _STRUCTURED_PART = 8
 """The parts of a name with dots or hyphens are at most this long on average; random text has few separators."""
 _ASCENDING, _LONG_ROW = 0.6, 16

@@ -45,7 +45,7 @@ Fetch = Callable[[int], Sequence[ScoredMemory]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was extracted here from calls alone and evidence or the user judged.
+    """Whether an item is the user's word, or was extracted here from calls alone, judged by evidence or the user.
 
     A task's evidence does not vouch for what an agent or a model says about the task, for what the agent was shown, or
     for suspect wording.

@@ -21,7 +21,7 @@ from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory,
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _GROUNDED, _UNGROUNDED = 0.9, 0.7
-"""The highest confidence of a model's verdict, and of one that names no step or lacked the last result."""
+"""The highest confidence of a model's verdict, and of one that names no step or was not shown the last result."""
 
 _MAX_REASONS, _TIMEOUT_S = 6, 45.0
 _WORD = re.compile(r"[\w-]+")

@@ -1,6 +1,6 @@
 """What a trajectory proves without any model: a success or failure that no reader can doubt.
 
-A failure needs as much proof as a success. Calls that failed on the way, loops, and an unseen pass prove nothing.
+A failure needs as much proof as a success. Failed calls on the way, loops, and checks not seen to pass prove nothing.
 """
 
 import re
@@ -19,7 +19,7 @@ from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_com
 
 SAID, MENDED, ASKED, REACHED = 0.9, 0.9, 0.85, 0.8
 """How often each kind of proof is right: the user's word, a check that failed before, a check that the task asks for,
-and what the task names to be run."""
+and a command that the task names and that went through."""
 
 _NO_GOAL = CHECKS | {"print", "search", "read", "wait"}
 _MAX_TASK_WORDS, _MIN_WORDS = 40, 2

@@ -165,7 +165,7 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
             continue
         vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
         texts = (show_call(done, own, 80) for done, own in vain)
-        none = f", and in none of the {len(met)} that did" if met else ""
+        none = f", and in 0 of {len(met)} that did" if met else ""
         said = f"This happened in {count} of {len(missed)} attempts that did not succeed{none}."
         calls = [each.failed[mark][-1] for each in missed if each is not owner and mark in each.failed]
         draft = guardrail_draft([*calls, call], texts, owner.reading.particulars, [said], tags=("contrast",))

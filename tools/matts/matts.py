@@ -84,7 +84,7 @@ async def run_matts(
 
 
 async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> MattsRun:
-    """Write the run as running unless it has ended, and return its current state."""
+    """Write the run as running unless it is completed or cancelled, and return its current state."""
     settings = toolbox.settings.matts
     former = await toolbox.store.get_run(toolbox.scope, asked.run_id)
     if former is not None:

@@ -329,7 +329,7 @@ class Card(NamedTuple):
 async def to_review(
     toolbox: Toolbox, wanted: ReviewKind | None = None, *, limit: int = 20, offset: int = 0
 ) -> tuple[Counter[ReviewKind], ReviewKind, list[Card]]:
-    """Return how many wait of each kind, and those of one kind, by default of the first of which any wait.
+    """Return how many wait of each kind, and those of one kind, by default the first of which any wait.
 
     The newest come first, but of unverified ones the most shown. Raises `StorageError`.
     """

@@ -108,7 +108,7 @@ def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) 
     if forgotten.resting:
         yield f"the record of their task stays, because {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:
-        yield f"{_named(forgotten.alike)} (same title, or duplicates) say the same: forget them too if the text must go"
+        yield f"the same is said by {_named(forgotten.alike)} (same title, or duplicate): forget that too if it must go"
 
 
 async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:

@@ -139,7 +139,7 @@ def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences; one of hardly any words is joined to the next, or dropped if it only ends with a colon."""
+    """Yield the sentences; a very short one joins the next, or is dropped if it ends with ":" and has nothing exact."""
     before = ""
     for part in parts_of(text):
         before = f"{before} {part}".strip()

@@ -93,8 +93,8 @@ async def import_memories(
     if notice := notice_of(screened):
         result.notices.append(notice)
     if result.later:
-        vectors = f"{counted(result.later, 'memory')} get their vectors from {toolbox.embedder.name} in the background"
-        result.notices.append(f"{vectors}; until then they are found by their words")
+        vectors = f"{counted(result.later, 'memory')}: vectors from {toolbox.embedder.name} follow in the background"
+        result.notices.append(f"{vectors}; until then found by keywords only")
     return result
 
 

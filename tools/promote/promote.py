@@ -178,14 +178,14 @@ def _why_not(item: MemoryItem) -> str | None:
     if item.use == "open_problem":
         return "it holds no advice yet: nothing was seen to end its error"
     if not item.provenance.is_own_command and (item.provenance.priority < 0 or is_suspect(item)):
-        return "its wording is suspect: check it and, if it is sound, run `swarm-memory memories restore`"
+        return "its wording is suspect: check it and, if it is sound, run `swarm-memory memories restore ID`"
     return None
 
 
 def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
     """Put memories into a skill, the surest first; nothing if together their wording is suspect, which is noted."""
     if found := by_rules(screened_text(items)):
-        done.left |= {item.id: f"combined with the others, its wording is suspect: {found[0].rule}" for item in items}
+        done.left |= {item.id: f"the skill that would hold it has suspect wording: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
     document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), skill(name, kept))
@@ -197,7 +197,7 @@ def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done
 
 
 async def proven(toolbox: Toolbox) -> list[str]:
-    """Return the ids of active memories whose using tasks mostly succeeded, at 95 %. Raises `StorageError`."""
+    """Return the ids of active memories for which most tasks using them succeeded, at 95 %. Raises `StorageError`."""
     items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=MOST))
     histories = await toolbox.store.memory_histories((toolbox.scope,), [item.id for item in items], (CREDITED,))
     uses = {

@@ -309,7 +309,7 @@ class Scored(NamedTuple):
 
 
 def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
-    """Return at most `k` that fit, best first: each time the greatest score less penalty · (cosine to the chosen ones).
+    """Return at most `k` that fit, best first: each time the best score less penalty · (cosine to the nearest chosen).
 
     Maximal marginal relevance (Carbonell, Goldstein 1998), with `penalty` as the weight of the diversity term alone, so
     that relevance dominates. A cosine below 0 counts as 0, and so does that of a candidate without vector.

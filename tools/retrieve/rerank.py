@@ -169,5 +169,5 @@ class ChatReranker:
         reasons = {each: clean(why, _MAX_JUSTIFICATION_CHARS) or None for each, (_, why) in valid.items()}
         ranked = [Ranked(places[each], valid[each][0], reasons[each]) for each in order]
         unknown = len({*selected, *(each for each, _, _ in scores)} - set(places))
-        notices = [f"{name} named {unknown} {form.what} that it was not shown; they were left out"] if unknown else []
+        notices = [f"{name} named {form.what} that it was not shown: {unknown} left out"] if unknown else []
         return ranked, notices

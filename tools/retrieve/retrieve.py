@@ -415,7 +415,7 @@ def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice,
         return f"no memories yet {where}"
     if fits := len(choice.fitting):
         shown = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}"
-        return f"{shown}; {refused} left out because stronger ones contradict them" if refused > 0 else shown
+        return f"{shown}; {refused} left out, contradicted by a stronger one" if refused > 0 else shown
     if not result.candidates:
         return f"none of {every} matches the filters and the query"
     if fit.found >= fit.needed:
@@ -517,4 +517,4 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
     wanted = stages.question.wanted
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
         return "it repeats much of what a better one says: other subjects come first"
-    return f"it fits, but {wanted} others that fit come before it"
+    return f"it fits, but others that fit come before it (k is {wanted})"

@@ -78,7 +78,7 @@ def turns_in(text: str, *, by_line: bool) -> tuple[list[Turn], list[str]]:
         try:
             values += [json.loads(part, object_hook=plain)] if part.strip() else []
         except (ValueError, RecursionError) as error:
-            faults.append((f"line {number}: " if by_line else "") + (str(error)[:200] or "nested too deep"))
+            faults.append((f"line {number}: " if by_line else "") + (str(error)[:200] or "nested too deeply"))
     wholes = [values] if by_line else values
     found = [turn for whole in wholes for turn in _sessions(whole, None, "", _MAX_DEPTH)]
     return (found if len({turn.speaker for turn in found}) <= max(2, len(found) // 2) else []), faults

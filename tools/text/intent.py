@@ -41,7 +41,7 @@ _NO_ACTION = frozenset(
     eine einen diese dieser dieses dieselbe derselbe dasselbe
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that show after "always" or "never" that a sentence asks for no action but says how things are."""
+"""After "always" or "never", these words show that a sentence asks for no action but says how things are."""
 
 _ONCE = lazy(
     r"\b(?:just|only|for) (?:this|the|that) (?:once|one|time|run|commit|pr|branch|task|change)\b|\b(?:just|only) once\b"

@@ -29,10 +29,10 @@ MAX_TASK_CHARS = 20_000
 _MAX_QUERY_TOKENS = 64
 
 MIN_FIT = 0.2
-"""A call fits a task from this likeness on."""
+"""A call fits a task if it is at least this much like it."""
 
 NEAR_ENOUGH = 0.5
-"""A tool's reach is full when its three nearest fitting calls have this mean likeness."""
+"""A tool's reach is full when its three nearest fitting calls have at least this mean likeness."""
 
 NEAREST = 3
 BANDWIDTH = 0.35
@@ -357,7 +357,7 @@ class SeenError(NamedTuple):
 
 
 async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
-    """Return every tool that was called, the most used first, or the one with a name. Raises `NotFoundError` for none.
+    """Return every tool that was called, the most used first, or only the one called `name`. Raises `NotFoundError`.
 
     The shells of all agents count as one tool, and so do names that differ only in case.
     """

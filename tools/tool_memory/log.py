@@ -92,12 +92,12 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     tools = tuple(sorted(set(map(_tool_name, logged))))
     totals = [each.totals for each in await store.memories(scope, tools)]
     full = [each.tool_name for each in totals if each.calls > each.kept >= window]
-    notice = f"{', '.join(full)}: only the newest {window} calls are kept, older ones only as totals" if full else None
+    notice = f"{', '.join(full)}: only the newest {window} calls per tool are kept, others as totals" if full else None
     return LogResult(logged=added, known=len(logged) - added, tools=tools, notice=notice)
 
 
 async def queue_evaluation(toolbox: Toolbox, after: timedelta = timedelta(seconds=SETTLE_S)) -> None:
-    """Queue an evaluation of the logged calls, due `after` they have settled; calls logged until then are included."""
+    """Queue an evaluation of logged calls, due in `after` (by default, once settled); calls until then are included."""
     await toolbox.queue(EVALUATE, EVALUATE, after=after)
 
 

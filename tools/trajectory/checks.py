@@ -136,7 +136,7 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
 
     `failed` is whether the exit code or the host reports the whole line as failed; None when neither does. The last
     summary line counts. A summary of failure outweighs exit code 0. A nonzero code outweighs a summary of success if
-    it is the check's own. Where another part may print text of others, there is no result without the check's own code.
+    it is the check's own. Where another part may print others' text, there is no result without the check's own code.
     """
     part = command.check
     if part is None:

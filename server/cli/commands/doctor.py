@@ -33,7 +33,7 @@ REPAIR = "run `swarm-memory doctor --repair`"
 
 
 def _show(findings: list[Finding]) -> None:
-    """Print what is wrong or could be better, and how many checks are well."""
+    """Print what is wrong or could be better, and how many checks passed."""
     *checks, unseen = findings
     odd = [each for each in checks if each.state != "ok" or each.advice]
     if click.get_current_context().params["verbose"] or any(each.state == "fail" for each in odd):
@@ -147,7 +147,7 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
     chat = invocation.settings().settings.chat
     providers = (*chat.providers, *(each for each in chat.learning if each not in chat.providers))
     if not providers:
-        yield Finding("chat model", "ok", "none: evidence judges tasks, and rules learn from them")
+        yield Finding("chat model", "ok", "none: tasks are judged by evidence and distilled by rules")
     for provider in providers:
         variable = provider.key_variable
         if variable and not os.environ.get(variable, "").strip():
@@ -182,7 +182,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if inside.sound:
         yield Finding("integrity", "ok", "pages, texts and indexes match what was written")
     rows = (("memories", inside.memories), ("trajectories", inside.trajectories))
-    changed = [f"{len(ids)} {what} do not match what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
+    changed = [f"{what} that are not as written: {len(ids)} ({', '.join(ids[:3])})" for what, ids in rows if ids]
     yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *inside.pages, *inside.indexes))
     found = care.backups()
     newest = f"newest from {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
@@ -213,7 +213,7 @@ def _team(invocation: Invocation) -> Iterator[Finding]:
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
     if by := off_by(invocation.root, invocation.settings().settings.enabled):
-        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches them on again")
+        yield Finding("hooks", "warn", f"switched off by {by}", "undo that; for a pause, run it with --end")
     missed = lines_of_missed(invocation.root)
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:

@@ -71,7 +71,7 @@ def learn(
         _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
     if (everything or everywhere or not paths) and (paths or task_id is not None or dry_run):
-        raise InputError("--all reads what agents did here: PATH, --task-id and --dry-run cannot be combined with it")
+        raise InputError("--all, the default without PATH, cannot be combined with PATH, --task-id or --dry-run")
     for path in paths:
         if not path:
             raise InputError("a path is empty: give a file or a folder")

@@ -162,9 +162,7 @@ def forget(
     invocation: Invocation,
     ids: Ids,
     run_id: operations.OfRun = None,
-    with_trajectories: Annotated[
-        bool, "Also delete their task records, even where other memories depend on them."
-    ] = False,
+    with_trajectories: Annotated[bool, "Delete their task records even where other memories depend on them."] = False,
     person: Annotated[str | None, "Instead: someone on the team, with everything they brought."] = None,
     tools: Annotated[tuple[str, ...], "Instead: everything known about this tool; `*` means all tools.", "--tool"] = (),
     yes: Yes = False,
@@ -242,7 +240,7 @@ async def import_command(
     """Read memories that `memories export` wrote in another project or on another machine.
 
     Doing it again changes nothing: what was read before is skipped. To learn from sessions, use `swarm-memory learn`.
-    `swarm-memory memories forget --run`, with the run that is named here, deletes what a file brought.
+    `swarm-memory memories forget --run`, with the run that this command names, deletes what a file brought.
     """
     from swarm_memory.server.cli.commands.learn import say_faults
     from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export

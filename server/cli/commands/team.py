@@ -119,13 +119,13 @@ def join(
 
     set_before, asks = invocation.settings().settings.team.project, sys.stdin.isatty()
     if set_before not in (None, project or set_before):
-        raise ConfigError(f"team.project in your settings names every project {set_before}: remove it first")
+        raise ConfigError(f"team.project in your settings gives every project the name {set_before}: remove it first")
     token = click.prompt("Your token", hide_input=True, err=True) if asks else sys.stdin.readline().strip()
     named = project or set_before or remote_name(invocation.root)
     if asks and project is None:
         named = click.prompt("The team's name for this project", default=named, err=True)
     if not named:
-        raise InputError("this project has no remote `origin`: pass the team's name for it with --project NAME")
+        raise InputError("this project has no remote `origin`: give the team's name for the project with --project")
     try:
         given = TeamSettings.model_validate({"url": url.removesuffix("/mcp"), "token": token, "project": named})
     except ValidationError as error:
@@ -218,7 +218,7 @@ async def people(
     audit: Annotated[bool, "Show who did what: tokens, roles, decisions, what was forgotten."] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many entries.")] = 50,
 ) -> object:
-    """List who has access, and who no longer has; or change what NAME may do.
+    """List who has access and who no longer does; or change what NAME may do.
 
     \b
     Example:

@@ -127,7 +127,7 @@ async def list_sources(
     remove: Annotated[
         str | None, "Delete what was indexed from LOCATION, with every trace of it.", "--remove LOCATION"
     ] = None,
-    kind: Annotated[SourceKind | None, "Only this kind; by default all that are found."] = None,
+    kind: Annotated[SourceKind | None, "Only this kind; by default all kinds."] = None,
 ) -> "list[Row] | Row":
     """List what is indexed in this project, or remove what was indexed from a location that it shows."""
     from swarm_memory.tools.ports.sources import SourceKey

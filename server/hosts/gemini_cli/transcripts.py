@@ -59,7 +59,7 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the chats of all projects, or of one: its folder's name is a hash of its path, or a file in it has it."""
+    """Return all chats, or those of a project: its folder's name is its path's hash, or a file in it has the path."""
     (folder,) = map(Path, HOST.folders())
 
     def is_meant(project: Path) -> bool:

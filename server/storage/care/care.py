@@ -190,7 +190,7 @@ class SqliteCare:
     def look_at_foreign(self) -> ForeignBank:
         """Return what is in a bank that was not made here by this user, without changing it.
 
-        Raises `StoreUntrusted` if it is not one of our banks, or has other objects; `InputError` if it needs no trust.
+        Raises `StoreUntrusted` if it is not one of our banks, or holds more; `InputError` if it needs no trust.
         """
         driver = self._driver()
         with storage_errors(driver.module, self.database), _opened_copy(self.database, driver) as foreign:
@@ -199,7 +199,7 @@ class SqliteCare:
     def take_over(self) -> ForeignBank:
         """Replace such a bank with a new, signed one of its content; return what was taken, and where the old one is.
 
-        If the bank has only one project, that becomes the project here. Raises as `look_at_foreign` does, and
+        If the bank has only one project, it is renamed to the project here. Raises as `look_at_foreign` does, and
         `StoreBusy`, `StoreReadOnly`. The vectors are left to the caller.
         """
         driver, database = self._driver(), self.database

@@ -109,7 +109,7 @@ def _made_again(database: Path, target: SqliteConnection, fresh: Path, driver: D
         raise StoreDamaged(f"{database} is damaged ({(*left.pages, *left.indexes, *left.memories)[0]})")
     named = [f"memory {each}" for each in memories] + [f"trajectory {each}" for each in trajectories]
     changed = [f"{each}: left out, because its text does not match what was written" for each in named]
-    gone = [f"left out, because what they belong to is lost: {counted(orphans, 'row')}"] if orphans else []
+    gone = [f"left out, because the parent row is lost: {counted(orphans, 'row')}"] if orphans else []
     return [*found.pages, *found.indexes, *changed, *gone, "a new bank was made from the rows, with new indexes"]
 
 
@@ -259,7 +259,7 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
         if not holds(connection, source):
             raise StoreUntrusted(registry.replaced(source))
         if wrong := damaged(connection):
-            raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories do not match what was written")
+            raise StoreDamaged(f"{source} is damaged: memories that are not as written: {len(wrong)}")
         copy_bank(connection, module, fresh, registry.secret_of(source))
 
 

@@ -92,7 +92,7 @@ class OpenedFile:
                 self._files[suffix] = found
 
     def look(self) -> Found:
-        """Return `moved` if the database was replaced or is gone, `log lost` if only its log was or is, else `same`."""
+        """Return `moved` if the database was replaced or is gone, `log lost` if only its log was, else `same`."""
         others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
         if "" in others or "" not in self._files:
             return "moved"

@@ -249,8 +249,8 @@ class PostgresStore(Store):
         notices: list[str] = []
         if bypasses:
             notices.append(
-                f"row-level security does not bind the role {role} (a superuser, or BYPASSRLS): serve a team with a "
-                "role made as docs/TEAM.md describes"
+                f"row-level security does not apply to the role {role} (a superuser, or BYPASSRLS): serve a team "
+                "with a role made as docs/TEAM.md describes"
             )
         if self.recorder.dropped:
             notices.append(f"{self.recorder.dropped} retrievals were not recorded: the database was busy for too long")

@@ -81,7 +81,7 @@ class Index:
         quantization: Quantization,
         now: str,
     ) -> int:
-        """Write vectors by position, replacing those of the same model with other dimensions; return how many.
+        """Write vectors by position, replacing the same model's of other dimensions; return how many were written.
 
         An item that already has a vector keeps it: it was edited meanwhile, and that is the vector of its new text.
         """

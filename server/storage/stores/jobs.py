@@ -107,7 +107,7 @@ class Jobs(Engine):
 
 
 def write_job(connection: Connection, how: str, job: Job, person_id: str | None) -> list[tuple[str]]:
-    """Queue a job; one queued with its kind and key is replaced (`put_job`) or kept (`add_job`). Return its row."""
+    """Queue a job, or update (`put_job`) or keep (`add_job`) one queued with its kind and key; return rows written."""
     key, when = (make_scope(connection, job.scope), job.kind, job.key), (job.run_after, job.created_at)
     return _SQL.rows(connection, how, job.id, *key, job.payload, *when, job.person_id or person_id)
 

@@ -163,7 +163,7 @@ class Memories(Engine):
     def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:
         """Return what the user said and the surest memories, of the project and of all; up to a third are the team's.
 
-        If another memory contradicts one of these, its content says so.
+        The content of a memory that another one contradicts says so.
         """
         team = _team_names(connection, scope)
         found = _BANK.rows(connection, "briefing", **_place(scope), limit=limit)

@@ -27,7 +27,7 @@ class Rollouts(Engine):
 
     @writes
     def begin_run(self, connection: Connection, run: MattsRun) -> MattsRun:
-        """Write the run as running unless it has ended, and return its current state with the rollouts that ended."""
+        """Write the run as running unless completed or cancelled; return its state, with the rollouts that ended."""
         scope_id = make_scope(connection, run.scope)
         values = {**_columns(run), "scope_id": scope_id, "created_at": run.created_at}
         if _SQL.run(connection, "add_matts_run", **values).rowcount:

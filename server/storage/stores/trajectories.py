@@ -215,7 +215,7 @@ class Trajectories(Journal):
 
     @reads
     def items_by_day(self, connection: Connection, scope: Scope) -> dict[date, int]:
-        """Return for each day (UTC) on which memories were made how many those were, whatever became of them."""
+        """Return how many memories were made on each day (UTC) with any, whatever became of them."""
         rows = _CREDIT.rows(connection, "items_by_day", scope)
         return {date.fromisoformat(day): count for day, count in rows}
 

@@ -179,7 +179,7 @@ class Vectors(Part):
     def without_vector(
         self, connection: Connection, embedder: str, dimensions: int, limit: int, after: int
     ) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of items after a position without a vector of the embedder, in order."""
+        """Return (position, text to embed) of items without a vector of the embedder, in order, after a position."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
         return _texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 

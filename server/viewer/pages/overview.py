@@ -65,7 +65,7 @@ async def overview(asked: Asked) -> Page:
 
 
 async def _weeks(toolbox: Toolbox) -> list[tuple[date, Counter[str]]]:
-    """Return 13 to 53 weeks (UTC), back to the first with data, with tasks by verdict and how much was `learned`."""
+    """Return weeks (UTC) since the first with data, 13 to 53 or none, with tasks by verdict and memories `learned`."""
     found = defaultdict[date, Counter[str]](Counter)
     days = [(day, "learned", count) for day, count in (await toolbox.store.items_by_day(toolbox.scope)).items()]
     for day, what, count in (*days, *await toolbox.store.tasks_by_day(toolbox.scope)):

@@ -191,7 +191,7 @@ class _Epoch:
             tool, _ = made.get(at, (None, None))
             self.run.called.append(Called(scenario, asked.level, tool, evaluated.get(f"{self.number}-{at}", 0.0)))
         if missing := len(questions) - len(made):
-            self._note(f", {scenario}: {missing} questions had no usable choice; they count as 0")
+            self._note(f", {scenario}: no usable choice for {missing} of {len(questions)} questions, which count as 0")
         self.run.bench.keep(self.run.results())
 
     async def _calls(

@@ -93,7 +93,7 @@ class SharedMemories(Part):
 
     @reads
     def count_waiting(self, connection: Connection, tenant_id: str) -> int:
-        """Return how many proposals wait for a decision, counting those that say the same as one."""
+        """Return how many proposals wait for a decision; those that say the same count as one."""
         return int(_SQL.row(connection, "count_waiting", tenant_id=tenant_id)[0])
 
     @reads
