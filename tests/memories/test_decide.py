@@ -17,7 +17,7 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import CREDITED, is_borne_out, unverified
 from swarm_memory.tools.memories.decide import (
     Card,
-    Decided,
+    Decision,
     MemoryChange,
     ReviewKind,
     edit,
@@ -55,7 +55,7 @@ async def state(toolbox: Toolbox, *ids: str) -> tuple[Any, ...]:
     )
 
 
-DECISIONS: dict[str, Callable[[Toolbox, str, str], Awaitable[Decided]]] = {
+DECISIONS: dict[str, Callable[[Toolbox, str, str], Awaitable[Decision]]] = {
     "keep": lambda toolbox, one, other: keep(toolbox, one, "contradicting", other),
     "edit": lambda toolbox, one, other: edit(toolbox, one, MemoryChange(title="Rotate keys", tags=["keys"])),
     "merge": lambda toolbox, one, other: merge(toolbox, one, other),
@@ -189,9 +189,9 @@ async def test_a_decision_about_what_somebody_changed_meanwhile_is_refused(
 
 async def test_where_nothing_changes_nothing_is_decided(toolbox: Toolbox, add: Add) -> None:
     one = await add(*LOGIN)
-    assert await set_memory_status(toolbox, [one], "active") == Decided("", "restore", ())
+    assert await set_memory_status(toolbox, [one], "active") == Decision("", "restore", ())
     (item,) = await get_memories(toolbox, [one])
-    assert await edit(toolbox, one, MemoryChange(title=LOGIN[0])) == Decided("", "edit", (item,))
+    assert await edit(toolbox, one, MemoryChange(title=LOGIN[0])) == Decision("", "edit", (item,))
     assert await latest_decisions(toolbox) == []
 
 
