@@ -60,7 +60,7 @@ class Note(Model):
 
     title: str = Field(min_length=3, max_length=MAX_TITLE)
     when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
-    note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `back-ticks`")
+    note: str = Field(min_length=3, max_length=MAX_CONTENT, description="Up to 4 sentences, commands in `backticks`")
     users_word: bool = Field(default=False, description="The user's own words")
     handles: tuple[str, ...] = Field(
         default=(), max_length=10, description="Other commands, files, error lines or tools to show it with"
@@ -155,7 +155,7 @@ class MemoryItem(Model):
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The commands that the steps say to run, in their order, each in back-ticks."""
+        """The commands that the steps say to run, in their order, each in backticks."""
         return tuple(re.findall(_ACTION, self.content))
 
     @property

@@ -1,4 +1,4 @@
-"""A project with a bank, and small data whose right answers are known."""
+"""A project with a bank, and a small dataset whose right answers are known."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -35,13 +35,13 @@ NORMALIZED: dict[str, Any] = {"name": "tiny", "items": ITEMS, "questions": QUEST
 
 @pytest.fixture
 def dataset() -> Dataset:
-    """The small data."""
+    """The small dataset."""
     return Dataset.model_validate(NORMALIZED)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project's folder with the small data as a file."""
+    """A project's folder with the small dataset as a file."""
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "tiny.json").write_text(json.dumps(NORMALIZED), encoding="utf-8")
@@ -61,7 +61,7 @@ async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
 async def benchmarked(
     toolbox: Toolbox, root: Path, suite: str, options: dict[str, Any]
 ) -> tuple[BenchmarkRun, Path, list[Progress]]:
-    """Run a suite; return the run, its file, and what progress was reported."""
+    """Run a suite; return the run, its file, and the reported progress."""
     reports: list[Progress] = []
 
     async def note(progress: Progress) -> None:
@@ -71,7 +71,7 @@ async def benchmarked(
 
 
 async def interrupted(toolbox: Toolbox, root: Path, suite: str, options: dict[str, Any], at: str) -> BenchmarkRun:
-    """Interrupt a run when what it reports begins so; return what is kept of it."""
+    """Interrupt a run once a progress message begins with `at`; return the run as it was stored."""
     with anyio.CancelScope() as scope:
 
         async def stop(progress: Progress) -> None:

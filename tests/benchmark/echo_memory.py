@@ -1,7 +1,7 @@
-"""An outside memory in few lines, over stdio: it finds by shared words, and gives ids of its own.
+"""A small outside memory over stdio: it searches by shared words, and assigns its own ids.
 
-It speaks the protocol by hand: importing the SDK would take most of the time of the tests that start it. `--dying` ends
-it at its first item.
+It implements the protocol by hand, because importing the SDK would take most of the time of the tests that start it.
+`--dying` ends it at its first item.
 """
 
 import json
@@ -28,7 +28,7 @@ def recall(question: str, limit: int) -> dict[str, Any]:
 
 
 def tool(call: Any, **kinds: str) -> dict[str, Any]:
-    """Return what a client is shown of a tool."""
+    """Return the description of a tool for a client."""
     properties = {name: {"type": kind} for name, kind in kinds.items()}
     schema = {"type": "object", "properties": properties, "required": [*kinds]}
     return {"name": call.__name__, "description": call.__doc__, "inputSchema": schema}
@@ -39,7 +39,7 @@ LISTED = [tool(remember, text="string"), tool(recall, question="string", limit="
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a request; None for a method that is not known."""
+    """Return the result of a request; None for an unknown method."""
     if method == "initialize":
         about = {"name": "echo-memory", "version": "1"}
         return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}

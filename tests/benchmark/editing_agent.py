@@ -1,7 +1,7 @@
 """An agent for tests: it reads its prompt, edits the files of its folder, and says what it did as a ReAct text.
 
-What it writes is the solution of the scenario that the prompt asks for, or a spoilt one, as the seed of its rollout
-has it: whether that meets the task is the checker's business.
+It writes the solution of the scenario that the prompt asks for, or a spoilt one, depending on the seed of its rollout;
+the checker decides whether that meets the task.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Datasets: each published form is read, faults are named with their place; labelled trajectories and rated items."""
+"""Datasets: each published form is read, faults name their place; labelled trajectories and rated items."""
 
 import json
 import subprocess
@@ -86,10 +86,10 @@ PARTS = "haystack_session_ids, haystack_dates and haystack_sessions"
     [
         (locomo, {}, "f.json: Input should be a valid"),
         (locomo, _conversation(session_1=WITHOUT_TEXT), "f.json[0].conversation.session_1[0].text"),
-        (locomo, _conversation(session_1_date_time="yesterday"), "session_1_date_time: 'yesterday' is no date"),
+        (locomo, _conversation(session_1_date_time="yesterday"), "session_1_date_time: 'yesterday' is not a date"),
         (locomo, EMPTY_TALK, "0 items"),
         (longmemeval, [_record(haystack_dates=[])], f"f.json[0]: {PARTS} differ"),
-        (longmemeval, [_record(question_date="soon")], "f.json[0].question_date: 'soon' is no date"),
+        (longmemeval, [_record(question_date="soon")], "f.json[0].question_date: 'soon' is not a date"),
         (
             longmemeval,
             [_record(haystack_sessions=[[{"role": "user"}]])],
@@ -176,7 +176,7 @@ GOOD = "1\td1\t1\n"
     [
         ("1 d1 1\n", "", "0 questions"),
         ("query-id\tcorpus-id\tscore\n1\td1\n", "", "qrels.tsv: line 2: it must be query-id, corpus-id and score"),
-        ("1\td9\t1\n", "", "'d9' is no item"),
+        ("1\td9\t1\n", "", "'d9' is not an item"),
         (GOOD, '{"_id": "d3"}', "corpus.jsonl: line 3.text: Field required"),
         (GOOD, "no JSON", "line 3: this is not JSON"),
     ],
@@ -216,7 +216,7 @@ REACT = "Who wrote it?\nThought 1: I search.\nAction 1: Search[it]\nObservation 
 
 
 def in_fence(command: str, code: int, output: str) -> list[dict[str, Any]]:
-    """A command as the last thing of a message, and what a harness answers in the user's name."""
+    """Return a command at the end of a message, and the answer of a harness in the user's role."""
     return [
         {"role": "assistant", "content": f"THOUGHT: Go on.\n\n```bash\n{command}\n```"},
         {"role": "user", "content": f"<returncode>{code}</returncode>\n<output>\n{output}\n</output>"},
@@ -224,7 +224,7 @@ def in_fence(command: str, code: int, output: str) -> list[dict[str, Any]]:
 
 
 def after_mark(command: str, code: int, output: str) -> list[dict[str, Any]]:
-    """A command as a call in JSON behind a mark, and the result of the tool."""
+    """Return a command as a JSON call after a mark, and the tool's result."""
     call = {"id": f"c{command}{code}", "function": {"name": "Bash", "arguments": json.dumps({"command": command})}}
     return [
         {"role": "assistant", "content": f"I go on.\n[tool_calls] {json.dumps([call])}"},
@@ -233,7 +233,7 @@ def after_mark(command: str, code: int, output: str) -> list[dict[str, Any]]:
 
 
 def edited(old: str, new: str, code: int, output: str) -> list[dict[str, Any]]:
-    """An edit as a block, and the harness's word that it is applied and how its test script ended."""
+    """Return an edit as a block, and the harness's report that it was applied and how its test script ended."""
     block = f"sums.py\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```"
     script = f"Test Script: pytest -q tests/test_sums.py;\n{output}\n[env] [sums-1] Return Code: {code}\n"
     return [

@@ -32,7 +32,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def swarm(root: Path) -> Command:
-    """Run `swarm-memory` in the project's folder."""
+    """Return a function that runs `swarm-memory` in the project's folder."""
 
     def ran(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = run([*CLI, *arguments], cwd=root, text=True)
@@ -64,7 +64,7 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
 
 @pytest.fixture
 def endless(root: Path) -> Path:
-    """That folder with so many questions that no run comes to the last one."""
+    """The project's folder, with so many questions that no run reaches the last one."""
     data = NORMALIZED | {"questions": NORMALIZED["questions"] * 5_000}
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
     return root
@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_what_was_measured(endless: Path, swarm: Command) -> None:
     running = Forked(
         [*CLI, "-v", "benchmark", "run", *TINY], cwd=endless, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    # The row is written before the first question is asked; the file comes at the end alone.
+    # The row is written before the first question is asked, the file only at the end.
     while "running" not in swarm("benchmark", "report", "--list", "--json").stdout:
         assert running.poll() is None
     running.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Measures by hand-made examples; reports: what is untrusted stays text (of pages see `abuse/test_pages.py`)."""
+"""Measures, checked on hand-made examples; reports: untrusted text stays text (for pages see `abuse/test_pages.py`)."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""A run from begin to end: its file and row, what an interruption leaves; the performance suite's measurements."""
+"""A run from beginning to end: its file and row, what an interruption leaves; the performance suite's measurements."""
 
 import json
 from collections.abc import Sequence

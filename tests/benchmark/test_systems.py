@@ -1,4 +1,4 @@
-"""The systems under test: each finds what it should by what it has; our server really runs beside another one."""
+"""The systems under test: each finds what it should by its own means; our server really runs next to another one."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -107,7 +107,7 @@ OTHER: dict[str, Any] = {
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the repository's suite in the place of the product's, as `benchmarks/retrieval/run.py` does."""
+    """Run the repository's suite in place of the product's, as `benchmarks/retrieval/run.py` does."""
     monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
 
 

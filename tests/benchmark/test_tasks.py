@@ -1,4 +1,4 @@
-"""The suite of tasks, done by a command that edits files; and the scenarios' checkers."""
+"""The tasks suite, with a command that edits files as the agent; and the scenarios' checkers."""
 
 import shlex
 import shutil
@@ -32,7 +32,7 @@ ASKED: dict[str, Any] = {"tasks": "tasks", "rounds": 2, "k": 2, "command": COMMA
 
 @pytest.fixture
 def root(root: Path) -> Path:
-    """That folder with one task."""
+    """The project's folder with one task."""
     shutil.copytree(TASKS / "payment_api", root / "tasks" / "payment_api")
     return root
 
@@ -71,7 +71,7 @@ async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path)
 async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(toolbox: Toolbox, root: Path) -> None:
     with pytest.raises(InputError, match=r"option tasks is missing: .* -o tasks=benchmarks/tasks"):
         await _run(toolbox, root, command=COMMAND)
-    with pytest.raises(InputError, match=r"holds no task: .* benchmarks/tasks of its repository"):
+    with pytest.raises(InputError, match=r"contains no tasks: .* benchmarks/tasks of its repository"):
         await _run(toolbox, root, tasks="nowhere")
     (root / "mine" / "half").mkdir(parents=True)
     (root / "mine" / "half" / "task.md").write_text("Do half of it.", encoding="utf-8")
@@ -124,7 +124,7 @@ EVERY_WRONG: list[tuple[str, str, str, str]] = [
     ("schema_migration", '"""INSERT INTO orders_new', f'{EARLY}"""INSERT INTO orders_new', "a reader found version 2"),
     ("schema_migration", 'int(part.ljust(2, "0"))', "int(part or 0)", "not those that there were"),
 ]
-"""A right solution with one part of it spoilt, and what the checker says of it; the quickest of each scenario first."""
+"""A right solution with one part spoilt, and the checker's message; the quickest of each scenario first."""
 
 WRONG = EVERY_WRONG if FULL else list({each[0]: each for each in reversed(EVERY_WRONG)}.values())
 

@@ -1,4 +1,4 @@
-"""The tool memory benchmark: its questions, its mock tools, who chooses, a run from begin to end."""
+"""The tool memory benchmark: its questions, its mock tools, who chooses, a run from beginning to end."""
 
 import json
 from collections import Counter

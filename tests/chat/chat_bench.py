@@ -1,4 +1,4 @@
-"""A chat model in front of a scripted endpoint, and what it is asked."""
+"""A chat model that talks to a scripted endpoint, and the request that it gets."""
 
 from pydantic import JsonValue
 from scripted_chat import InMemoryMeter
@@ -22,7 +22,7 @@ def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
 
 
 class Bench:
-    """The model `m-1` of a provider at a scripted server."""
+    """The model `m-1` of a provider, on a scripted server."""
 
     def __init__(self, key: str, server: ScriptedServer, *, retries: int = 2, **settings: object) -> None:
         self.meter = InMemoryMeter()

@@ -1,4 +1,4 @@
-"""From settings to a chat model: order, keys, the guard against calling oneself; and what settings refuse."""
+"""From settings to a chat model: order, keys, the guard against calling ourselves; and what settings refuse."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The chain of chat models, the limits around it and the scripted model: who is asked, when, and who is passed over."""
+"""The chain of chat models, its limits and the scripted model: which models are called, when, and which are skipped."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ DOWN = ModelUnavailable("it is down")
 
 
 class SlowModel:
-    """Answers when it is let go, and counts who is inside."""
+    """Answers once `go` is set, and counts the concurrent calls."""
 
     name, is_local = "slow:test", True
 

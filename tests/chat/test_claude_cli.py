@@ -37,7 +37,7 @@ RESULT: dict[str, Any] = {
 
 
 class StandIn:
-    """A program in the place of `claude` that keeps how it was called and prints what it is given."""
+    """A program in place of `claude` that records how it was called and prints what it is given."""
 
     def __init__(self, folder: Path, *prints: str, then: str = "") -> None:
         self.folder = folder
@@ -210,7 +210,7 @@ class TestRealClaude:
 
 
 def processes_with(value: str) -> list[Path]:
-    """Return the living processes in whose environment `value` stands."""
+    """Return the running processes whose environment contains `value`."""
     found: list[Path] = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):

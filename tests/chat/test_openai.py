@@ -29,7 +29,7 @@ def bench(server: ScriptedServer, retries: int = 2, **settings: object) -> Bench
 async def failure_of(
     script: Sequence[Turn], asked: ChatRequest | None = None, retries: int = 2
 ) -> tuple[ModelError, int]:
-    """Return the error that a script ends with, and the number of requests."""
+    """Return the error that a script leads to, and the number of requests."""
     async with ScriptedServer(script) as server:
         with anyio.fail_after(HANG_S), pytest.raises(ModelError) as raised:
             await bench(server, retries).model.complete(asked or request())
@@ -198,7 +198,7 @@ FINAL = {
     "choices of a wrong type": ([envelope(choices="x")], "no chat completion"),
     "a message of a wrong type": ([envelope(choices=[{"message": "x"}])], "no chat completion"),
     "content of a wrong type": ([envelope(choices=[{"message": {"content": [1]}}])], "no chat completion"),
-    "50 MB of an error": ([Turn(b" " * 1_000_000, 500, repeats=50)], "bytes"),
+    "50 MB of an error": ([Turn(b" " * 1_000_000, 500, repeats=50)], "too large"),
     "a compressed body": ([Turn(b"x", headers={"content-encoding": "gzip"})], "compressed"),
 }  # fmt: skip
 

@@ -66,7 +66,7 @@ async def test_at_most_three_items_of_a_run_are_kept(tmp_path: Path) -> None:
             for each in subjects]  # fmt: skip
     result = await compared(tmp_path, scripted(*many))
     assert len(result.stored) == 3
-    assert "only 3 are taken" in (result.run.summary.reason or "")
+    assert "the limit per trajectory is 3" in (result.run.summary.reason or "")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ _NAME = re.compile(r"(?<![\w/.-])(?:\w+_\w+|[a-z]+[A-Z]\w*)(?![\w/.-])")
 """An identifier that no word of prose looks like."""
 
 _ERROR_CODE = re.compile(r"(?<![\w.-])[A-Z]{1,6}-?\d{1,5}(?![\w.-])")
-"""The code by which a program numbers an error: in a note's back-ticks, and in the output of a failed call."""
+"""The code by which a program numbers an error: in a note's backticks, and in the output of a failed call."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _WORD = re.compile(r"[\w.@/+-]*\w")
@@ -123,7 +123,7 @@ def _in_text(text: str) -> Iterator[str]:
 
 
 def _of_span(span: str) -> Iterator[str]:
-    """Yield the handles of what is in back-ticks: a command, a tool, an identifier, an error."""
+    """Yield the handles of what is in backticks: a command, a tool, an identifier, an error."""
     if span.startswith("mcp__"):
         yield f"tool:{span.split()[0].lower()}"
     if _IDENTIFIER.fullmatch(span):

@@ -240,7 +240,7 @@ def screen(text: str) -> tuple[Finding, ...]:
 def by_wording(text: str) -> tuple[Finding, ...]:
     """Return what the classifier finds: its most suspect sentence, when that is over the threshold.
 
-    What is in back-ticks is left to the rules. Raises `ConfigError` when the weights are damaged.
+    What is in backticks is left to the rules. Raises `ConfigError` when the weights are damaged.
     """
     weights, prose = load_weights(), _CODE.sub("`x`", text[:MAX_CHARS])
     every = (unit for view in readings(prose) for unit in units(view))

@@ -208,7 +208,7 @@ def own_words(text: str) -> str:
 
 
 def without_quotations(text: str) -> str:
-    """Return a text of the same length in which everything within quotation marks or back-ticks is blank."""
+    """Return a text of the same length in which everything within quotation marks or backticks is blank."""
     return _QUOTATION.sub(lambda found: found[0][0] + " " * (len(found[0]) - 2) + found[0][-1], text)
 
 

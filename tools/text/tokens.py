@@ -1,5 +1,5 @@
 """Text as the keyword leg and the budgets see it: tokens for index and query, an estimate of a model's tokens, and
-what a text names exactly: what is in back-ticks, files, identifiers, scripts and packages.
+what a text names exactly: what is in backticks, files, identifiers, scripts and packages.
 
 A change in what `tokenize` returns requires the keyword index to be rebuilt.
 """
@@ -167,7 +167,7 @@ def _english_stemmer() -> Callable[[], Any]:
 
 
 def spans(text: str) -> list[str]:
-    """Return what is between back-ticks, each text once."""
+    """Return what is between backticks, each text once."""
     return list(dict.fromkeys(span.strip() for span in _SPAN.findall(text)))
 
 
@@ -185,13 +185,13 @@ def paths_in(text: str) -> Iterator[str]:
 
 
 def packages_in(text: str) -> Iterator[str]:
-    """Yield what may be a package's name, within back-ticks only: words of prose are names of packages too."""
+    """Yield what may be a package's name, within backticks only: words of prose are names of packages too."""
     for name in _PACKAGE.findall("\n".join(spans(text))):
         yield from (name.rstrip("."), name.split(".")[0])
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names in a text, in lower case: what is in back-ticks, and the files and identifiers anywhere.
+    """Return the names in a text, in lower case: what is in backticks, and the files and identifiers anywhere.
 
     "and/or" is not one: a path without an extension must have at least two slashes.
     """

@@ -365,7 +365,7 @@ def _quoted(name: str, value: JsonValue) -> str:
 
 
 def safe_name(name: str) -> str:
-    """Return the name of an argument, tool or program in a form that is safe between back-ticks."""
+    """Return the name of an argument, tool or program in a form that is safe between backticks."""
     return "".join(char for char in name if char.isalnum() or char in "_-.+/")[:60]
 
 

@@ -125,7 +125,7 @@ def join(
     if asks and project is None:
         named = click.prompt("The team's name for this project", default=named, err=True)
     if not named:
-        raise InputError("this project has no remote `origin`: give the team's name for the project with --project")
+        raise InputError("this project has no remote `origin`: give the team's name for it as --project NAME")
     try:
         given = TeamSettings.model_validate({"url": url.removesuffix("/mcp"), "token": token, "project": named})
     except ValidationError as error:
