@@ -1,13 +1,13 @@
-"""How far the judging and distilling without a model carries on labelled trajectories; it only reads and prints.
+"""How well judging and distilling without a model works on labelled trajectories; it only reads and prints.
 
     python benchmarks/judge_evidence.py --data FOLDER
 
 FOLDER holds `*.jsonl` or `*.jsonl.gz` files of {id, task, success, steps} with `source` and `task_id` where known, or
-transcripts of a coding agent (those have no labels); other files are named and passed over. Each task is in one of two
-halves, by a hash of its id: the half that may be looked at while rules are made, and the unseen one. For each source
-and for all together, for each half: how many were decided, balanced accuracy of these, how often each label was right;
-then, for each bin of confidence, what was said and what was right. Brackets hold 95 % score intervals, which take the
-attempts at one task for independent.
+transcripts of a coding agent (those have no labels); other files are named and skipped. A hash of its id puts each
+task in one of two halves: the half that may be looked at while rules are made, or the unseen one. Printed are, for each
+source and all together, and for each half: how many were decided, their balanced accuracy, and how often each label was
+right; then, for each bin of confidence, the stated confidence and the share that was right. Brackets hold 95 % score
+intervals, which treat the attempts at one task as independent.
 """
 
 import argparse
@@ -39,12 +39,12 @@ BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What stands beside a trajectory in its file."""
+    """What a file says about a trajectory."""
 
     source: str
     task: str
     success: bool | None
-    """Whether the task was met; None where the file does not say."""
+    """Whether the task was met; None if the file does not say."""
 
     @property
     def half(self) -> str:
@@ -53,7 +53,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One verdict beside the truth."""
+    """One verdict and the truth."""
 
     known: Known
     label: Label
@@ -78,13 +78,13 @@ def main() -> None:
 
 
 def files_of(data: Path) -> list[Path]:
-    """Return the files of trajectories in a folder, those of subagents apart, or the one file that is named."""
+    """Return the trajectory files of a folder, except those of subagents, or the single file that is named."""
     found = [data] if data.is_file() else sorted(data.rglob("*"))
     return [path for path in found if path.name.endswith((".jsonl", ".jsonl.gz")) and "subagents" not in path.parts]
 
 
 def measure(path: Path) -> list[Judged]:
-    """Judge and distill every trajectory of one file; prints the counts of labels and items."""
+    """Judge and distill every trajectory of one file; print the counts of labels and items."""
     settings, verdicts, items = Settings(), list[Judged](), 0
     for read_in, known in read(path):
         trajectory = archivable(read_in, settings)
@@ -97,7 +97,7 @@ def measure(path: Path) -> list[Judged]:
 
 
 def read(path: Path) -> Iterator[tuple[Trajectory, Known]]:
-    """Yield the trajectories of a file, each with what stands beside it; a transcript is one task."""
+    """Yield a file's trajectories, each with what the file says about it; a transcript counts as one task."""
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     known = dict(filter(None, (known_of(line, path.name.partition(".")[0]) for line in lines)))
@@ -107,7 +107,7 @@ def read(path: Path) -> Iterator[tuple[Trajectory, Known]]:
 
 
 def known_of(line: bytes, file: str) -> tuple[str, Known] | None:
-    """Return the id of a line's trajectory and what stands beside it; None for another line."""
+    """Return the id of a line's trajectory and what the line says about it; None for any other line."""
     try:
         record: Any = json.loads(line)
     except ValueError:
@@ -121,7 +121,7 @@ def known_of(line: bytes, file: str) -> tuple[str, Known] | None:
 
 
 def label_of(record: dict[str, Any]) -> bool | None:
-    """Return whether the record says that its task was met."""
+    """Return whether the record says that its task was met; None if it says nothing."""
     for key in ("success", "label", "passed", "reward"):
         value = record.get(key)
         if isinstance(value, bool):
@@ -167,7 +167,7 @@ def figures(verdicts: Sequence[Judged]) -> str:
 
 
 def balanced_accuracy(decided: Sequence[Judged]) -> float | None:
-    """Return the mean of the shares that are right of the met tasks and of the others; None without both."""
+    """Return the mean of the accuracies on tasks that were met and on the others; None unless there are both."""
     sides = [[verdict for verdict in decided if verdict.known.success is met] for met in (True, False)]
     return fmean(fmean(verdict.right for verdict in side) for side in sides) if all(sides) else None
 
@@ -182,7 +182,7 @@ def share(verdicts: Sequence[Judged]) -> str:
 
 
 def print_calibration(half: str, verdicts: Sequence[Judged]) -> None:
-    """Print for each bin of confidence and each label what was said on average, and how often it was right."""
+    """Print for each bin of confidence and each label the mean stated confidence, and how often it was right."""
     print(f"\ncalibration, {half}")
     for low, high in pairwise(BINS):
         for label in ("Success", "Failure"):

@@ -1,9 +1,9 @@
-"""Public trajectories whose agents act in plain text, as the messages with tool calls that the product reads.
+"""Converts public trajectories of agents that act in plain text to the messages with tool calls that the product reads.
 
-Of objects {id, task, steps: [{role, content}]} five forms are known: `[tool_calls]` and JSON at the end of a content,
-a tool's name and its arguments as JSON, one command in a fence that the next message answers, SEARCH/REPLACE blocks
-whose answer says what was applied and how the harness's test script ended, and a ReAct log (Thought, Action,
-Observation). Any other file is read as the product reads it.
+Five forms of objects {id, task, steps: [{role, content}]} are known: `[tool_calls]` and JSON at the end of a content;
+a tool's name and its arguments as JSON; one fenced command that the next message answers; SEARCH/REPLACE blocks whose
+answer reports what was applied and how the harness's test script ended; and a ReAct log (Thought, Action, Observation).
+Any other file is read as the product reads it.
 """
 
 import gzip
@@ -36,7 +36,7 @@ TAGS = re.compile(r"\A\s*<output>\n?|\n?</output>\s*\Z")
 
 
 def read_labelled(path: Path) -> Iterator[Trajectory]:
-    """Yield the trajectories of a file. Raises `InputError` as the product does for a file that it does not know."""
+    """Yield the trajectories of a file. Raises `InputError` for an unknown format, as the product does."""
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     records = [record for line in lines if (record := _object(line)) is not None]
@@ -56,7 +56,7 @@ def _object(line: bytes) -> Message | None:
 
 
 def with_calls(steps: list[Message]) -> Iterator[Message]:
-    """Yield the messages of a trajectory, with what an agent does in plain text as tool calls."""
+    """Yield the messages of a trajectory, with the agent's plain-text actions turned into tool calls."""
     if any(step.get("tool_calls") or step.get("kind") for step in steps):
         yield from steps
         return
@@ -66,7 +66,7 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
         commands = FENCE.findall(text) if role == "assistant" and following.get("role") in ("user", "tool") else []
         said, mark, calls = text.partition(MARK)
         if number == of_edits:
-            pass  # it stands with the edits that it answers
+            pass  # it was yielded with the edits that it answers
         elif role not in ROLES:
             yield from _react(text)
         elif mark and (listed := _listed(calls)):
@@ -114,10 +114,10 @@ def _acting(said: str, call_id: str, name: str, arguments: Message) -> Message:
 
 
 def _edited(number: int, blocks: list[re.Match[str]], answer: str) -> Iterator[Message]:
-    """Yield the edits of a message, one call for each block that was applied or refused, and the harness's own tests.
+    """Yield a message's edits, one call for each applied block or one for a refused message, and the harness's tests.
 
-    An answer names the files that it applied blocks to, in their order; it says nothing of the blocks one by one, so
-    that a refused message is one call with the error.
+    An answer names the files that blocks were applied to, in order. It does not report on each block, so a refused
+    message becomes one call with the error.
     """
     applied = APPLIED.findall(answer)
     for place, path in enumerate(applied):
@@ -135,7 +135,7 @@ def _edited(number: int, blocks: list[re.Match[str]], answer: str) -> Iterator[M
 
 
 def _react(text: str) -> Iterator[Message]:
-    """Yield the parts of a log; what stands before its first label is the task, which the record has already."""
+    """Yield the parts of a log. The text before its first label is the task, which the record already has."""
     marks = list(LABEL.finditer(text))
     name = ""
     for number, mark in enumerate(marks):

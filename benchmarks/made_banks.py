@@ -1,4 +1,4 @@
-"""What benchmarks stand on: a home of their own, banks on the static table, made memories, English for them."""
+"""What benchmarks share: a home of their own, banks on the static table, made-up memories, and English for them."""
 
 import ast
 import os
@@ -24,11 +24,11 @@ from swarm_memory.tools.toolbox import Toolbox
 
 @contextmanager
 def own_home() -> Generator[Path]:
-    """Give the empty folder of a project in an empty home, which this process and those that it starts have."""
+    """Yield a project's empty folder in an empty home, which becomes the home of this process and those it starts."""
     for name in [name for name in os.environ if name.startswith(("SWARM_MEMORY_", "CLAUDE", "XDG_"))]:
         del os.environ[name]
     with tempfile.TemporaryDirectory() as home:
-        os.environ["HOME"] = home  # also here: a bank that another user made is not trusted
+        os.environ["HOME"] = home  # in this process too: a bank that another user made is not trusted
         root = Path(home) / "project"
         root.mkdir()
         yield root
@@ -38,20 +38,20 @@ def own_home() -> Generator[Path]:
 async def open_bank(
     folder: Path, scope: Scope, settings: Settings | None = None, embedder: Embedder | None = None
 ) -> AsyncGenerator[Toolbox]:
-    """Open the bank `memory.db` of a folder, with the static table where no embedder is given."""
+    """Open the bank `memory.db` of a folder, with the static table if no embedder is given."""
     embedder = embedder or StaticEmbedder()
     async with await open_store(folder / "memory.db", embedder=embedder) as store:
         yield Toolbox(store, embedder, SystemClock(), settings or Settings(), scope)
 
 
 def made_memory(scope: Scope, title: str, content: str, **fields: Any) -> MemoryItem:
-    """Return a memory of now, cut to what one may hold."""
+    """Return a memory created now, its texts cut to the allowed length."""
     given: dict[str, Any] = {"id": new_id(MEMORY), "created_at": datetime.now(UTC), **fields}
     return MemoryItem(scope=scope, title=title[:190], content=content[:4000], **given)
 
 
 async def add(toolbox: Toolbox, items: Sequence[MemoryItem]) -> None:
-    """Embed and write memories, a thousand in a transaction."""
+    """Embed and write memories, a thousand per transaction."""
     for start in range(0, len(items), 1000):
         await toolbox.store.add_memories(await prepare(toolbox, items[start : start + 1000]), toolbox.embedder.name)
 
@@ -64,7 +64,7 @@ def stdlib_modules() -> Iterator[Path]:
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """Yield the docstrings of a module; none where it cannot be parsed."""
+    """Yield the docstrings of a module; none if it cannot be parsed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,15 +1,15 @@
-"""What a session is shown unasked: the rules of projects, each with a task for which it matters.
+"""What a session is shown without asking: projects' rules, each with a task for which the rule matters.
 
     python benchmarks/moments.py PROJECT.json... [--embedder static]
     python benchmarks/moments.py PROJECT.json... --questions FILE     # then: --answers FILE
 
 A file is {"project", "rules": [{"title", "when", "note", "prompt", "calls": [{"tool", "input", "error"}]}]}: a rule as
-an agent teaches it, a task in a user's words, and what an agent would call at it, with what a failed call gave back.
-Each project is a bank, taught by `remember`; each task is a session that goes through the hooks, once in its own
-project and once, as a foreign one, in each of the others.
+an agent teaches it, a task in a user's words, and the calls that an agent would make for it, with the error of a failed
+call. Each project is a bank, taught with `remember`. Each task is a session that goes through the hooks, once in its
+own project and once, as a foreign task, in each of the others.
 
-`--questions` writes what an agent answers who is given nothing else: by project the lines of a session's start, and
-each task's prompt with its own project's lines and with another's. An answer is {"0": [numbers of lines from 0], ...}.
+`--questions` writes questions for an agent that is given nothing else: each project's lines at a session's start, and
+each task's prompt with its own project's lines and with another's. The answers: {"0": [numbers of lines from 0], ...}.
 """
 
 import argparse
@@ -43,8 +43,8 @@ ID, LISTED = re.compile(r"\[(rm_\w+)\]"), re.compile(r"^- (.+)$", re.MULTILINE)
 
 
 class Played(NamedTuple):
-    """What one session was shown: the ids of the notes whose moments its start lists, of those that are shown whole or
-    listed at its prompt, and at each call with its failure; the tokens of all.
+    """What one session was shown: the ids of the notes whose moments are listed at its start, of those shown in full or
+    listed at its prompt, and of those at each call and its failure; and the tokens of all of them.
     """
 
     at_start: frozenset[str]
@@ -52,7 +52,7 @@ class Played(NamedTuple):
     at_calls: Sequence[frozenset[str]]
     tokens: int
     wanted: str = ""
-    """In its own project the id of the rule that matters; `stood_first`: it is the first for somebody who asks."""
+    """In the task's own project, the id of the rule that matters; `stood_first`: a retrieval ranks it first."""
     stood_first: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Played(NamedTuple):
 
 
 async def play(bank: Toolbox, moments: dict[str, str], task: dict[str, Any], session_id: str) -> Played:
-    """Play a task through the hooks; `moments` are the notes' ids by when they matter."""
+    """Play a task through the hooks; `moments` maps a line about when a note matters to the note's id."""
     texts = list[str]()
 
     async def opened() -> Toolbox:
@@ -116,7 +116,7 @@ async def measure(projects: Sequence[dict[str, Any]], folder: Path, settings: Se
 
 
 def questions_of(projects: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the lines of each project, numbered, and the prompts: own ones and foreign ones, mixed."""
+    """Return the lines of each project, by its number, and the prompts, own and foreign ones mixed."""
     lines = {f"project-{at}": [rule["when"] for rule in each["rules"]] for at, each in enumerate(projects)}
     asked = [
         {
@@ -132,7 +132,7 @@ def questions_of(projects: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def rate_answers(asked: Sequence[dict[str, Any]], answers: dict[str, list[int]]) -> None:
-    """Print how often the right line was chosen, and any of another project's."""
+    """Print how often the right line was chosen, and how often any line was at a foreign prompt."""
     own = [(each["right"], answers[str(at)]) for at, each in enumerate(asked) if each["right"] is not None]
     rate("the right note is chosen", [right in chosen for right, chosen in own])
     rate(

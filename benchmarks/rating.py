@@ -1,19 +1,19 @@
-"""What the memories distilled without a model are worth, as two readers rate them beside their trajectories.
+"""What the memories distilled without a model are worth, as rated by two readers who also see the trajectories.
 
     python benchmarks/rating.py draw --data FOLDER --half looked|unseen --out ITEMS.md [--most N] [--order SEED]
     python benchmarks/rating.py figures ITEMS.md RATINGS RATINGS
 
-FOLDER holds what benchmarks/judge_evidence.py reads; tasks fall into the same halves. `draw` writes each item beside
-its shortened trajectory, at most N of a file, in an order by SEED. A reader writes one line for each, "NUMBER RATING"
-and, if wanted, why:
+FOLDER holds what benchmarks/judge_evidence.py reads; tasks fall into the same halves. `draw` writes each item with
+its shortened trajectory, at most N per file, in an order that depends on SEED. A reader writes one line per item,
+"NUMBER RATING" and optionally the reason:
 
     0  harmful: it names a false cure or a false rule, or says what is wrong or cannot be done
-    1  useless: true, but of this one bug or slip alone, or what everybody knows, or too vague to be followed
-    2  useful: the next one who works there saves steps or an error by it
-    3  of value to others too: beyond this project, to whoever uses the tool or meets the error
+    1  useless: true, but only about this one bug or slip, or common knowledge, or too vague to follow
+    2  useful: it saves the next person who works there steps or an error
+    3  of value to others too: beyond this project, to anyone who uses the tool or meets the error
 
-The two read apart, the second in another order, neither with the other's ratings. `figures` counts an item as useful
-when both gave it 2 or more, and as harmful when either gave it 0; intervals are 95 % (Wilson).
+The two work separately, the second in another order, and neither sees the other's ratings. `figures` counts an item as
+useful if both gave it 2 or more, and as harmful if either gave it 0; intervals are 95 % (Wilson).
 """
 
 import argparse
@@ -38,7 +38,7 @@ from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 
 KINDS = ("user-correction", "repair", "open-problem", "guardrail", "loop", "search", "procedure", "convention")
-"""Tags that say what kind of item it is; the first that it has counts."""
+"""Tags that name the kind of an item; the first of these that an item has counts."""
 
 SHOWN_TOKENS = 2_500
 HEADING = re.compile(r"(?m)^## (\d+) \[([\w-]+)\]")
@@ -46,14 +46,14 @@ HEADING = re.compile(r"(?m)^## (\d+) \[([\w-]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A draft with what it was distilled from."""
+    """A draft and what it was distilled from."""
 
     draft: MemoryDraft
     trajectory: Trajectory
     judged: str
     file: str
     way: str = ""
-    """How it was distilled, where that says more than its tags."""
+    """How it was distilled, if that says more than its tags."""
 
     @property
     def kind(self) -> str:
@@ -144,7 +144,7 @@ def _ratings(path: Path) -> dict[int, int]:
 
 
 def _kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
-    """Cohen's kappa: agreement beyond what the two readers' shares alone would give; 1 where they never differ."""
+    """Return Cohen's kappa: agreement beyond what the two readers' shares alone would give; 1 if they never differ."""
     n = len(pairs)
     agreed = sum(left == right for left, right in pairs) / n
     left, right = sum(each[0] for each in pairs) / n, sum(each[1] for each in pairs) / n

@@ -2,8 +2,8 @@
 
     python benchmarks/redaction.py [--split tune|held] [--show]
 
-Lines are made from a seed after `redaction.toml`; a format or frame is in one half only. Through the product means that
-the secret is in nothing that is kept: not of a transcript, a log of tool calls, or what `remember` stores.
+Lines are made from a seed and `redaction.toml`; a format or frame is in one half only. "Through the product" means that
+nothing stored contains the secret: no transcript, no log of tool calls, and nothing that `remember` stores.
 """
 
 import argparse
@@ -41,23 +41,23 @@ LINES = 150
 
 
 class Line(NamedTuple):
-    """A text, and the secret in it; none of a look-alike."""
+    """A text and the secret in it; for a look-alike, the harmless value, or empty if it is made as a whole."""
 
     kind: str
     text: str
     secret: str
     name: str = ""
-    """Of the field that it is given to, where it is."""
+    """The name of the field that holds the value, if any."""
 
 
 def half(values: Sequence[str], split: str) -> Sequence[str]:
-    """Return every second of them, in an order that says nothing of them."""
+    """Return every second value of a random but fixed order."""
     mixed = random.Random(35).sample(values, len(values))
     return mixed[split == "held" :: 2]
 
 
 def framed(frame: str, name: str, value: str) -> str:
-    """Return a value where it stands: below {N}AME, {n}ame, {d}ash-ed name, its {P}ascal form or in {w}ords."""
+    """Put a value into a frame that may hold its name as {N}AME, {n}ame, {d}ash-ed, {P}ascal case or in {w}ords."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_.]", " ", name).lower()
     names = {
         "N": words.upper().replace(" ", "_"),
@@ -103,7 +103,7 @@ def lines(split: str) -> Iterator[Line]:
 
 
 def kept(line: Line) -> Iterator[tuple[str, str]]:
-    """Yield what a transcript and the log keep of a line, with the way that it came by."""
+    """Yield (way, stored text) for each way by which a line gets into a transcript or the log."""
     inputs: dict[str, dict[str, Any]] = {
         "command": {"command": f"cat <<'X' > f\n{line.text}\nX"},
         "content": {"file": "a", "content": line.text},
@@ -129,7 +129,7 @@ def kept(line: Line) -> Iterator[tuple[str, str]]:
 
 
 async def ways_wrong(toolbox: Toolbox, line: Line) -> list[str]:
-    """Return the ways by which a secret is kept, or a look-alike touched."""
+    """Return the ways by which a secret is stored, or by which a look-alike is redacted."""
     said = (await remember(toolbox, f"Remember for this project: {line.text}")).item
     every = [("line", redact(line.text, pii=False).text), ("remember", f"{said.title}\n{said.content}"), *kept(line)]
     if line.kind == "look-alike":

@@ -3,8 +3,8 @@
     python benchmarks/rules.py PATH…   files of text or JSON, also gzipped, and folders of them
     python benchmarks/rules.py         our own: lines of tests/shared, texts of tests/attacks and scripts/screening
 
-Every string of JSON and every line of other text is looked at once, for itself and unread by anybody: the table says
-where a rule fired first, and nothing of the text. A rule that never fires on any data that we have should go.
+Every string of JSON and every line of other text is checked once, on its own, and shown to nobody: the table says
+where a rule fired first, and nothing about the text. A rule that never fires on any data that we have should go.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SEED, SEEDS = 1, 5
 MAX_CHARS = 50_000
 
 Texts = Iterator[tuple[str, str]]
-"""What is looked at, with the place where it stands."""
+"""The place where a text stands, and the text to check."""
 
 
 def own_texts() -> Texts:
@@ -50,7 +50,7 @@ def own_texts() -> Texts:
 
 
 def texts_of(path: Path) -> Texts:
-    """Yield the strings of a file of JSON, the lines of another, and so on for all files of a folder."""
+    """Yield the strings of a JSON file or the lines of any other file; for a folder, those of all its files."""
     if path.is_dir():
         for each in sorted(each for each in path.rglob("*") if each.is_file()):
             yield from texts_of(each)
@@ -79,7 +79,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def count(texts: Texts) -> tuple[Counter[str], dict[str, str], int]:
-    """Return how often each rule fired, where it did so first, and how many different texts there were."""
+    """Return in how many texts each rule fired, where it first did, and how many different texts there were."""
     fired, first, seen = Counter[str](), dict[str, str](), set[int]()
     for place, text in texts:
         if hash(text) in seen:

@@ -1,11 +1,11 @@
-"""A bank of 100,000 memories or a million: what it weighs, how fast it is written and asked.
+"""A bank of 100,000 or a million memories: how large it is, and how fast it is written and queried.
 
     python benchmarks/scale.py --data memories.jsonl [--memories 100000] [--queries 300]
 
-Memories are made of sentences sampled from those of lines {when_to_use, content} of `--data` that are plain ASCII. A
-memory's vector is the unit sum of its sentences' vectors, which is what a static embedder gives nearly, so that a
-million take minutes. Queries are half of the words of a memory's title and a dozen of its content. Two threads are busy
-while a query runs.
+Memories consist of sentences sampled from the lines {when_to_use, content} of `--data` that are plain ASCII. A
+memory's vector is the normalized sum of its sentences' vectors, nearly what a static embedder would return, so that a
+million memories take only minutes. A query is half of the words of a memory's title and a dozen words of its content.
+Two threads are busy while a query runs.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def memories(pool: list[Sentence], chance: random.Random) -> Iterator[StoredMemo
 
 
 async def write(store: SqliteStore, embedder: str, made: Iterator[StoredMemory], count: int) -> int:
-    """Write so many memories with progress; return the bytes of their texts."""
+    """Write `count` memories and print progress; return the size of their texts in bytes."""
     size, started = 0, time.perf_counter()
     for done in range(0, count, BATCH):
         batch = list(islice(made, min(BATCH, count - done)))
@@ -86,7 +86,7 @@ async def write(store: SqliteStore, embedder: str, made: Iterator[StoredMemory],
 
 
 async def write_singly(store: SqliteStore, embedder: str, made: Iterator[StoredMemory]) -> list[float]:
-    """Write a few one by one, each with its commit; return the seconds of each."""
+    """Write `SINGLE` memories one by one, each with its own commit; return the seconds that each took."""
     took: list[float] = []
     for memory in islice(made, SINGLE):
         started = time.perf_counter()

@@ -1,7 +1,7 @@
 """Precision and recall of screening (rules, and rules with the classifier) on the texts of `tests/attacks`, by shape.
 
-Without arguments the set of an author who knew neither rules nor training texts is measured, by which nothing was
-chosen, attacks of published kinds and plain text, then both halves of our own; rules and classifier were made on "dev"
+Without arguments it measures the set of an author who knew neither rules nor training texts (nothing was chosen by it),
+attacks of published kinds and plain text, then both halves of our own set; rules and classifier were made on "dev"
 only. `--texts FILE` shows which lines of a file of your own are flagged.
 """
 
@@ -81,7 +81,7 @@ def _own(path: Path) -> None:
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Print the requested figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--texts", type=Path)
     arguments = parser.parse_args()

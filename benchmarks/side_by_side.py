@@ -1,4 +1,4 @@
-"""Memory servers that speak MCP over stdio, ours and others that you have installed, in one interleaved run.
+"""Compares memory servers that speak MCP over stdio, ours and others you have installed, in one interleaved run.
 
     python benchmarks/side_by_side.py other.json [another.json …] [--items 300] [--rounds 6] [--starts 5]
 
@@ -8,11 +8,11 @@ A file says how a server is started, and which of its tools stores and which sea
      "store": {"tool": "add", "arguments": {"text": "{content}"}, "results": "id"},
      "search": {"tool": "search", "arguments": {"query": "{query}", "limit": "{k}"}, "results": "hits", "id": "id"}}
 
-`results` is where in the answer the hits, or the id of what was stored, stand; `id` or `text` is where a hit has its
-own. Each server has a home and a folder of its own, empty before. They take turns, in changing order, so that whatever
-else the machine does meets all alike: read the ratios. What is stored are paragraphs of the standard library's
-docstrings; what is asked are the first paragraphs that stood above them: any@5 is the share of questions with the
-right one among five. Nothing but the two tools is called: what a server refuses or merges by itself counts.
+`results` is the path in the answer to the hits, or to the id of what was stored; `id` or `text` is the path in a hit.
+Each server has its own home and folder, both empty at first. Servers take turns, in changing order, so that any other
+load on the machine affects all of them alike: read the ratios. The stored items are paragraphs of the standard
+library's docstrings; the questions are the first paragraphs that stood above them. any@5 is the share of questions with
+the right item among five hits. Only the two tools are called: what a server refuses or merges by itself counts.
 """
 
 import argparse
@@ -48,13 +48,13 @@ OURS = OutsideSystem(
 
 
 class Server(OutsideMemory):
-    """A server that is started with its own home, and asked what it offers."""
+    """A server with its own home, which can list its tools."""
 
     def __init__(self, config: OutsideSystem, home: Path, stack: AsyncExitStack) -> None:
         super().__init__(config.model_copy(update={"env": {"HOME": str(home), **config.env}}), stack)
 
     async def schema(self) -> str:
-        """Return the tools as an agent is shown them; the server is started where it is not."""
+        """Return the tools as an agent is shown them, starting the server if necessary."""
         tools = (await (await self.client(GROUP)).list_tools()).tools
         shown = [tool.model_dump(include={"name", "description", "input_schema"}, exclude_none=True) for tool in tools]
         return json.dumps(shown)
@@ -62,7 +62,7 @@ class Server(OutsideMemory):
 
 @dataclass(slots=True)
 class Side:
-    """One server, and what was measured of it; times in ms."""
+    """One server and its measurements; times in ms."""
 
     config: OutsideSystem
     server: Server
@@ -79,7 +79,7 @@ class Side:
 
     @property
     def bytes_kept(self) -> int:
-        """What lies in its home and where it runs."""
+        """The size of the files in its home and in the folders where it runs."""
         files = [file for folder in (self.home, *self.server.folders) for file in folder.rglob("*")]
         return sum(file.lstat().st_size for file in files if file.is_file() and not file.is_symlink())
 
@@ -127,7 +127,7 @@ async def compare(
 
 
 def in_turn(sides: Sequence[Side], turn: int) -> Sequence[Side]:
-    """Return all, another one first each time."""
+    """Return all servers, starting with another one each turn."""
     first = turn % len(sides)
     return [*sides[first:], *sides[:first]]
 
@@ -142,7 +142,7 @@ async def start_ms(config: OutsideSystem, folder: Path) -> float:
 
 
 async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str]], rounds: int) -> None:
-    """Store all items, then ask all questions, in so many rounds each."""
+    """Store all items, then ask all questions, each in `rounds` rounds."""
     numbered = list(enumerate(pairs))
     parts = [numbered[at::rounds] for at in range(rounds)]
     for turn, part in enumerate(parts):
@@ -163,7 +163,7 @@ async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str
 
 
 def children() -> set[int]:
-    """Return the processes below this one; none where the system does not say."""
+    """Return the descendants of this process; none if the system does not report them."""
     return _below(os.getpid()) if Path("/proc/self/task").is_dir() else set()
 
 
@@ -177,7 +177,7 @@ def _below(process: int) -> set[int]:
 
 
 def resident_mb(processes: set[int]) -> float | None:
-    """Return what processes, with those below them, hold in memory; None where the system does not say."""
+    """Return the memory in MB that processes and their descendants hold; None if the system does not report it."""
     kilobytes = 0
     for process in processes.union(*map(_below, processes)):
         try:
@@ -189,7 +189,7 @@ def resident_mb(processes: set[int]) -> float | None:
 
 
 def pairs_of(count: int) -> list[tuple[str, str]]:
-    """Return so many (first paragraph, what follows it) of the standard library's docstrings, in a fixed order."""
+    """Return `count` pairs (first paragraph, what follows) of the standard library's docstrings, in a fixed order."""
     found = dict(pair for path in stdlib_modules() for pair in paragraphs(path))
     pairs = [(first, rest) for rest, first in found.items()]
     random.Random(7).shuffle(pairs)
@@ -199,7 +199,7 @@ def pairs_of(count: int) -> list[tuple[str, str]]:
 
 
 def paragraphs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (what follows, first paragraph) of the docstrings of a module."""
+    """Yield (what follows, first paragraph) for the docstrings of a module."""
     for docstring in docstrings(path):
         first, _, rest = docstring.partition("\n\n")
         words, text = first.split(), " ".join(rest.split()[:80])
@@ -208,7 +208,7 @@ def paragraphs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def show(sides: Sequence[Side]) -> None:
-    """Print a row for each figure, and how the others stand to the first, ours."""
+    """Print a row for each figure, with the ratios of the others to the first server, ours."""
     names = [side.config.name for side in sides]
     print(
         "".join(

@@ -1,13 +1,13 @@
 """Speed of the running server, as ratios and percentiles measured in one run on one machine.
 
-1. Process start to the answer of `tools/list`: `swarm-memory serve` against an MCPServer with nothing in it.
-2. The hook command of UserPromptSubmit over `python -I -c pass`, with a bank of 10,000 memories: while a server runs
-   that it can ask, and without one. The server is started as a session begins, with its hook; the first prompt comes
-   2.5 s later, as that of `claude -p` does.
-3. The hook commands of PreToolUse and PostToolUseFailure in that bank while a server runs, over the same: each call
-   and error is one that an agent's note names, once a session.
-4. The hook commands of a session's start, of a turn's end and of a session's end in that bank without a server, over
-   the same. The worker that a session's end starts is waited for, so that it takes no time from the next command.
+1. From process start to the answer of `tools/list`: `swarm-memory serve` compared with an empty MCPServer.
+2. The hook command of UserPromptSubmit, in excess of `python -I -c pass`, with a bank of 10,000 memories: once with a
+   running server that it can call, once without one. The server starts as a session begins, together with the
+   session's hook; the first prompt comes 2.5 s later, like that of `claude -p`.
+3. The hook commands of PreToolUse and PostToolUseFailure with that bank and a running server, in excess of the same.
+   An agent's note names each call and error, and each occurs once per session.
+4. The hook commands at a session's start, a turn's end and a session's end with that bank and no server, in excess of
+   the same. The worker that a session's end starts is waited for, so that it does not slow down the next command.
 
     python benchmarks/speed_server.py [--runs 15] [--memories 10000] [--prompts 60]
 """
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 LIMIT_START_RATIO = 1.25
 LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 600.0}
-"""By who does the work; over the start of an interpreter."""
+"""By what does the work; in excess of an interpreter's start."""
 
 LIMIT_MOMENT_P95_MS = 50.0
-"""Beside a call and beside a failed one, with a server; over the start of an interpreter."""
+"""For a call and for a failed one, with a server; in excess of an interpreter's start."""
 
 LIMIT_SESSION_P95_MS = 600.0
-"""At a session's start, a turn's end and a session's end, without a server; over the start of an interpreter."""
+"""At a session's start, a turn's end and a session's end, without a server; in excess of an interpreter's start."""
 
 NOTE = {
     "title": "Lease before send",
@@ -63,7 +63,7 @@ MOMENTS: dict[str, dict[str, Any]] = {
     "before-tool": {"hook_event_name": "PreToolUse", **CALL},
     "tool-failure": {"hook_event_name": "PostToolUseFailure", "error": ERROR, **CALL},
 }
-"""By the hook's verb its event; of a session of its own each time."""
+"""The event of each hook, by the hook's verb; every event belongs to a new session."""
 
 FIRST_PROMPT_S = 2.5
 NOTHING = ("-I", "-c", "pass")
@@ -72,7 +72,7 @@ VERBS = ("Fix", "Speed up", "Test", "Document", "Rewrite", "Replace", "Port", "R
 
 
 def paragraphs(count: int) -> list[str]:
-    """Return so many distinct paragraphs of English: from the docstrings of the standard library, in a fixed order."""
+    """Return `count` distinct English paragraphs from the standard library's docstrings, in a fixed order."""
     texts = (text for path in stdlib_modules() for text in docstrings(path))
     every = list(dict.fromkeys(piece for text in texts for piece in _pieces(text)))
     random.Random(7).shuffle(every)
@@ -109,7 +109,7 @@ def start_to_tools_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[s
 
 
 def made_item(text: str, scope: "Scope", **fields: Any) -> "MemoryItem":
-    """Return a memory that says a text."""
+    """Return a memory with a text."""
     words = text.split()
     described = f"Of use when {' '.join(words[8:20])}"
     return made_memory(scope, " ".join(words[:8]), f"1. {text}", description=described, **fields)
@@ -134,9 +134,9 @@ async def fill(root: Path, texts: list[str]) -> None:
 
 
 def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], way: str) -> list[float]:
-    """Return the milliseconds that each hook command of a prompt takes over an interpreter that does nothing.
+    """Return how many milliseconds longer each prompt's hook command takes than an interpreter that does nothing.
 
-    `way`: `server` holds one that the commands ask, `hook` does not; what was recorded must say so.
+    `way`: `server` runs a server that the commands call, `hook` does not; the recorded retrievals must confirm it.
     """
     server = None
     if way == "server":
@@ -169,19 +169,19 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
 
 
 def moments_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[str, list[float]]:
-    """Return the milliseconds that each hook command beside a call takes over an interpreter that does nothing."""
+    """Return how many milliseconds longer each hook command of a call takes than an interpreter that does nothing."""
     server = started(SERVE, root, environ)
     server.initialize()
     server.ask("tools/list", {})
     taken, shown = hooks_over_ms(root, environ, MOMENTS, count)
     server.process.communicate(timeout=10)
-    if shown < 0.9 * count * len(MOMENTS):  # where the server has no time the call goes on without
+    if shown < 0.9 * count * len(MOMENTS):  # if the server is busy, the call proceeds without a note
         raise RuntimeError(f"only {shown} of {count * len(MOMENTS)} calls were given a note")
     return taken
 
 
 def session_hooks_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[str, list[float]]:
-    """Return the milliseconds that each hook command of a session takes over an interpreter, without a server."""
+    """Return how many milliseconds longer a session's hook commands take than an interpreter, without a server."""
     transcript = root.parent / ".claude" / "projects" / root.name / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_bytes(SESSION.read_bytes())
@@ -192,7 +192,7 @@ def session_hooks_over_ms(root: Path, environ: Mapping[str, str], count: int) ->
 def hooks_over_ms(
     root: Path, environ: Mapping[str, str], events: Mapping[str, Mapping[str, Any]], count: int
 ) -> tuple[dict[str, list[float]], int]:
-    """Return what hook commands take over an interpreter, by their verbs, and how many of them added something."""
+    """Return by verb how much longer hook commands take than an interpreter, and how many of them added something."""
     taken: dict[str, list[float]] = {verb: [] for verb in events}
     nothing: list[float] = []
     shown = 0
@@ -210,12 +210,12 @@ def hooks_over_ms(
 
 
 def wait_for_workers(root: Path) -> None:
-    """Wait until no process has the project as its folder (only where there is /proc)."""
+    """Wait until no process has the project as its working directory (only where there is /proc)."""
 
     def works_here(process: Path) -> bool:
         try:
             return (process / "cwd").readlink() == root
-        except OSError:  # it has ended meanwhile, or is somebody else's
+        except OSError:  # it has ended meanwhile, or belongs to another user
             return False
 
     while any(map(works_here, Path("/proc").glob("[0-9]*"))):
@@ -238,7 +238,7 @@ def command_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str
 
 
 def retrievals_not_by(root: Path, way: str) -> int:
-    """Return how many prompts of a way were recorded as served otherwise."""
+    """Return how many of this way's prompts were recorded as served another way."""
     from swarm_memory.server.storage.driver import choose
     from swarm_memory.server.storage.engine.connection import connect
 
@@ -250,7 +250,7 @@ def retrievals_not_by(root: Path, way: str) -> int:
 
 
 def main() -> int:
-    """Measure, print one JSON object, and return 1 when a limit is passed."""
+    """Measure, print one JSON object, and return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--memories", type=int, default=10_000)

@@ -1,13 +1,13 @@
-"""What a chat model adds: its verdicts beside the truth, and the items that it distills, to be rated.
+"""What a chat model adds: its verdicts compared with the truth, and the items that it distills, to be rated.
 
     python benchmarks/with_model.py --data FOLDER --answers FOLDER [--half unseen] [--most N] [--items ITEMS.md]
 
-`--data` is a folder as benchmarks/judge_evidence.py reads it; tasks fall into the same halves. Of each source the
-first N trajectories by the hash of their ids are taken, those only that a model would be asked about. Nothing is sent
-anywhere: each question is written to `asked/KEY.md` of the answers' folder, and its answer, the JSON that it asks for,
-is read from `answered/KEY.json`. So a model of any kind can be asked, in any way, and its answers are kept: run it,
-have the questions answered, and run it again, until none is open; what is to be distilled depends on the verdicts. The
-tables are those of judge_evidence.py, of the evidence, of the model, and of both together as the product judges.
+`--data` is a folder as benchmarks/judge_evidence.py reads it; tasks fall into the same halves. From each source, the
+first N trajectories by the hash of their ids are used, counting only those that a model would be asked about. Nothing
+is sent anywhere: each question is written to `asked/KEY.md` in the answers' folder, and its answer, the requested JSON,
+is read from `answered/KEY.json`. So any model can be used, in any way, and its answers are kept. Run it, have the
+questions answered, and run it again until none is open: what is distilled depends on the verdicts. The tables are
+those of judge_evidence.py, for the evidence, for the model, and for both together as the product judges.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class AnswersFromFiles:
             each.mkdir(parents=True, exist_ok=True)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Return the answer that is in a file, as it is. Raises `ModelUnavailable` and writes the question."""
+        """Return the answer in its file, or write the question. Raises `ModelUnavailable`, `ModelAnswerInvalid`."""
         key = hashlib.sha256(f"{request.system}\n{request.user}".encode()).hexdigest()[:16]
         answer = self._answered / f"{key}.json"
         if not answer.is_file():
@@ -65,7 +65,7 @@ class AnswersFromFiles:
 
 @dataclass(slots=True)
 class Found:
-    """What came of all trajectories."""
+    """The results for all trajectories."""
 
     by_evidence: list[Judged] = field(default_factory=list[Judged])
     by_model: list[Judged] = field(default_factory=list[Judged])
@@ -75,7 +75,7 @@ class Found:
 
 
 def main() -> None:
-    """Ask what is not answered yet; print the tables of what is."""
+    """Write the questions that are not answered yet; print the tables for those that are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--answers", type=Path, required=True)
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def sample(data: Path, half: str, most: int) -> Iterator[tuple[Trajectory, Known]]:
-    """Yield the trajectories of a half that are taken, source by source."""
+    """Yield the sampled trajectories of a half, source by source."""
     settings = Settings()
     by_source: dict[str, list[tuple[Trajectory, Known]]] = defaultdict(list)
     for path in files_of(data):
@@ -115,7 +115,7 @@ def sample(data: Path, half: str, most: int) -> Iterator[tuple[Trajectory, Known
 
 
 async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, found: Found) -> None:
-    """Judge a trajectory in three ways, and distill from it as both together judge."""
+    """Judge a trajectory in three ways, and distill from it by the combined verdict."""
     settings = Settings()
     by_evidence = judge_by_evidence(trajectory, settings)
     try:

@@ -1,4 +1,4 @@
-"""What every test gets: a home of its own, so that none touches the developer's files; and a bank where it asks."""
+"""What every test gets: a home of its own, so that none touches the developer's files; and a bank on request."""
 
 import gc
 import os
@@ -25,13 +25,13 @@ settings.register_profile(
 )  # the same examples each time; `make faults` finds new ones
 settings.load_profile("any machine")  # how long an example takes says how busy the machine is, not whether it is right
 
-for _name in ("SIGINT", "SIGHUP"):  # a shell lets what it starts in the background ignore them, and all its children
+for _name in ("SIGINT", "SIGHUP"):  # a shell makes its background processes ignore them, and all their children
     if (_signal := getattr(signal, _name, None)) is not None and signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.SIG_DFL)
 
 if "TMPDIR" not in os.environ and not FULL and os.access(memory := "/dev/shm", os.W_OK):
     _has_room = shutil.disk_usage(memory).free > 4 << 30 and not os.statvfs(memory).f_flag & os.ST_NOEXEC
-    if _has_room:  # a bank waits for its disk at each commit; `make faults` does
+    if _has_room:  # a bank waits for the disk at each commit: only `make faults` uses a real one
         os.environ["TMPDIR"] = tempfile.tempdir = memory
 
 _PREFIXES = ("SWARM_MEMORY_", "CLAUDE", "OPENAI_", "ANTHROPIC_", "XDG_")
@@ -40,7 +40,7 @@ _KEPT = {"SWARM_MEMORY_SQLITE"}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite driver.
+    """Point the user's folder at an empty one and drop settings in the environment, except the forced SQLite driver.
 
     The embedder is the static table, which needs no loading; tests of MiniLM name it.
     """
@@ -56,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected is no garbage: nothing is searched for any meanwhile."""
+    """Disable garbage collection during collection: what is imported and collected is not garbage."""
     gc.disable()
     try:
         return (yield)
@@ -65,7 +65,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: the search for garbage need not walk through it again."""
+    """Freeze what was imported and collected: it stays to the end, so garbage collection need not visit it again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
@@ -73,7 +73,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests wait for disks, processes and limits of time."""
+    """Return one more than the number of processors: tests wait for disks, processes and time limits."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -83,7 +83,7 @@ REST_WITHIN_S = 100.0
 
 @pytest.fixture
 def rests() -> Callable[[int], bool]:
-    """Return what says whether a process comes to rest: no thread of it runs for a while (Linux)."""
+    """Return a function that says whether a process comes to rest: no thread of it runs for a while (Linux)."""
 
     def switches(pid: int) -> dict[str, list[str]]:
         statuses = Path(f"/proc/{pid}/task").glob("*/status")

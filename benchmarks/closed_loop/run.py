@@ -4,10 +4,10 @@
     python benchmarks/closed_loop/run.py --quick
     python benchmarks/closed_loop/run.py --planted --seeds 1000 --tasks 200
 
-Arms on the same tasks and random streams: no memory; notes at the prompt, what ended an error beside its failure,
-and notes of another task (which must not help), by rules alone and with an agent that teaches. Figures and every result
-go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads. `--planted` instead
-says how soon harmful memories are withdrawn and what good ones suffer, by simulation; it writes no file.
+Arms on the same tasks and random streams: no memory; notes at the prompt; what ended an error, next to its failure; and
+notes of another task (which must not help). Each of the last three is run by rules alone and with an agent that
+teaches. Figures and every result go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report`
+reads. `--planted` simulates how soon harmful memories are withdrawn and what good ones suffer; it writes no file.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def show(tables: Iterable[Table]) -> None:
 
 
 def do(arm: Arm, seed: int, tasks: int) -> list[Result]:
-    """Do one arm of one seed in a bank of its own."""
+    """Run one arm of one seed in a bank of its own."""
 
     async def results() -> list[Result]:
         return [result async for result in run_arm(arm, schedule(seed, tasks), open_bank)]
@@ -93,7 +93,7 @@ def do(arm: Arm, seed: int, tasks: int) -> list[Result]:
 
 @asynccontextmanager
 async def open_bank() -> AsyncGenerator[Toolbox]:
-    """Open a new bank in a folder that goes away with it."""
+    """Open a new bank in a folder that is deleted with it."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(storage=StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop"))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:

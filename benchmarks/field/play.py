@@ -33,11 +33,11 @@ from trial.report import result_of, shown, table
 SOCKET = "host.sock"
 START_S = 90.0
 IDLE_S = 7200.0
-"""A session that nobody goes on with is ended after so long."""
+"""Seconds without a request after which a session is ended."""
 
 
 def prepare(asked: argparse.Namespace) -> str:
-    """Start the process that conducts the session; return what the agent reads first."""
+    """Start the process that runs the session; return what the agent reads first."""
     folder: Path = asked.into.resolve()
     place = lay_out(load(asked.project), asked.session, folder)
     keys = ("project", "session", "arm", "model")
@@ -56,8 +56,8 @@ def prepare(asked: argparse.Namespace) -> str:
 
 
 def conduct(folder: Path) -> None:
-    """Hold the session and answer one request after the other until it is ended."""
-    os.chdir(folder)  # a socket's name may not be long
+    """Run the session and answer requests one after another until it ends."""
+    os.chdir(folder)  # the path of a socket must be short
     plan = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     project = load(plan["project"])
     session = Session(Place(folder, project.name), project, plan["session"], plan["arm"], plan["model"])
@@ -87,7 +87,7 @@ def conduct(folder: Path) -> None:
 
 
 def ask(folder: Path, verb: str, text: str = "") -> str:
-    """Have the session's process do something; return what it answers. Ends the program where there is none."""
+    """Send a request to the session's process and return its answer. Exit the program if none comes."""
     os.chdir(folder)
     with socket.socket(socket.AF_UNIX) as channel:
         try:

@@ -1,8 +1,8 @@
-"""The retrieval suite of `swarm-memory benchmark run` beside other memory systems.
+"""The retrieval suite of `swarm-memory benchmark run`, compared with other memory systems.
 
     python benchmarks/retrieval/run.py --config outside.json -o dataset=locomo -o path=locomo10.json
 
-It takes what `swarm-memory benchmark run` takes, and `benchmark report` reads its runs.
+It takes the options of `swarm-memory benchmark run`, and `benchmark report` reads its runs.
 docs/BENCHMARKS.md says what each system is.
 """
 

@@ -1,4 +1,4 @@
-"""Servers on real banks for abuse: tenants that share a file, calls whose answers are counted, a look from outside."""
+"""Servers on real banks for abuse tests: tenants that share a file, counted answers, a look from outside."""
 
 import json
 import logging
@@ -29,17 +29,17 @@ from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 
 @dataclass
 class Tally:
-    """What became of the calls."""
+    """How the calls were answered."""
 
     calls: int = 0
     refused: int = 0
-    """Answered with an error that says what to change."""
+    """Calls answered with an error that says what to change."""
     internal: list[str] = field(default_factory=list[str])
     unanswered: list[str] = field(default_factory=list[str])
 
 
 class _Faults(logging.Handler):
-    """Counts what was caught in a main and only logged as an internal error."""
+    """Collects exceptions that a main caught and only logged as internal errors."""
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(logging.ERROR)
@@ -50,7 +50,7 @@ class _Faults(logging.Handler):
 
     @staticmethod
     def _end_of(record: logging.LogRecord) -> str:
-        """Return where an exception was raised and what it says."""
+        """Return the place and the message of an exception."""
         raised = record.exc_info[1] if record.exc_info else None
         if raised is None:
             return ""
@@ -68,7 +68,7 @@ class Abused:
         self.tally = Tally()
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
-        """Call a tool; return all that the answer holds, as text. Empty when none came."""
+        """Call a tool; return the whole answer as text. It is empty if no answer came."""
         self.tally.calls += 1
         asked = f"{tool} {json.dumps(arguments, default=repr)[:600]}"
         try:
@@ -91,7 +91,7 @@ class Abused:
 
 
 def settings_of(tenant: str = "default") -> Settings:
-    """Return settings for a tenant, on the driver of SQLite that the environment forces, or the database it names."""
+    """Return settings for a tenant, with the SQLite driver that the environment forces, or the database it names."""
     driver_name, url = os.environ.get("SWARM_MEMORY_SQLITE") or "auto", os.environ.get("SWARM_MEMORY_STORAGE__URL")
     storage = StorageSettings.model_validate({"sqlite": driver_name, "tenant_id": tenant, "url": url})
     jobs = JobSettings(lease_s=5, max_attempts=1, timeout_s=HANG_S, retry_s=0)
@@ -102,7 +102,7 @@ def settings_of(tenant: str = "default") -> Settings:
 async def abused(
     folder: Path, tenant: str = "default", changed: Mapping[str, BaseModel] | None = None
 ) -> AsyncGenerator[Abused]:
-    """Connect to a server of a tenant on a folder's bank; groups of settings `changed` differ from the defaults."""
+    """Connect to a tenant's server on a folder's bank; the groups of settings in `changed` replace the defaults."""
     settings = settings_of(tenant).model_copy(update=dict(changed or {}))
     place = place_of(folder, settings)
     bank = ServedBank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
@@ -130,23 +130,23 @@ print(json.dumps({"objects": objects, "rows": rows, "patterns": kept, "check": w
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Return what a bank's file holds, read by another process: one process must not open it by two libraries."""
+    """Return what a bank's file holds, read by another process: one process must not open it with two libraries."""
     database = folder / ".swarm" / "memory.db"
     done = subprocess.run([sys.executable, "-c", _LOOK, str(database)], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 CALLS = 10_000 if FULL else 100
-"""Of each row; the nightly run makes 10,000."""
+"""The calls of each row; the nightly run makes 10,000."""
 
 BENCHMARK = "run_benchmark"
-"""One call takes as long as hundreds of any other."""
+"""One call of this tool takes as long as hundreds of any other."""
 
 T = TypeVar("T")
 
 
 async def teach(server: Abused, marker: str, label: str | None = None) -> None:
-    """Store one item whose texts and tags hold a marker; the id of its task holds the label, else the marker too."""
+    """Store one item whose texts and tags contain a marker; its task's id contains the label, or else the marker."""
     item = {
         "title": f"Migrate {marker} before testing",
         "description": f"Of use when tests of {marker} fail with a missing table.",
@@ -165,6 +165,6 @@ async def teach(server: Abused, marker: str, label: str | None = None) -> None:
 
 
 def some(calls: list[T], chance: random.Random) -> list[T]:
-    """Return as many of the calls as a row makes, sampled from all."""
+    """Return a sample of the calls, as many as a row makes."""
     chance.shuffle(calls)
     return calls[:CALLS]

@@ -1,4 +1,4 @@
-"""Model endpoints that hang, drip, refuse or send garbage: learning ends in its time, and stores nothing half."""
+"""Model endpoints that hang, drip, refuse or send garbage: learning ends in time, and stores nothing incomplete."""
 
 import importlib
 import json
@@ -33,7 +33,7 @@ SLACK_S = 0.5
 
 @pytest.fixture(autouse=True)
 def in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An embedder is waited for a moment only; the client, which takes half a second to import, is there."""
+    """Wait only a moment for an embedder; import the client in advance, which takes half a second."""
     importlib.import_module("openai")
     monkeypatch.setattr("swarm_memory.server.embedding.endpoint.TIMEOUT_S", DEADLINE_S)
     monkeypatch.setenv("TEST_KEY", KEY)
@@ -73,7 +73,7 @@ GOOD = '"is_error":false'
 
 
 async def look(server: Abused, task: str, steps: list[dict[str, str]] = STEPS) -> str:
-    """Learn from a task that proves nothing by rules: a model is asked."""
+    """Learn from a task in which rules find no proof, so that a model is called."""
     answer = await server.call("learn_from_trajectory", {"task": task, "steps": steps, "task_id": task})
     assert GOOD in answer
     return answer
@@ -224,10 +224,10 @@ class EmbeddingServer(Loopback):
     def __init__(self) -> None:
         self.listen()
         self.embedded: Counter[str] = Counter()
-        """How often each text was embedded."""
+        """How many times each text was embedded."""
         self.asked = 0
         self.answers_left: int | None = None
-        """None: any number; 0: the endpoint is dead."""
+        """How many answers are left. None: any number; 0: the endpoint is dead."""
         self._lock = threading.Lock()
 
     @property
@@ -240,7 +240,7 @@ class EmbeddingServer(Loopback):
         return Reply(503 if answer is None else 200, json.dumps(body).encode())
 
     def embed(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a request; None where there is none."""
+        """Return the answer to a request; None if there is none."""
         texts: list[str] = asked["input"]
         with self._lock:
             self.asked += 1
@@ -281,7 +281,7 @@ async def _not_embedded(server: Abused) -> int:
 
 
 async def _reembedded(folder: Path, endpoint: EmbeddingServer) -> dict[str, Any]:
-    """Run `swarm-memory reembed`; return what it said, or what went wrong."""
+    """Run `swarm-memory reembed`; return its output, or the error."""
     given = {"base_url": endpoint.url, "provider": "openai", "model": "first", "dimensions": DIMENSIONS}
     environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in given.items()}
     command = partial(
@@ -304,7 +304,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
         async with abused(tmp_path, changed=settings) as server:
             for name in names:
                 await _teach(server, name, f"t {name}")
-            dead = None if by_itself else await _recall(server, names)  # without a rest each question waits
+            dead = None if by_itself else await _recall(server, names)  # without a rest, each question waits
             waiting, asked = await _not_embedded(server), endpoint.asked
             if by_itself:
                 endpoint.answers_left = None
@@ -330,7 +330,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
 
 
 async def _waits(server: Abused, kind: str) -> bool:
-    """Return whether a job of a kind is queued or runs. Fails with its error when it ended badly."""
+    """Return whether a job of a kind is queued or running. If the job failed, fail with its error."""
     jobs = json.loads(await server.call("job", {"action": "list"}))["structured_content"]["jobs"]
     (job,) = [each for each in jobs if each["kind"] == kind]
     assert job["status"] != "failed", job
@@ -338,7 +338,7 @@ async def _waits(server: Abused, kind: str) -> bool:
 
 
 async def _recall(server: Abused, names: list[str]) -> float:
-    """Return the share of some memories that a question about them finds."""
+    """Return the share of the memories that a question about them finds."""
     sample = random.Random(3).sample(names, min(len(names), 50 if FULL else 9))
     found = [await server.call("retrieve_memories", {"query": f"how do I look at {name}", "k": 5}) for name in sample]
     return sum(f"Use the {name} tool" in answer for name, answer in zip(sample, found, strict=True)) / len(sample)

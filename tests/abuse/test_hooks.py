@@ -1,4 +1,4 @@
-"""Hooks when the bank is locked, missing, damaged or full, or a model hangs: never a fault of the host's, in time."""
+"""Hooks when the bank is locked, missing, damaged or full, or a model hangs: never a fault of the host, and in time."""
 
 import json
 import os
@@ -34,25 +34,25 @@ pytestmark = [
 
 CONDITIONS = ("locked", "missing", "corrupt", "empty", "not ours", "a link", "full", "no key")
 QUICK = ("locked", "missing", "a link", "full", "no key")
-"""Without those that `hooks/test_hook_commands.py` has processes for too."""
+"""Without the conditions for which `hooks/test_hook_commands.py` also starts processes."""
 
 STRANGE = ("not ours", "a link")
-"""Of these the user is warned, once."""
+"""The user is warned about these conditions, once."""
 EVENTS = ("UserPromptSubmit", "PreToolUse")
 TASK = "Make the tests of the shop pass"
 VERBS = ("session-start", "prompt", "stop", "session-end")
 HURRIED = "import sys; from swarm_memory.server.hooks.main import main; main(sys.argv[1:])"
 SOON = {} if FULL else {"SWARM_MEMORY_STORAGE__BUSY_TIMEOUT_S": "0.2"}
 NO_ROOM = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-"""Lets a process write nothing any more, as on a full disk."""
+"""Prevents a process from writing anything, as on a full disk."""
 
 START_S = 1.0
-"""An interpreter takes so long to start, at most; the rest is the verb's own limit."""
+"""The most that an interpreter takes to start; the rest of the time is the verb's own limit."""
 
 
 @contextmanager
 def broken(folder: Path, condition: str) -> Generator[dict[str, str]]:
-    """Break a project's bank in one way; yield what the environment must say for it."""
+    """Break a project's bank in one way; yield the environment variables that this way needs."""
     database = folder / ".swarm" / "memory.db"
     with ExitStack() as held:
         match condition:
@@ -82,7 +82,7 @@ def made(folder: Path, home: Path) -> None:
 
 
 def copied(made_one: Path, folder: Path) -> Path:
-    """Copy a project whose bank nobody has open, as this user's own."""
+    """Copy a project whose bank is not open, and record the copy's bank as this user's own."""
     subprocess.run(["cp", "-r", str(made_one), str(folder)], check=True)
     registry.forget(folder / ".swarm" / "memory.db")
     registry.begin(folder / ".swarm" / "memory.db")

@@ -1,4 +1,4 @@
-"""Transcripts and texts of any shape: read in bounded memory and linear time, good lines kept, nothing crashes."""
+"""Transcripts and texts of any shape: read in bounded memory and linear time, good lines kept, no crashes."""
 
 import io
 import json
@@ -101,10 +101,10 @@ TARGETS: dict[str, tuple[Callable[[str], object], int]] = {
     "a command": (parse_command.__wrapped__, 20_000),
     "names in a step": (lambda text: list(terms_of(text)), 20_000),
 }
-"""What reads text from outside, and the longest that it is given or looks at."""
+"""The functions that read text from outside, and the longest text that each is given or reads."""
 
 MOST_GROWTH = 16 ** (1.25 if FULL else 1.6)
-"""Of the time for sixteen times the length; its square would be 256."""
+"""How much more time sixteen times the length may take; quadratic growth would be 256."""
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -122,7 +122,7 @@ def test_each_message_of_a_list_is_read_in_its_own_time_however_long_the_task() 
 
     said = [{"role": "assistant", "content": "ok"}, *[{"role": "user", "content": "b"}] * 300]
     short, long = (json.dumps([{"role": "user", "content": "a " * chars}, *said]) for chars in (10, 100_000))
-    assert grows_by(read, short, long, at_most=8) <= 8  # some 80 where each is compared with the task
+    assert grows_by(read, short, long, at_most=8) <= 8  # about 80 if each message is compared with the task
 
 
 _PEAK = """
@@ -136,14 +136,14 @@ def peak_kb():
 (read,) = read_trajectories(sys.argv[1])
 print(sum("migration" in step.text for step in read.steps), peak_kb() // 1024)
 """
-"""What `getrusage` says of a new process includes the memory of the one that started it; VmHWM does not."""
+"""`getrusage` of a new process includes the memory of the process that started it; VmHWM does not."""
 
 HUGE: dict[str, tuple[int, int, int]] = {
     "100 MB": (85_000, 1_000, 7_000),
     "a line of 50 MB": (1, 50 * MIB, 8 * MIB),
     "1,000,000 lines": (1_000_000, 10, 20_000),
 }
-"""Lines, characters of each; then the number that the short run takes of lines, or of characters of a single one."""
+"""Lines, and characters per line; then how many lines the short run takes, or how many characters of a single line."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")

@@ -1,4 +1,4 @@
-"""No text of a bank or a run becomes markup, a script or a request on a page."""
+"""No text from a bank or a run becomes markup, a script or a request on a page."""
 
 import pytest
 from patience import FULL

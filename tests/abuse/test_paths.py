@@ -25,7 +25,7 @@ RECORD = json.dumps({"id": "t-1", "task": f"Mend {SECRET}", "steps": [{"role": "
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A project, beside which a file lies that is none of its business."""
+    """A project, next to which there is a file that is none of its business."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.jsonl").write_text(RECORD, encoding="utf-8")
     folder = tmp_path / "shop"
@@ -34,7 +34,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def escapes(shop: Path) -> Iterator[str]:
-    """Yield names that lead out of a project, or to what is no file."""
+    """Yield names that lead out of a project, or to something that is not a file."""
     outside = shop.parent / "outside"
     (shop / "link.jsonl").symlink_to(outside / "secret.jsonl")
     (shop / "folder").symlink_to(outside)
@@ -147,7 +147,7 @@ def test_no_hook_queues_or_learns_from_a_transcript_outside(shop: Path, verb: st
 
 
 def test_a_worker_that_is_given_a_session_to_queue_takes_no_transcript_outside(shop: Path) -> None:
-    """Neither makes it a bank for one."""
+    """Nor does the worker make a bank for one."""
     secret = shop.parent / "outside" / "secret.jsonl"
     done = run_command(shop, "jobs", "work", "--until-idle", "--session", "s1", "--transcript", str(secret))
     assert SECRET not in done.stdout + done.stderr

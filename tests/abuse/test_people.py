@@ -1,4 +1,4 @@
-"""Whoever may do less tries more: other people's tokens and sessions, tools and pages above one's role."""
+"""People try what they may not do: other people's tokens and sessions, tools and pages above their role."""
 
 import asyncio
 import hashlib
@@ -37,12 +37,12 @@ EVERYTHING = ""
 
 
 def rows(place: Location, url: str | None) -> dict[str, int]:
-    """Return how many rows each table of the bank has."""
+    """Return how many rows each table of the bank has; on PostgreSQL, without the empty tables."""
     return look(place.root)["rows"] if url is None else rows_with(url, EVERYTHING)
 
 
 def places_with(place: Location, url: str | None, *marks: str) -> int:
-    """Count the files of the project, and the tables of its database, that hold any of the texts."""
+    """Count the files of the project, and the tables of its database, that contain any of the texts."""
     return files_with(place.root, *marks) + (0 if url is None else len(rows_with(url, *marks)))
 
 
@@ -107,7 +107,7 @@ async def test_no_tool_or_prompt_above_ones_role_is_reached(
 
 
 class Streaming:
-    """An application whose answer goes on as a test says."""
+    """An application whose response continues when a test says so."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()

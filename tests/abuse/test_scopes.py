@@ -1,4 +1,4 @@
-"""A tenant never sees another's: not by any tool, resource, id or name, and not in scores or counts either."""
+"""A tenant never sees another's data: not by any tool, resource, id or name, and not in scores or counts either."""
 
 import json
 import random
@@ -32,9 +32,9 @@ pytestmark = [pytest.mark.attack]
 
 SEED = 20261121
 SECRET = "quetzalcoatl"
-"""A word that only the other tenant's rows hold."""
+"""A word that only the other tenant's rows contain."""
 LABEL = "of-the-other"
-"""What everybody may know: the ids of its task and session."""
+"""A text that everybody may know: it is in the ids of the other tenant's task and session."""
 
 _ID = re.compile(r"\b(?:rm|tr|rt|vd|job|run)_[0-9A-HJKMNP-TV-Z]{26}\b")
 
@@ -48,7 +48,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 async def fill_other(folder: Path) -> list[str]:
-    """Make rows of every kind for the other tenant; return all the ids that its answers showed."""
+    """Create rows of every kind for the other tenant; return all ids that appeared in its answers."""
     async with abused(folder, tenant="other") as server:
         await teach(server, SECRET, LABEL)
         seen: list[str] = [
@@ -75,7 +75,7 @@ async def fill_other(folder: Path) -> list[str]:
 
 @pytest.fixture
 def shared_bank(database_url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bank that both tenants' servers stand on; no role of the database holds them here."""
+    """The bank that both tenants' servers use; no database role separates them here."""
     if database_url is not None:
         monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", database_url)
 
@@ -114,7 +114,7 @@ async def test_no_tool_or_id_shows_or_changes_a_row_of_another_tenant(shop: Path
 
 
 def _changes(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield calls that would change what the ids name."""
+    """Yield calls that would change the rows with these ids."""
     for each in ids:
         for action in ("edit", "forget", "restore", "quarantine", "archive"):
             change = {"title": "Owned by another"} if action == "edit" else {}
@@ -125,13 +125,13 @@ def _changes(ids: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 async def _memories_of_other(folder: Path) -> str:
-    """Return what the other tenant is shown of its memories."""
+    """Return what the other tenant sees of its own memories."""
     async with abused(folder, tenant="other") as server:
         return await server.call("manage_memories", {"action": "list"})
 
 
 async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_file(tmp_path: Path) -> None:
-    """The rarity of a word, and all counts, are those of the tenant alone."""
+    """The rarity of a word, and all counts, are computed from the tenant's own rows alone."""
     answers: list[tuple[str, str]] = []
     for name, shared in (("alone", False), ("shared", True)):
         folder = tmp_path / name / "shop"
@@ -154,7 +154,7 @@ async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_fi
 
 
 async def _counts(server: Abused) -> str:
-    """Return the status once they count the retrieval, which is recorded behind its answer."""
+    """Return the status once its counts include the retrieval, which is recorded after its answer."""
     while True:
         answered: Any = await server.client.call_tool("memory_status", {})
         if (counted := answered.structured_content)["retrievals"]:
@@ -169,7 +169,7 @@ def _rounded(memories: list[dict[str, Any]]) -> str:
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: 20,000 memories are written first")
 async def test_how_long_a_search_takes_does_not_say_what_words_another_tenant_has(shop: Path) -> None:
-    """Both words are unknown here; every memory of the other tenant holds the first one."""
+    """Both words are unknown to this tenant; every memory of the other tenant contains the first one."""
     async with open_bank(shop, "other") as other:
         for _ in range(100):
             items = [_made(other.scope, SECRET) for _ in range(200)]

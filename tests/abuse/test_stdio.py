@@ -1,4 +1,4 @@
-"""A server over stdio: every line is answered in bounded memory, and every end is soon, clean and loses nothing."""
+"""A server over stdio: every line is answered in bounded memory; every shutdown is quick, clean and loses nothing."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from tests.faults.rig import is_left_alone
 pytestmark = pytest.mark.fault
 
 STARTS = 20 if FULL else 1
-"""Of each way to end; the nightly run makes 20."""
+"""How often each way to end is tried; the nightly run does it 20 times."""
 
 END_LIMIT_S = 2.5
 MIB = 1024 * 1024
@@ -40,7 +40,7 @@ def call(number: int, arguments: str, name: str = "retrieve_memories") -> bytes:
 
 @contextmanager
 def serving(folder: Path) -> Generator[Server]:
-    """Run a server that was initialized."""
+    """Run a server and initialize the connection."""
     with stdio_server.serving(folder, stderr=subprocess.DEVNULL) as server:
         server.initialize()
         yield server
@@ -52,7 +52,7 @@ def resident(server: Server) -> int:
 
 
 def hostile() -> Iterator[bytes]:
-    """Yield requests with id 7 that can be read, and that the SDK alone would leave unanswered."""
+    """Yield readable requests with id 7 that the SDK alone would leave unanswered."""
     yield call(7, '{"query":"a \\ud800 b"}')
     yield call(7, '{"query":"\\udfff\\ud83e\\udd8a"}')
     yield call(7, '{"query":"x","k":1e999}')
@@ -63,7 +63,7 @@ def hostile() -> Iterator[bytes]:
 
 
 def unreadable() -> Iterator[bytes]:
-    """Yield what is no JSON to any parser: no id is known of it."""
+    """Yield lines that no parser accepts as JSON, so that they have no known id."""
     yield call(7, '{"query":' + "[" * 10_000 + "]" * 10_000 + "}")
     yield call(7, '{"query":' + '{"a":' * 10_000 + "1" + "}" * 10_000 + "}")
     yield call(7, '{"k":' + "9" * 5000 + "}")
@@ -212,7 +212,7 @@ def test_every_end_is_soon_keeps_what_was_acknowledged_and_holds_no_lock(tmp_pat
 
 
 def _lost(folder: Path, tasks: list[str]) -> int:
-    """Return how many tasks' memories a new server does not know."""
+    """Return for how many tasks a new server does not know the memories."""
     lost = 0
     with serving(folder) as server:
         for number, task in enumerate(tasks, 10):
@@ -224,7 +224,7 @@ def _lost(folder: Path, tasks: list[str]) -> int:
 def _learn(server: Server, task: str) -> str:
     """Store an item, wait for its acknowledgement, and send the next write without waiting for it."""
     for number, suffix in ((1, ""), (2, "-next")):
-        own = lesson(task + suffix, task.replace("-", " number ") + suffix)  # a known one would not be stored again
+        own = lesson(task + suffix, task.replace("-", " number ") + suffix)  # a known item would not be stored again
         server.write(call(number, json.dumps(own), "distill_memories"))
         if number == 1:
             assert not server.read()["result"].get("isError")
@@ -232,7 +232,7 @@ def _learn(server: Server, task: str) -> str:
 
 
 IGNORING = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); import swarm_memory.server.cli.__main__"
-"""A command that begins as the child of one that ignores the end of its terminal, as `nohup` does."""
+"""A command that starts as the child of one that ignores the hang-up of its terminal, as `nohup` does."""
 
 
 def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> No
 def test_a_client_that_waited_in_vain_for_the_newest_protocol_gets_the_older_one(
     sent: list[str], opening: list[str]
 ) -> None:
-    """The pipe stays open: nothing is waited for that the client has not sent."""
+    """The pipe stays open: the server must not wait for anything that the client has not sent."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as client:
         for number, method in enumerate(sent):

@@ -1,4 +1,4 @@
-"""Whatever a caller hands to any tool, it is answered, and what it says never reaches an interpreter."""
+"""Whatever arguments a tool gets, the call is answered, and no argument reaches an interpreter."""
 
 import asyncio
 import random
@@ -57,7 +57,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def hold(server: Abused) -> None:
-    """Hold that every call was answered, and none by a fault of ours."""
+    """Assert that every call was answered, and none with an internal error."""
     assert server.tally.internal == []
     assert server.tally.unanswered == []
 
@@ -105,7 +105,7 @@ async def test_every_text_in_every_argument_is_answered(shop: Path) -> None:
 
 
 async def _any_text(server: Abused, places_of: list[tuple[str, str]]) -> None:
-    """Let Hypothesis find texts; its tests are synchronous, so the calls go back to the loop."""
+    """Let Hypothesis find texts; its tests are synchronous, so the calls are passed back to the event loop."""
     loop = asyncio.get_running_loop()
     schemas = {tool.name: tool.input_schema for tool in server.tools}
 
@@ -113,7 +113,7 @@ async def _any_text(server: Abused, places_of: list[tuple[str, str]]) -> None:
     @given(st.text(st.characters(exclude_categories=()), max_size=60), st.sampled_from(places_of), st.randoms())
     def call(text: str, place: tuple[str, str], chance: random.Random) -> None:
         tool, name = place
-        sent = text.encode("utf-8", "replace").decode()  # a client's JSON is UTF-8; what is not has tests of its own
+        sent = text.encode("utf-8", "replace").decode()  # a client's JSON is UTF-8; the rest has tests of its own
         arguments = valid(schemas[tool], chance, **{name: sent})
         asyncio.run_coroutine_threadsafe(server.call(tool, arguments), loop).result(60)
 
@@ -127,7 +127,7 @@ TYPED = (
 
 
 async def test_no_query_is_a_syntax_error_of_the_search(shop: Path) -> None:
-    """The typed ones are those that FTS5 refuses or takes for something else."""
+    """The listed queries are those that FTS5 refuses or misinterprets."""
     signs = "\"*^:()-+{}[]~&|!\\/.,;'`"
     words = ["AND", "OR", "NOT", "NEAR", "NEAR(", "title", "content:", "migrate", *signs, "\u00e9", "表", "\0"]
     chance = random.Random(SEED)
@@ -168,7 +168,7 @@ async def test_no_string_reaches_an_interpreter(shop: Path, tmp_path: Path, monk
 
 
 async def test_reading_tools_change_no_row_but_their_log(shop: Path) -> None:
-    """The log: which memories were retrieved, and what was asked of a model."""
+    """The log holds which memories were retrieved, and which requests went to a model."""
     async with abused(shop) as server:
         await teach(server, "orders")
         before = look(shop)["rows"]

@@ -1,4 +1,4 @@
-"""Arguments for any tool, sampled after its published schema: right, at the limits, past them, and of wrong types."""
+"""Arguments for any tool, sampled from its published schema: valid, at the limits, beyond them, and of wrong types."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ TEXTS = (
 
 
 def sampled(schema: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """Return arguments for a tool: mostly of the right shape, each value now and then a wrong one."""
+    """Return arguments for a tool: mostly of the right shape, with a wrong value now and then."""
     fields: dict[str, Any] = schema.get("properties", {})
     required = set(schema.get("required", ()))
     definitions = schema.get("$defs", {})

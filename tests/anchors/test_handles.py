@@ -1,4 +1,4 @@
-"""What calls for a memory, compared with what happens; and what of a project it names when it is made."""
+"""What triggers a memory, compared with what happens; and which parts of a project it names when it is created."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A memory of which the project has lost what it names is shown lower, with a word, or not at all."""
+"""A memory that names something the project no longer has is ranked lower, with a remark, or not shown at all."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ QUERY = "How do I run the checks of the payment service?"
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not make a test fail."""
+    """Wait longer, so that a busy machine does not make a test fail."""
     monkeypatch.setattr(staleness, "LOOK_S", 10.0)
 
 

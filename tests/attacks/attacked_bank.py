@@ -1,4 +1,4 @@
-"""A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
+"""A real bank in a file, into which attacks are learned, imported and written, and ways to check it."""
 
 import subprocess
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ HERE = Scope(project="shop")
 
 
 def opened(folder: Path, chat: ChatModel | None = None) -> AbstractAsyncContextManager[Toolbox]:
-    """A toolbox on a fresh database in `folder`."""
+    """Open a toolbox on a fresh database in `folder`."""
     return opened_bank(folder / "memory.db", clock=SetClock(NOW), scope=HERE, chat=chat)
 
 
@@ -54,7 +54,7 @@ def item(
 
 
 def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the gate away, as a negative control: nothing is screened, and whatever is stored is trusted."""
+    """Remove the gate, as a negative control: nothing is screened, and everything stored is trusted."""
 
     async def all_of_them(_: object, found: Any, *__: object) -> Any:
         return found
@@ -77,7 +77,7 @@ async def is_trusted(toolbox: Toolbox, items: Sequence[MemoryItem]) -> bool:
 
 
 def files_with(folder: Path, *marks: str) -> int:
-    """Count the files of the bank that hold any of the texts: by another process, for the bank is open here."""
+    """Count the bank's files that contain any of the texts; another process reads them, as the bank is open here."""
     patterns = [part for mark in marks for part in ("-e", mark)]
     found = subprocess.run(["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, timeout=HANG_S, check=False)
     return len(found.stdout.splitlines())

@@ -1,4 +1,4 @@
-"""The bank that attacks are made on."""
+"""The bank that is attacked."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

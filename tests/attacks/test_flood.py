@@ -1,4 +1,4 @@
-"""A flood of memories: what agents and hooks add in a day ends at the quota, and retrieval stays good."""
+"""A flood of memories: what agents and hooks add per day stops at the quota, and retrieval stays good."""
 
 import asyncio
 import random
@@ -35,19 +35,19 @@ _TEXT = (
     "garden hammer island jungle kettle ladder marble needle orchard pencil quarry ribbon saddle temple umbrella valley"
 )
 _WORDS = _TEXT.split()
-"""Sampled: what says the same would be stored once and would not be a flood."""
+"""Words to sample: memories that say the same would be stored once and would not be a flood."""
 
 pytestmark = pytest.mark.attack
 
 
 def limited(tools: Toolbox, quota: int) -> Toolbox:
-    """The toolbox as a server holds it, with a quota of the user's."""
+    """Return the toolbox as a server uses it, with a quota set by the user."""
     settings = Settings(learn=LearnSettings(max_new_per_day=quota))
     return replace(tools, settings=settings).for_agents()
 
 
 async def flood(tools: Toolbox, number: int) -> LearnResult | None:
-    """Store one memory more; None where that was refused."""
+    """Store one more memory; return None if that was refused."""
     run = Script(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
     words = random.Random(number).sample(_WORDS, 9)
     draft = MemoryDraft(

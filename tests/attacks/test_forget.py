@@ -1,4 +1,4 @@
-"""Forgetting a memory or somebody: no byte of it, of its task, of what quotes it or of a name is left anywhere."""
+"""Forgetting a memory or a person: no byte of it, of its task, of quotes from it or of a name is left anywhere."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.attack
 
 TASK, OUTPUT, ADVICE, FORMER = "zq1xylophone1qz", "zqmarimbaqz", "zqcelestaqz", "zqspinetqz"
 MARKS = (TASK, OUTPUT, ADVICE, FORMER, "xylophon")
-"""The last is the stem of a word in the task, as the keyword index has it."""
+"""The last one is the stem of a word in the task, as the keyword index stores it."""
 
 TITLE = f"Tune the {ADVICE} first"
 DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
@@ -53,7 +53,7 @@ def played(task_id: str = "t1") -> Script:
 
 
 async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
-    """Let the memory, its task and quotes of it come into every table and file that can hold them."""
+    """Put the memory, its task and quotes of it into every table and file that can hold them."""
     store = tools.store
     await edit(tools, stored.id, MemoryChange(description=f"Once the {FORMER} was tuned here"))
     await edit(tools, stored.id, MemoryChange(description="When it sounds out of tune"))
@@ -95,7 +95,7 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
 
 
 async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any]:
-    """Forget as the server's tool does."""
+    """Forget a memory as the server's tool does."""
 
     async def opened_before() -> Toolbox:
         return tools

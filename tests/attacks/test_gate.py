@@ -1,4 +1,4 @@
-"""Every way into the bank leads through the gate: what is suspect waits in quarantine, with the reason, and is seen."""
+"""Every way into the bank leads through the gate: what is suspect waits visibly in quarantine, with the reason."""
 
 import json
 from pathlib import Path
@@ -36,12 +36,12 @@ def worked(task_id: str = "t1", session_id: str | None = None) -> Script:
 
 
 async def drafted(tools: Toolbox) -> list[str]:
-    """Return the active memories that an agent wrote, and not those that its calls show."""
+    """Return the active memories that an agent wrote, without those extracted from its calls."""
     return [each.id for each in await items_of(tools) if each.provenance.distiller == "agent"]
 
 
 def let_in(*texts: str) -> MemoryItem:
-    """What a model distilled, as the gate lets it be."""
+    """Return what a model distilled, after it has passed the gate."""
     given = item(*texts, distiller="model")
     return admitted(dict(given), given.provenance.model_copy(update={"screened_by": LOCAL}), Settings())
 

@@ -1,4 +1,4 @@
-"""What is put into a prompt stays inside of its frame, whatever a memory holds: 72 escapes, and none succeeds."""
+"""What is injected into a prompt stays inside its frame, whatever a memory contains: 72 escapes, and none succeeds."""
 
 import re
 import unicodedata
@@ -48,11 +48,11 @@ _UNSEEN = (
 ESCAPES = (*_CLOSING, *_OF_HOSTS, *_MARKUP, *_LINKS, *_UNSEEN)
 
 _PLACEHOLDER = "(?:path|url|host|id|time|line|user)>"
-"""What redaction leaves in the place of what belongs to one machine; it opens nothing that could be closed."""
+"""What redaction puts in place of machine-specific text; it opens nothing that could be closed."""
 
 
 def escape_of(preamble: str) -> str | None:
-    """Return what is wrong with an injected block; None for one that holds."""
+    """Return what is wrong with an injected block; None if nothing is."""
     if not (preamble.startswith(f"{NOTES_OPEN}\n") and preamble.endswith(NOTES_CLOSE)):
         return "the frame is not whole"
     inside = preamble[len(NOTES_OPEN) : -len(NOTES_CLOSE)]
@@ -81,7 +81,7 @@ def test_no_escape_leads_out_of_what_a_session_starts_with_nor_out_of_an_id(judg
 
 
 async def test_no_escape_leads_out_of_the_frame(tools: Toolbox) -> None:
-    # They are put past the gate: what is injected must be harmless even where screening saw nothing.
+    # They bypass the gate: what is injected must be harmless even if screening found nothing.
     memories = [
         item(f"Tune instrument {number} {way}"[:200], f"1. Tune it {way}\n{way}\n2. Play {way}")
         for number, way in enumerate(ESCAPES)

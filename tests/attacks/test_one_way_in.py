@@ -1,4 +1,4 @@
-"""Every way by which a text of an agent, a model or another bank becomes a memory is one: the same text waits there."""
+"""Every way in which a text from an agent, a model or another bank becomes a memory is one: the same text waits."""
 
 import ast
 import html
@@ -43,7 +43,7 @@ Way = Callable[[Toolbox, Trajectory, str], Awaitable[object]]
 
 
 def read_by(*results: str) -> Trajectory:
-    """What an agent did that read these results."""
+    """Return the trajectory of an agent that read these results."""
     run = Script("release the billing service", "s1:1", "s1")
     for number, result in enumerate(results):
         run.shell(f"cat page{number}.md", result)
@@ -72,7 +72,7 @@ async def as_when(tools: Toolbox, run: Trajectory, text: str) -> None:
 
 
 async def as_a_draft(tools: Toolbox, run: Trajectory, text: str) -> None:
-    """By `distill_memories`, of steps in which the agent left out what it had read."""
+    """Submit by `distill_memories`, with steps from which the agent left out what it had read."""
     own = Script("release the billing service", "s1:2", "s1").shell("make", "ok").say("Done.").done()
     draft = MemoryDraft(title=TITLE, content=text)
     await learn(tools, own, agent_verdict=OK, agent_drafts=[draft], had_read=session_of(run).read())
@@ -135,7 +135,7 @@ async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tool
 
 EVERY_PAIR = [(way, disguise) for way in AFTER_READING for disguise in DISGUISES]
 PAIRS = EVERY_PAIR if FULL else EVERY_PAIR[::4]
-"""Of 56 pairs each fourth: they hold each way at least once and each disguise twice."""
+"""Every fourth of 56 pairs: they contain each way at least once and each disguise twice."""
 
 
 @pytest.mark.parametrize(("way", "disguise"), PAIRS, ids=lambda each: each if isinstance(each, str) else name_of(each))
@@ -174,9 +174,9 @@ WRITES = {
     "end_run": {"tools/matts/matts.py"},
     "write_decision": {"tools/memories/decide.py"},
 }
-"""Who calls what of the store writes memories, each with what came through the gate."""
+"""The store's methods that write memories, and their only callers, which all pass what came through the gate."""
 OF_OUR_OWN = ("server/benchmark/", "server/storage/")
-"""A benchmark makes its bank; the storage reads rows."""
+"""Exceptions: a benchmark creates its own bank; the storage reads rows."""
 
 
 def calls_in(tree: ast.AST) -> set[str]:

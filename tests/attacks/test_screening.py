@@ -1,4 +1,4 @@
-"""What rules and classifier catch and let pass: the figures of `python benchmarks/screening.py`, held from below."""
+"""What rules and classifier catch and let pass: minimums for the figures of `python benchmarks/screening.py`."""
 
 import re
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_plain_text_that_training_did_not_see_is_seldom_doubted_and_hardly_ever_
 
 
 def _filled(frame: str, at: int) -> str:
-    """Return a frame with one alternative of each pair of braces."""
+    """Return a frame with one alternative chosen from each pair of braces."""
     return re.sub(r"\{([^{}]*)\}", lambda found: found[1].split("|")[at % (found[1].count("|") + 1)], frame)
 
 
@@ -167,4 +167,4 @@ def test_a_finding_names_the_shape_and_quotes_the_words() -> None:
 @pytest.mark.parametrize("unit", ["a ", "ignore ", "user says ", "x_key ", '"a" ', "run whatever ", "4lpha "])
 def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
     small, large = ((unit * (length // len(unit) + 1))[:length] for length in (4_000, 32_000))
-    assert grows_by(screen, small, large, at_most=16) <= 16  # eight times the length; 64 times would be its square
+    assert grows_by(screen, small, large, at_most=16) <= 16  # eight times the length; its square would be 64

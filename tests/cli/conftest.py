@@ -17,6 +17,6 @@ def fixed() -> dict[str, Any]:
 
 @pytest.fixture
 def talk() -> dict[str, Any]:
-    """A task of which nothing can be proved."""
+    """A task about which nothing can be proved."""
     said = {"role": "assistant", "content": "A monoid in the category of endofunctors."}
     return {"id": "talk-1", "task": "What is a monad?", "steps": [said]}

@@ -21,7 +21,7 @@ LONG_AGO = 1_500_000_000
 
 @pytest.fixture
 def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Codex CLI is on this machine, and nothing else."""
+    """Make Codex CLI the only agent on this machine."""
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     folder = home / ".codex"
@@ -30,7 +30,7 @@ def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rollout(cwd: Path) -> list[Record]:
-    """Return a session in which a test failed for want of a table that was then made."""
+    """Return a session in which a test failed because of a missing table, which was then created."""
     return [
         codex_records.meta(cwd=str(cwd)),
         *codex_records.typed(FIRST),

@@ -23,11 +23,11 @@ SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 
 @pytest.fixture
 def learned(swarm: Shell, project: Path, fixed: dict[str, Any]) -> str:
-    """Let the bank learn one memory and return its id."""
+    """Make the bank learn one memory and return its id."""
     (project / "run.json").write_text(json.dumps({**fixed, "id": "fix-0"}))
     (stored,) = swarm("learn", "run.json", "--json").json["stored"]
     (project / "run.json").write_text(json.dumps(fixed))
-    swarm("learn", "run.json")  # a second task bears it out
+    swarm("learn", "run.json")  # a second task confirms it
     return stored
 
 
@@ -103,7 +103,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
 def test_post_task_records_under_its_own_id_and_pre_task_prints_what_fits(swarm: Shell, fixed: dict[str, Any]) -> None:
     recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
     assert (recorded["task_id"], recorded["status"]) == ("T-17", "learned")
-    swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it bears the fix out
+    swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it confirms the fix
     given = swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR)
     assert "migrate" in given.out
     assert swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR, "--json").json["preamble"] in given.out
@@ -243,7 +243,7 @@ def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
     subprocess.run([sys.executable, "-c", KILLED_WHILE_COPYING, str(database)], check=False)
     (half,) = (project / ".swarm" / "backups").glob("*.part")
     assert learned.encode() in half.read_bytes()
-    os.utime(half, (0, 0))  # no process can be at work on it any more
+    os.utime(half, (0, 0))  # no process can still be working on it
     being_made = half.with_name("memory-x.db.77.part-journal")
     being_made.touch()
     found = swarm("doctor").out
@@ -476,7 +476,7 @@ TASK = "Make the answer of the shop right."
 
 @pytest.fixture
 def allowed(project: Path, tmp_path: Path) -> tuple[str, ...]:
-    """Arguments that allow an agent which is right in rollout 2, and a check of it."""
+    """Arguments that allow an agent that succeeds in rollout 2, and a command that checks it."""
     agent = tmp_path / "agent.py"
     agent.write_text("import os; open('answer', 'w').write(os.environ['MATTS_ROLLOUT']); print('I wrote it.')")
     (project / "test_answer.py").write_text("assert open('answer').read() == '2', 'it is wrong'; print('1 passed')")

@@ -20,7 +20,7 @@ def own_file(home: Path) -> Path:
 
 @pytest.fixture
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program of that name on the PATH; it is not run here."""
+    """A program called `claude` on the PATH; it is not run here."""
     program = tmp_path / "programs" / "claude"
     written(program, "#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
@@ -29,7 +29,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
-    """Run `swarm-memory` before a terminal at which somebody types; return what it showed."""
+    """Run `swarm-memory` at a terminal where somebody types; return what the terminal showed."""
     import pty
 
     ours, its = pty.openpty()
@@ -41,7 +41,7 @@ def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
             while piece := os.read(ours, 65_536):
                 shown += piece
         except OSError:
-            pass  # so Linux says that the other side has ended
+            pass  # this is how Linux reports that the other side has ended
         assert process.wait(HANG_S) == 0, shown
     os.close(ours)
     return shown.decode().replace("\r\n", "\n")

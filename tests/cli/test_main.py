@@ -30,7 +30,7 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 ALL = commands_of(command_line.cli)
 GROUPS = ("memories", "jobs", "sources", "team", "tools", "benchmark", "bank")
 WITHOUT_JSON = {*((group,) for group in GROUPS), ("serve",), ("ui",), ("memories", "export")}
-"""Groups of commands, and those whose output is no answer."""
+"""Groups of commands, and commands whose output is not an answer."""
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)

@@ -52,7 +52,7 @@ def open_bank(tmp_path: Path) -> OpenBank:
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report has hundreds of intervals, of which no test here holds more than how they lie to their values."""
+    """Resample less: a report has hundreds of intervals, and tests check only how they lie around their values."""
     monkeypatch.setattr(figures, "RESAMPLES", 200)
 
 
@@ -61,7 +61,7 @@ async def results_of(arm: Arm, places: list[Place], open_bank: OpenBank) -> list
 
 
 def in_memory(places: list[Place]) -> list[Place]:
-    """Those without folders, which cost the least."""
+    """Return the tasks without folders, which are the cheapest."""
     return [place for place in places if place.family not in IN_FOLDERS]
 
 
@@ -165,7 +165,7 @@ WORLDS: dict[str, list[tuple[str | int, bool]]] = {
         ("ledger token issue --scope export", False), (2, False),
     ],
 }  # fmt: skip
-"""What is done, a number being that of a goal, and whether it fails: third try, order, wrong hint, an own test that
+"""What is done (a number is that of a goal), and whether it fails: third try, order, wrong hint, an own test that
 passes where the hidden check fails, expired token.
 """
 

@@ -1,4 +1,4 @@
-"""Words and pairs of instructions from which tests of contradictions are made."""
+"""Words and pairs of instructions from which contradiction tests are made."""
 
 OTHER_MATTERS = (
     ("If the request is a GET, retry it after a timeout", "Do not retry the request after a timeout if it is a POST"),

@@ -1,4 +1,4 @@
-"""A bank whose upkeep is tested: ways to fill it, to see all that it shows, and to see all that is in its file."""
+"""A bank whose maintenance is tested: ways to fill it, to see all that it shows, and to see all that is in its file."""
 
 import json
 import sqlite3
@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 SQLITE = choose(DRIVER).module
-"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
+"""The only SQLite library of the process: a second one next to an open bank would crash sqlite-vec."""
 
 SHOP = Scope(project="shop")
 EMBEDDER = StaticEmbedder()
@@ -42,7 +42,7 @@ ADVICE = (
     ("Quote variables in shell scripts", "1. Put double quotes around each variable, because of spaces."),
     ("Read the stack trace to the deepest own frame", "1. Find the last frame of your code.\n2. Change that."),
 )
-"""Two that say the same, one that says the opposite of both, and three about something else."""
+"""Two memories that say the same, one that says the opposite of both, and three about something else."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Kept:
         return await self.store.memory_links((SHOP,), ids)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Return all that is in the plain tables of the file, but for the seal of each commit."""
+        """Return everything in the plain tables of the file, except the seal of each commit."""
         with _reading(self.database) as connection:
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
@@ -100,7 +100,7 @@ class Kept:
             return list(dict.fromkeys(run_id for (run_id,) in found))
 
     async def shown(self, *queries: str) -> str:
-        """Return all that the bank shows, as text; a copy of it is asked, because asking counts as a use."""
+        """Return all that the bank shows, as text; it queries a copy, because a query counts as a use."""
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / ".swarm" / "memory.db"
             copy.parent.mkdir(mode=0o700)
@@ -132,7 +132,7 @@ async def own_bank() -> AsyncGenerator[Kept]:
 
 
 def figures(done: Consolidation) -> dict[str, Any]:
-    """Return what a run did, without what differs from run to run."""
+    """Return what a run did, without what differs between runs."""
     return done.model_dump(mode="json", exclude={"run_id", "dry_run"})
 
 

@@ -1,4 +1,4 @@
-"""Confidence that fades without use, and memories that nobody used or believes."""
+"""Confidence that decays without use, and memories that nobody used or believes."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -156,7 +156,7 @@ async def test_a_pass_that_was_cut_off_goes_on_where_it_was(kept: Kept) -> None:
     await kept.store.write_upkeep(scope, UpkeepBatch("run_01CUTOFF", kept.clock.at, aging=(None, begun)))
     done = await consolidate(kept.toolbox)
     assert done.aged == 1
-    assert (await kept.item(first)).confidence == 0.8  # the batch that was cut off had nothing to say of it
+    assert (await kept.item(first)).confidence == 0.8  # the batch that was cut off had passed it without a change
     assert (await kept.item(second)).confidence == pytest.approx(0.4)
     assert (await kept.store.upkeep_state(scope)).aging == Aging(at=kept.clock.at)
 

@@ -1,4 +1,4 @@
-"""Consolidation by itself, queued once when enough is new and never waited for; and by its command."""
+"""Automatic consolidation, queued once when enough is new and never waited for; and consolidation by its command."""
 
 import json
 from collections.abc import Callable
@@ -110,7 +110,7 @@ Command = Callable[..., Result]
 
 @pytest.fixture
 async def command(tmp_path: Path, kept: Kept) -> Command:
-    """The command in the project of the bank, which has two memories that say the same."""
+    """The command, run in the project of a bank that has two memories that say the same."""
     now = datetime.now(UTC)
     await kept.add(*ADVICE[0], confidence=0.4, created_at=now)
     await kept.add(*ADVICE[1], confidence=0.6, created_at=now)

@@ -1,4 +1,4 @@
-"""Contradictions: what rules on words say of two instructions, what a model says, links, and what becomes of both."""
+"""Contradictions: what word rules and a model say about two instructions, links, and what becomes of both."""
 
 import random
 from dataclasses import replace

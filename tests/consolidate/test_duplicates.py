@@ -1,4 +1,4 @@
-"""Memories that say the same: near pairs among many, which is kept, and what is no duplicate."""
+"""Memories that say the same: near pairs among many, which one is kept, and what is not a duplicate."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Retention: what is old and no memory is removed, in short batches, and what pointed at it says so."""
+"""Retention: old data other than memories is removed in short batches, and what pointed at it says so."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ CALL = LoggedCall(tool_name="search", input={"query": WORDS}, output="nothing", 
 
 
 def task(**fields: Any) -> Trajectory:
-    """A task that ends well, with words that are found again wherever they are kept."""
+    """Return a task that ends well, with words that can be found wherever they are stored."""
     failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
     steps = (
         ran("pytest -q"),
@@ -44,8 +44,8 @@ def task(**fields: Any) -> Trajectory:
 
 
 async def fill(kept: Kept) -> tuple[str, str]:
-    """Learn from a task, retrieve and log a call, now; return the ids of the memory and of its trajectory."""
-    kept.clock.at = datetime.now(UTC)  # what the bank writes by itself has the real time
+    """Learn from a task, retrieve, and log a call, all now; return the ids of the memory and its trajectory."""
+    kept.clock.at = datetime.now(UTC)  # what the bank writes by itself carries the real time
     learned = await learn(kept.toolbox, task())
     await retrieve(kept.toolbox, WORDS)
     await kept.store.recorder.settle()
@@ -70,7 +70,7 @@ async def test_what_is_old_goes_and_the_memory_that_came_of_it_stays(kept: Kept,
     assert job.result is not None
     assert {kind for kind, number in job.result.items() if number} == set(RETAINED)
     assert WORDS not in everything(kept), "a way out names nothing of the task that it came from, and stays"
-    await remove_old(kept.toolbox)  # that job itself, whose end has the real time
+    await remove_old(kept.toolbox)  # the job itself, which ended at the real time
     assert not await queue_retention_when_due(kept.toolbox)
     assert await kept.item(memory) == before
     assert await memory_history(kept.toolbox, memory) == history

@@ -1,4 +1,4 @@
-"""A run as a whole: shown beforehand, taken back, repeated, beside another one, cut off anywhere."""
+"""A run as a whole: previewed, undone, repeated, next to another run, cut off anywhere."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ QUERY = "run the migrations before the tests"
 
 
 async def _fill(kept: Kept, draw: random.Random) -> None:
-    """A bank with duplicates, contradictions, a newcomer to doubt, and memories that fade or go."""
+    """Fill a bank with duplicates, contradictions, a doubtful newcomer, and memories that decay or are archived."""
     texts = [*ADVICE, *ADVICE[:1], *ADVICE[3:5]]
     draw.shuffle(texts)
     for title, content in texts:
@@ -43,7 +43,7 @@ async def _fill(kept: Kept, draw: random.Random) -> None:
 
 @asynccontextmanager
 async def filled(seed: int) -> AsyncGenerator[Kept]:
-    """A bank of its own that is filled so."""
+    """Open a new bank filled by `_fill`."""
     async with own_bank() as kept:
         await _fill(kept, random.Random(seed))
         yield kept
@@ -143,13 +143,13 @@ async def test_the_counter_of_new_memories_begins_again_and_counts_what_came_mea
 
 @dataclass
 class _Watched:
-    """A store that something happens to before each of its calls."""
+    """A store where something happens before each call."""
 
     inner: Store
     calls: list[str] = field(default_factory=list[str])
 
     async def before(self, name: str) -> None:
-        """Do what happens."""
+        """Do what is to happen before a call."""
 
     @property
     def store(self) -> Store:
@@ -168,7 +168,7 @@ class _Watched:
 
 @dataclass
 class _Cut(_Watched):
-    """Cancels the task that calls it at its call number `at`, which is still made."""
+    """Cancels the calling task at call number `at`, which is still made."""
 
     at: int = 0
 
@@ -180,7 +180,7 @@ class _Cut(_Watched):
 
 
 async def _check_whole(kept: Kept) -> None:
-    """The bank is in order: the file is sound, every active memory is in its indexes, every link has both ends."""
+    """Check the bank: the file is sound, every active memory is in its indexes, every link has both ends."""
     active = await kept.store.list_memories([SHOP], MemoryFilter(limit=500))
     statistics = await kept.store.statistics(SHOP, kept.toolbox.embedder.name)
     assert statistics.memories["active"] == len(active) == statistics.embedded[kept.toolbox.embedder.name]
@@ -202,7 +202,7 @@ async def test_a_run_that_is_cancelled_at_any_of_its_calls_can_be_continued_and_
             if not task.cancelled():
                 assert at > 8
                 break
-            await kept.store.release(SHOP, "none", NOW)  # writes nothing, after what was cut off has been written
+            await kept.store.release(SHOP, "none", NOW)  # writes nothing, but waits until what was cut off is written
             await _check_whole(kept)
             await consolidate(kept.toolbox, full=True)
             await _check_whole(kept)

@@ -1,4 +1,4 @@
-"""A bank in a real file, and tasks that are made in it."""
+"""A bank in a real file, and tasks made in it."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

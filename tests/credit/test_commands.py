@@ -14,11 +14,11 @@ QUERY = "Make the tests of the shop pass: no such table orders"
 
 @pytest.fixture
 def memory(swarm: Shell) -> str:
-    """Let the bank learn one memory and give it to the task T-1."""
+    """Make the bank learn one memory and inject it into the task T-1."""
     Path("run.json").write_text(json.dumps(fixed_task(id="fix-1")), encoding="utf-8")
     learned = swarm("learn", "run.json", "--json").json
     Path("run.json").write_text(json.dumps(fixed_task(id="fix-2")), encoding="utf-8")
-    swarm("learn", "run.json")  # it bears the fix out
+    swarm("learn", "run.json")  # it confirms the fix
     assert learned["stored"][0] in swarm("pre-task", "--task-id", "T-1", "--query", QUERY).out
     return learned["stored"][0]
 

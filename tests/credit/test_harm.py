@@ -1,4 +1,4 @@
-"""Which tasks are held out; which memories are suspected, tried at random and withdrawn, and which are not."""
+"""Which tasks are held out; which memories are suspected, rested at random and withdrawn, and which are not."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -36,7 +36,7 @@ def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Seque
 
 
 def lived(with_it: float, without: float, others: float, tasks: int, seed: int = 0) -> Record:
-    """Return the record of the memory `m` after so many tasks of its subject, or when it proved harmful."""
+    """Return the record of the memory `m` after `tasks` tasks of its subject, or once it proved harmful."""
     rng, known, seen = Random(seed), Tasks(), 0
     for number in count():
         task_id, is_own, record = f"{seed}-{number}", rng.random() < 0.3, known.records.get("m", Record())
@@ -121,7 +121,7 @@ def test_a_memory_that_changes_nothing_is_withdrawn_in_few_trials_and_one_that_h
 
 
 async def live(shop: Shop, memory_id: str, tasks: int, *, begin: int = 0) -> Withdrawal:
-    """Do tasks that fail with a memory and succeed without it, each looked at after its end."""
+    """Do tasks that fail with a memory and succeed without it; check each one after its end."""
     done = await withdraw_harmful(shop.toolbox)
     for number in range(begin, begin + tasks):
         task_id = f"task-{number}"

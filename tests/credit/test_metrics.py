@@ -1,4 +1,4 @@
-"""What outcomes add up to: the effect of memory with its interval, and the figures of the weeks."""
+"""What outcomes add up to: the effect of memory with its interval, and the weekly figures."""
 
 import random
 from datetime import date, timedelta
@@ -25,7 +25,7 @@ SEED = 11
 def tasks(
     arm: Arm, successes: int, failures: int, *, steps: float = 10, randomised: bool = True, undecided: int = 0
 ) -> list[OutcomeRecord]:
-    """Tasks of one arm; their steps go up and down around `steps`, their tokens are a hundred for each."""
+    """Return tasks of one arm; their steps vary around `steps`, with a hundred tokens per step."""
     counts: dict[Label, int] = {"Success": successes, "Failure": failures, "Undecided": undecided}
     labels: list[Label] = [label for label, count in counts.items() for _ in range(count)]
     found: list[OutcomeRecord] = []

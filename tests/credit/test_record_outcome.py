@@ -1,4 +1,4 @@
-"""The rule of credit; and what came of a task reaches exactly the memories that it had, once, on a real bank."""
+"""The credit rule; and a task's outcome reaches exactly the memories that it had, once, on a real bank."""
 
 import asyncio
 from dataclasses import replace

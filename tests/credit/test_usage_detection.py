@@ -1,4 +1,4 @@
-"""Which memories a task is seen to have used, and which not."""
+"""Which memories count as used by a task, and which do not."""
 
 import pytest
 from hypothesis import given

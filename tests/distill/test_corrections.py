@@ -1,4 +1,4 @@
-"""What is learned where the user changed the course of the work."""
+"""What is learned from the user's corrections during the work."""
 
 import pytest
 from scripted_runs import Script
@@ -79,7 +79,7 @@ def test_what_the_user_asks_to_be_shown_instead_is_no_rule() -> None:
 
 
 def of_host(script: Script, source: str = "claude_code") -> list[str]:
-    """Return what a transcript gives as the user's word."""
+    """Return what a transcript yields as the user's own words."""
     trajectory = script.done().model_copy(update={"source": source})
     found = distill_by_extraction(trajectory, judge_by_evidence(trajectory, Settings()), Settings()).drafts
     return [draft.content for draft in found if USERS_WORD in draft.tags]

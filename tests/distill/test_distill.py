@@ -1,4 +1,4 @@
-"""What is distilled without a model, as a person would read it; what others propose, kept to the letter."""
+"""What is distilled without a model, as a person would read it; what others propose, kept verbatim."""
 
 import pytest
 from scripted_runs import Script

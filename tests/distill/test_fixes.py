@@ -1,4 +1,4 @@
-"""What ended an error: shown as it was done, hidden at first, and a memory once a second task bears it out."""
+"""What ended an error: shown as it was done, hidden at first, and a memory once a second task confirms it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ FLAKY = "ship: error: the harbour gave no answer"
 
 
 def ended(script: Script) -> list[tuple[str, ...]]:
-    """What each fix tells to be done."""
+    """Return the actions of each fix."""
     return [fix.actions for fix in fixes_of(read(script.done()))]
 
 
@@ -96,7 +96,7 @@ CLOSED = "feedctl: error: the ledger feed is closed for writers"
 
 
 def pushed(number: int, *actions: str, session: str | None = None) -> Trajectory:
-    """A task in which `feedctl push` failed, these were done, and it went through."""
+    """Return a task in which `feedctl push` failed, the actions were done, and then it succeeded."""
     script = Script(f"push feed number {number} to the ledger", task_id=f"t{number}").shell("feedctl push", CLOSED, 4)
     for action in actions:
         script.shell(action, "ok")

@@ -1,4 +1,4 @@
-"""A model as the distiller: what it is asked, which of its items are kept, and what happens without it."""
+"""A model as the distiller: what it is asked, which of its items are kept, and what happens without a model."""
 
 import json
 from typing import cast

@@ -1,4 +1,4 @@
-"""An error is shown with what ended it: the same call, the action that mattered, no bystander, one for each error."""
+"""An error is shown with what ended it: the same call, the action that mattered, nothing unrelated, once per error."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Runs the real Claude Code binary, headless and cut off from the world, with a home of its own against a given API."""
+"""Runs the real Claude Code binary, headless and cut off from the world, with its own home and against a given API."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ from swarm_memory.server.location import state_folder
 
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 CLAUDE = Path(os.environ.get("CLAUDE_CODE") or NODE / "claude")
-"""Another version of it is tried by `make claude VERSION=…`."""
+"""`make claude VERSION=…` tries another version of it."""
 INSPECTOR = NODE / "mcp-inspector"
 INSTALL_HINT = "needs Node.js programs: npm ci --prefix tests/node"
 
@@ -41,7 +41,7 @@ main()
 
 
 def write_commands(folder: Path) -> Path:
-    """Write the command that shared settings name into a folder, as installers do, but unhurried; return the folder."""
+    """Write the command that shared settings name into a folder, as installers do, but patient; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "swarm-memory"
     script.write_text(f"#!{sys.executable}\n{COMMAND}")
@@ -74,7 +74,7 @@ class ClaudeCode:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the developer's but PATH and the records of banks: no telemetry, no update, no login."""
+        """Only PATH and the records of banks are the developer's; there is no telemetry, no update and no login."""
         return {
             "PATH": os.pathsep.join(map(str, (self.commands(), Path(sys.executable).parent, os.environ.get("PATH")))),
             **STATIC,
@@ -116,9 +116,9 @@ class ClaudeCode:
         return Run(done.returncode, done.stdout, done.stderr, log)
 
     def sit_before(self, prompt: str, until: Callable[[str], bool]) -> str:
-        """Give a prompt to a session as a person does who sits before it; leave when the screen says enough.
+        """Give a prompt to an interactive session, as a person does; leave once `until` is true of the screen's text.
 
-        Return all that the screen showed, without its control sequences and white space made one.
+        Return all that the screen showed, without control sequences and with white space collapsed.
         """
         debug, known = self.home / "debug.log", {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         answered = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(self.project): known}}

@@ -1,4 +1,4 @@
-"""Scripted APIs of models on loopback, which keep every request they got; the Messages API, which streams its turns."""
+"""Scripted model APIs on loopback, which record every request; and the Messages API, which streams its turns."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A turn of plain text: the agent is done with the prompt."""
+    """A turn of plain text, which ends the agent's work on the prompt."""
 
     text: str
 
@@ -37,7 +37,7 @@ Turn = Say | Use
 
 @dataclass
 class ScriptedApi(Loopback):
-    """Answers an agent's requests with `script`, one turn each; once it is used up the turn is "Done."."""
+    """Answers an agent's requests with `script`, one turn each; once the script is used up, the turn is "Done."."""
 
     protocol = "HTTP/1.1"
 
@@ -59,7 +59,7 @@ class ScriptedApi(Loopback):
 
 @dataclass
 class MessagesApi(ScriptedApi):
-    """Answers the main agent, which alone offers Bash, by the script, and other requests with a short text."""
+    """Answers the main agent, the only one that offers Bash, by the script, and other requests with a short text."""
 
     side_requests: list[Json] = field(default_factory=list[Json])
     paths: list[str] = field(default_factory=list[str])
@@ -91,7 +91,7 @@ class MessagesApi(ScriptedApi):
         return Say("Small talk")
 
     def text_of(self, place: int) -> str:
-        """Return all text that request number `place` carried in its messages, joined by line ends."""
+        """Return all text in the messages of request number `place`, joined by line breaks."""
         return "\n".join(_texts(self.requests[place]["messages"]))
 
 

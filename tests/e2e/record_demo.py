@@ -1,8 +1,8 @@
 """Records the transcript that `swarm-memory demo` shows: a real Claude Code run on a small project, against a script.
 
 Run as `PYTHONPATH=tests/shared python -m tests.e2e.record_demo OUTPUT`. Only lines of the person and the agent are
-kept, and the temporary folder's name is replaced, so that nothing of the machine and nothing of the host's own texts
-is in the file.
+kept, and the temporary folder's name is replaced, so that the file contains nothing about the machine and none of the
+host's own texts.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A scripted Responses API on loopback, as Codex CLI asks it: streams the turns it was given and keeps each request."""
+"""A scripted Responses API on loopback, as Codex CLI calls it: it streams the given turns and records each request."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class ResponsesApi(ScriptedApi):
     """Answers each request with the next turn of the script."""
 
     wait: Callable[[], object] = lambda: None
-    """Called before the first turn: a real agent may ask for it before its MCP server has started."""
+    """Called before the first turn: a real agent may request the turn before its MCP server has started."""
 
     @property
     def url(self) -> str:
@@ -30,7 +30,7 @@ class ResponsesApi(ScriptedApi):
         return Reply(200, answer, {"content-type": "text/event-stream"})
 
     def stream(self, path: str, body: Json) -> bytes | None:
-        """Record a request and return the stream that answers it; None for a path that is not there."""
+        """Record a request and return the stream that answers it; None for an unknown path."""
         if not path.endswith("/responses"):
             return None
         if not self.requests:
@@ -46,7 +46,7 @@ class ResponsesApi(ScriptedApi):
         return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
 
     def seen_by_model(self, place: int) -> str:
-        """Return all that request number `place` gave the model, as JSON."""
+        """Return everything that request number `place` sent to the model, as JSON."""
         return json.dumps(self.requests[place]["input"])
 
 

@@ -22,35 +22,35 @@ IN_CLAUDE_CODE = [
 """The marks of tests that run sessions."""
 
 SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
-"""What the agent of `record_demo.SCRIPT` learns."""
+"""The command that is learned from the agent of `record_demo.SCRIPT`."""
 
 NOTE = {
     "title": "Set the tests of the shop up",
     "when": "When the tests end with `SettingsError: config/test.toml not found`.",
     "note": f"Run `{SETUP}` first.",
 }
-"""What that agent notes for the next one."""
+"""The note that this agent leaves for the next one."""
 
 TEACH = Use("mcp__swarm-memory__remember", {"notes": [NOTE], "outcome": "Success"})
 
 
 def connected(home: Path) -> Use:
-    """Return a turn that ends when the session's server is connected, so that its tools can be called."""
+    """Return a turn that ends once the session's server is connected, so that its tools can be called."""
     return bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
 
 
 def written(home: Path) -> Use:
-    """Return a turn that ends when the failed call is in the transcript, which the host writes a little later."""
+    """Return a turn that ends once the failed call is in the transcript, which the host writes a little later."""
     return bash(f"until grep -qs '\"is_error\":true' {home}/.claude/projects/*/*.jsonl; do sleep 0.1; done")
 
 
 NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
-"""Before what is shown at a prompt."""
+"""The text that precedes what is shown at a prompt."""
 
 
 def checkout(project: Path) -> Path:
-    """Make the small project as a git repository, or as a fresh checkout of it is."""
+    """Make the small project as a git repository, or like a fresh checkout of one."""
     write_project(project)
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     for made in (project / "config" / "test.toml", *project.glob("*.db")):
@@ -66,7 +66,7 @@ def swarm_memory(project: Path, *arguments: str) -> str:
 
 
 def learn_demo(project: Path) -> Any:
-    """Let two sessions of the demo, each the witness of the other, teach the project their fix; return the memory."""
+    """Let two sessions of the demo, which confirm each other, teach the project their fix; return the memory."""
     swarm_memory(project, "learn", str(DEMO))
     swarm_memory(project, "learn", str(second_session(project)))
     (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))

@@ -33,7 +33,7 @@ SESSIONS = BURNERS = 20
 
 
 def with_server(settings: Path, command: str) -> None:
-    """Have the host start another command as the server."""
+    """Make the host start another command as the server."""
     servers: dict[str, Any] = json.loads(settings.read_text())
     servers["mcpServers"]["swarm-memory"] |= {"command": "sh", "args": ["-c", command]}
     settings.write_text(json.dumps(servers))
@@ -90,7 +90,7 @@ AGAIN: list[Turn] = [bash("python -m pytest -q"), Say("Still 2 passed.")]
 
 
 def rows(project: Path, query: str) -> list[Any]:
-    """Read from the database."""
+    """Query the database."""
     return HookProject(project, project).rows(query)
 
 
@@ -133,7 +133,7 @@ THIS_WEEK: list[Turn] = [bash("ls shop"), bash("cat pytest.ini"), bash(TESTS), b
 
 
 def since_result(request: dict[str, Any], number: int) -> str:
-    """Return what a request says from the result of the `number`-th tool call on."""
+    """Return the text of a request from the result of the `number`-th tool call on."""
     messages = request["messages"]
     results = [at for at, message in enumerate(messages) if '"tool_result"' in json.dumps(message)]
     return json.dumps(messages[results[number - 1] :])

@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line and `claude mcp list`, as outside judges of our server."""
+"""The MCP Inspector's command line and `claude mcp list`, as independent checks of our server."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from tests.e2e.claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 
 
 def node_major() -> int:
-    """Return the major version of Node.js; 0 where there is none."""
+    """Return the major version of Node.js; 0 if there is none."""
     node = shutil.which("node")
     if node is None:
         return 0
@@ -42,7 +42,7 @@ def inspect(project: Path, method: str, *arguments: str) -> subprocess.Completed
 
 
 def shown(project: Path, method: str, *arguments: str) -> Any:
-    """Return what it shows of a call that is to succeed."""
+    """Return what the Inspector shows for a call that must succeed."""
     done = inspect(project, method, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -99,7 +99,7 @@ def test_claude_code_itself_takes_the_server_of_one_person_and_project_out_again
 
 
 def mcp(claude: ClaudeCode, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of Claude Code about its servers."""
+    """Run one of Claude Code's commands about its servers."""
     return subprocess.run(
         [str(claude.binary), "mcp", *words],
         cwd=claude.project,
@@ -112,6 +112,6 @@ def mcp(claude: ClaudeCode, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def mcp_list(claude: ClaudeCode) -> str:
-    """Return what `claude mcp list` says of the servers' health."""
+    """Return what `claude mcp list` says about the servers' health."""
     done = mcp(claude, "list")
     return done.stdout + done.stderr

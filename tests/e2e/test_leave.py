@@ -1,4 +1,4 @@
-"""Who learns from the tasks of the real Claude Code, as its user said: the agent itself, or a model, later."""
+"""Who learns from the tasks of the real Claude Code, as its user chose: the agent itself, or a model later."""
 
 import json
 import subprocess

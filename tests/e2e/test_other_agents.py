@@ -52,7 +52,7 @@ Json = dict[str, Any]
 class ChatApi(ResponsesApi):
     """Scripted APIs of Responses, of Chat Completions and of Gemini on loopback; streams only.
 
-    A request that has tools is answered with the next turn of the script, another one, as for a title, with a word.
+    A request with tools is answered with the next turn of the script; any other, such as one for a title, with a word.
     """
 
     def stream(self, path: str, body: Json) -> bytes | None:
@@ -72,7 +72,7 @@ class ChatApi(ResponsesApi):
         return self.next_turn(body)
 
     def seen_by_model(self, place: int) -> str:
-        """Return all that request number `place` gave the model but its own words before, as JSON."""
+        """Return all that request number `place` sent to the model except the model's own earlier words, as JSON."""
         asked = self.requests[place]
         return json.dumps(next(asked[name] for name in ("input", "messages", "contents") if name in asked))
 
@@ -136,7 +136,7 @@ class Person:
         return {**STATIC, **variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def ours(self, *arguments: str) -> str:
-        """Run our command line, as this person does."""
+        """Run our command line as this person."""
         return self._run([sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments], self.environment())
 
     def session(self, commands: list[str], last: str, prompt: str) -> ChatApi:
@@ -168,7 +168,7 @@ def _provider(api: ChatApi) -> object:
 
 
 def someone_with(agent: str, home: Path, project: Path) -> Person:
-    """Return a person whose agent asks nothing at its start, or skip the test where there is no such agent."""
+    """Return a person whose agent asks nothing when it starts, or skip the test if there is no such agent."""
     if not _binary(agent).exists():
         install = f"npm i --no-save --prefix tests/node {PACKAGES[agent]}"
         pytest.skip(f"needs {agent}: {install}, or {agent.upper()}_CLI=PATH")
@@ -186,7 +186,7 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     person.ours("install", "--agent", agent, "--user")
     first = person.session([TESTS, "cat README.md", SETUP, TESTS], "The 2 tests pass now.", TASK)
     assert "swarm-memory-notes" not in first.seen_by_model(0)
-    if agent != "codex":  # it offers the tools of servers by a search
+    if agent != "codex":  # it offers the servers' tools through a search
         assert "retrieve_memories" in json.dumps(first.requests[-1]["tools"]), "the server runs too"
     (memory,) = json.loads(person.ours("memories", "list", "--json"))
 

@@ -15,11 +15,11 @@ pytestmark = IN_CLAUDE_CODE
 
 REPOSITORY = Path(__file__).parents[2]
 UV = '#!/bin/sh\necho "$UV_PROJECT_ENVIRONMENT" "$@" > "{said}"\nshift 6\nexec "$UV_PROJECT_ENVIRONMENT/bin/$1" "$2"\n'
-"""What uv does where the environment is there already."""
+"""What uv does if the environment already exists."""
 
 
 def marketplace(folder: Path) -> Path:
-    """Make a folder with what the plugin is of the repository."""
+    """Make a folder with the parts of the repository that make up the plugin."""
     shutil.copytree(REPOSITORY / ".claude-plugin", folder / ".claude-plugin")
     (folder / "scripts").mkdir()
     shutil.copy(REPOSITORY / "scripts" / "plugin_hook.sh", folder / "scripts")

@@ -1,7 +1,7 @@
-"""MiniLM gives the vectors of the published weights, whatever is embedded beside; hooks and other embedders get along.
+"""MiniLM returns the vectors of the published weights, whatever else is embedded; hooks and other embedders get along.
 
-`minilm_reference.json` holds the tokens of the reference tokenizer and the vectors in 32-bit floats, which
-`scripts/embedder/onnx_model.py` computes without ONNX.
+`minilm_reference.json` holds the tokens of the reference tokenizer and the vectors in 32-bit floats, computed without
+ONNX by `scripts/embedder/onnx_model.py`.
 """
 
 import json

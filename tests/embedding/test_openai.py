@@ -33,7 +33,7 @@ def failing(status: int, **headers: str) -> Answer:
 
 
 class Endpoint(Loopback):
-    """Answers each request with the next of its answers, the last one again and again; keeps what it was asked."""
+    """Answers each request with the next of its answers, and then repeats the last one; records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = [vectors]
@@ -68,7 +68,7 @@ Make = Callable[..., OpenAIEmbedder]
 
 @pytest.fixture
 async def embedder(endpoint: Endpoint) -> AsyncIterator[Make]:
-    """Return what makes an embedder of the endpoint, which is closed in the end."""
+    """Return a function that makes an embedder of the endpoint; the embedder is closed at the end."""
     async with AsyncExitStack() as opened:
 
         def made(**options: Any) -> OpenAIEmbedder:
@@ -81,7 +81,7 @@ async def embedder(endpoint: Endpoint) -> AsyncIterator[Make]:
 
 
 def settings_of(**given: Any) -> EmbeddingSettings:
-    """Return settings with shorter vectors than a user may ask for."""
+    """Return settings with vectors that are shorter than a user may set."""
     return EmbeddingSettings(provider="openai").model_copy(update=given)
 
 

@@ -1,4 +1,4 @@
-"""The shipped embedder: one finite unit vector for any text, words by BERT's vocabulary, a table that is checked."""
+"""The built-in embedder: a finite unit vector for any text, words by BERT's vocabulary, a table that is verified."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""What the tests of the fault rig have in common."""
+"""What the tests of the fault rig share."""
 
 from pathlib import Path
 

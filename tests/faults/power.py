@@ -1,7 +1,7 @@
-"""Disks as power cuts may leave them, made of what `recording_disk.c` noted. It knows files and folders, and no bank.
+"""Disks as power cuts may leave them, built from the log of `recording_disk.c`. It knows files and folders, no bank.
 
-What POSIX promises and no more: a file's content is there from the file's flush on, its name from the folder's. Of what
-was not flushed nothing may be there, or any of it.
+It assumes only what POSIX promises: a file's content is safe once the file is flushed, its name once the folder is. Of
+what was not flushed, any part may be on the disk, or nothing.
 """
 
 import random
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 SECTOR = 512
-"""What a disk writes as a whole or not at all."""
+"""The unit that a disk writes as a whole or not at all."""
 
 _HEAD = struct.Struct("=IIIIQq")
 
@@ -21,13 +21,13 @@ class Step(NamedTuple):
     """One call that a process made."""
 
     kind: str
-    """o(pened), w(ritten), t(runcated), f(lushed), r(enamed), l(inked), u(nlinked), m(ade a folder)."""
+    """One of o(pened), w(ritten), t(runcated), f(lushed), r(enamed), l(inked), u(nlinked), m(ade a folder)."""
     path: str
     other: str
     data: bytes
     inode: int
     place: int
-    """Offset of a write, size of a truncated file, 1 for an opening that made the file."""
+    """Offset of a write, size of a truncated file, 1 for an open that created the file."""
 
 
 def read_steps(log: Path) -> list[Step]:
@@ -45,14 +45,14 @@ def read_steps(log: Path) -> list[Step]:
 
 @dataclass(slots=True, eq=False)
 class File:
-    """What a disk holds for certain of a file, and what was written since."""
+    """The part of a file that is certainly on the disk, and what was written since."""
 
     flushed: bytearray = field(default_factory=bytearray)
     waiting: list[tuple[int, bytes | None]] = field(default_factory=list[tuple[int, bytes | None]])
-    """Writes at an offset; None: cut, or lengthened with zeros, to a size."""
+    """(offset, data) of each write; data None: the file was truncated, or extended with zeros, to the size `offset`."""
 
     def flush(self) -> None:
-        """Have all of it on the disk."""
+        """Put all of the file on the disk."""
         for place, data in self.waiting:
             _put(self.flushed, place, data)
         self.waiting.clear()
@@ -60,19 +60,19 @@ class File:
 
 @dataclass(slots=True, eq=False)
 class Folder:
-    """The names in a folder: what a disk holds for certain, what processes see, and what changed since the flush."""
+    """The names in a folder: those certainly on the disk, those that processes see, and the changes since the flush."""
 
     flushed: "dict[str, Node]" = field(default_factory=dict[str, "Node"])
     seen: "dict[str, Node]" = field(default_factory=dict[str, "Node"])
     waiting: "list[Change]" = field(default_factory=list["Change"])
 
     def change(self, **names: "Node | None") -> None:
-        """Give names to files, or take them away: all of it or nothing."""
+        """Give names to files, or remove them, atomically."""
         _rename(self.seen, names)
         self.waiting.append(names)
 
     def flush(self) -> None:
-        """Have all names on the disk."""
+        """Put all names on the disk."""
         self.flushed = dict(self.seen)
         self.waiting.clear()
 
@@ -82,7 +82,7 @@ Change: TypeAlias = dict[str, File | Folder | None]
 
 
 class Disk:
-    """The disk under a folder, which is itself there for certain, with all that lay in it when the recording began."""
+    """The disk under a folder; the folder and everything in it when the recording began are certainly on it."""
 
     def __init__(self, root: Path, begin: dict[str, bytes] | None = None, *, lies: bool = False) -> None:
         self._root_path = str(root)
@@ -101,7 +101,7 @@ class Disk:
             folder.flush()
 
     def do(self, step: Step) -> None:
-        """Do what a process did. A disk that lies says that it flushed, and did not."""
+        """Repeat what a process did. A disk that lies reports a flush without doing it."""
         if step.kind == "o":
             self._open(step)
         elif step.kind in "wt":
@@ -149,25 +149,25 @@ class Disk:
         return {name: _whole(file) for name, file in self._seen()}
 
     def seen(self, name: str) -> bytes:
-        """Return a file as processes see it; nothing when there is none."""
+        """Return a file as processes see it; empty if there is none."""
         return next((_whole(file) for path, file in self._seen() if path == name), b"")
 
     def is_written(self, name: str) -> bool:
-        """Return whether something of a file waits to be flushed."""
+        """Return whether part of a file is not flushed yet."""
         return any(file.waiting for path, file in self._seen() if path == name)
 
     def _seen(self) -> Iterator[tuple[str, File]]:
         return _files(self._root, lambda folder: folder.seen)
 
     def dropped(self) -> dict[str, bytes]:
-        """Return every file as it is when nothing came to the disk but what had to."""
+        """Return every file as it is if only what was flushed reached the disk."""
         return {name: bytes(file.flushed) for name, file in _files(self._root, lambda folder: folder.flushed)}
 
     def torn(self, chance: random.Random) -> dict[str, bytes]:
-        """Return every file as it may be when any part of what was not flushed came to the disk, in any order.
+        """Return every file as it may be if any part of what was not flushed reached the disk, in any order.
 
-        Of each write any of its sectors, of each folder any of the changes of names. What lies between the end of a
-        file and a write beyond it is zeros or rubbish.
+        That is any sectors of each write, and any changes of names in each folder. The gap between the end of a file
+        and a write beyond it is filled with zeros or garbage.
         """
 
         def names(folder: Folder) -> dict[str, Node]:
@@ -217,12 +217,12 @@ def _torn(file: File, chance: random.Random) -> bytes:
 
 
 def _share(chance: random.Random) -> float:
-    """Return how much of what waits comes to the disk: nearly nothing, nearly all, or anything between."""
+    """Return the share of unflushed data that reaches the disk: nearly nothing, nearly all, or anything between."""
     return chance.choice((0.0, 0.02, 0.5, 0.98, 1.0, chance.random()))
 
 
 def _sectors(place: int, size: int) -> Iterable[tuple[int, int]]:
-    """Return the parts of a write, by offset in it, that lie in one sector each."""
+    """Return (begin, end) of the parts of a write that are in one sector each, as offsets in the write."""
     begin = 0
     while begin < size:
         end = min(size, begin + SECTOR - (place + begin) % SECTOR)

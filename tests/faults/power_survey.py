@@ -1,4 +1,4 @@
-"""Whether a bank is what it must be after a power cut: what was acknowledged by then, and what the store finds."""
+"""Checks that a bank is as it must be after a power cut: what was acknowledged by then, and what the store finds."""
 
 import json
 import random
@@ -20,7 +20,7 @@ from tests.faults.rig import HERE, made_item, opened, present_in, with_vectors
 
 BANK = ".swarm/memory.db"
 SAID = "acknowledged"
-"""Where the recorded processes write what was done."""
+"""The file in which the recorded processes write what was done."""
 
 OLD_BANK = Path(__file__).with_name("fixtures") / "bank_v1.db.gz"
 _SCOPES = (HERE, Scope(project="shop"))
@@ -30,10 +30,10 @@ SELECT (SELECT count(*) FROM patterns WHERE id NOT IN
        (SELECT group_concat(DISTINCT subject_id) FROM events WHERE type = 'reasoning_memory.created'
           AND subject_id NOT IN (SELECT id FROM patterns))
 """
-"""Memories without the event that says that they were made, and events without the memory."""
+"""Memories without the event of their creation, and such events without the memory."""
 
 Kind = Literal["lost", "damaged", "back"]
-"""Acknowledged and not there; not whole, not opened or not writable; taken out and there again."""
+"""Acknowledged but missing; incomplete, not opened or not writable; removed but there again."""
 
 
 class Fault(NamedTuple):
@@ -48,7 +48,7 @@ class Recording(NamedTuple):
 
     root: Path
     begin: dict[str, bytes]
-    """The files that lay in it before, by path."""
+    """The files that were in the folder before, by path."""
     steps: list[Step]
 
     def disk(self, *, lies: bool = False) -> Disk:
@@ -56,7 +56,7 @@ class Recording(NamedTuple):
         return Disk(self.root, self.begin, lies=lies)
 
     def account(self, said: bytes) -> "Account":
-        """Return what was acknowledged when that much was said."""
+        """Return what was acknowledged once `said` was written."""
         known = json.loads(OLD_BANK.with_name("bank_v1.json").read_bytes())["memories"] if self.begin else ()
         account = Account(there=set(known))
         for line in said.decode().splitlines():
@@ -66,25 +66,25 @@ class Recording(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """What was acknowledged up to a moment. What has begun and not ended may be done or not."""
+    """What was acknowledged up to a moment. What has begun but not ended may or may not be done."""
 
     there: set[str] = field(default_factory=set[str])
     """Memories that must be there."""
     instead: set[str] | None = None
-    """What may be there in their place: a restoring has begun."""
+    """The memories that may be there instead, because a restore has begun; None if none has."""
     gone: set[str] = field(default_factory=set[str])
-    """Memories that must not."""
+    """Memories that must not be there."""
     forgotten: set[str] = field(default_factory=set[str])
-    """Of those the ones of which no trace may be left."""
+    """Those of `gone` of which no trace may be left."""
     touched: set[str] = field(default_factory=set[str])
-    """Memories that somebody began to take out."""
+    """Memories whose removal has begun."""
     marks: dict[str, str] = field(default_factory=dict[str, str])
-    """A word that is in one memory only, by the memory's id."""
+    """A word that is only in one memory, by the memory's id."""
     copies: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """Backups that must be there, by name, with their memories."""
 
     def read(self, words: list[str]) -> None:
-        """Take in what a process said."""
+        """Apply one line that a process wrote."""
         match words:
             case ["added", memory, mark]:
                 self.there.add(memory)
@@ -115,11 +115,11 @@ class Survey:
 
     disks: int = 0
     in_checkpoint: int = 0
-    """Of them those whose power was cut while the database's own file was written."""
+    """How many of them lost power while the database file itself had unflushed writes."""
     acknowledged: int = 0
-    """Memories at the last cut."""
+    """How many memories had been acknowledged at the last cut."""
     faults: list[list[Fault]] = field(default_factory=list[list[Fault]])
-    """Of each disk that is not as it must be."""
+    """The faults of each disk that is not as it must be."""
 
     def having(self, kind: Kind) -> int:
         """Return how many disks have a fault of a kind."""
@@ -127,7 +127,7 @@ class Survey:
 
 
 def cuts(steps: list[Step], count: int, seed: int) -> list[int]:
-    """Return moments: half of them anywhere, half beside a step that is more than a write."""
+    """Return moments: half of them anywhere, half next to a step that is more than a write."""
     chance = random.Random(seed)
     rare = [number for number, step in enumerate(steps) if step.kind in "tfrlum"]
     beside = [chance.choice(rare) + chance.randrange(2) for _ in range(count // 2)]
@@ -135,12 +135,12 @@ def cuts(steps: list[Step], count: int, seed: int) -> list[int]:
 
 
 def changes_of_names(steps: list[Step]) -> list[int]:
-    """Return the moments after a file got its name, or lost it: few, and each may leave other files side by side."""
+    """Return the moments after a file got or lost a name: they are few, and each may leave a different set of files."""
     return [number + 1 for number, step in enumerate(steps) if step.kind in "rlum"]
 
 
 async def survey(recording: Recording, folder: Path, moments: list[int], *, seed: int, lies: bool = False) -> Survey:
-    """Cut the power at each moment, with all lost and with some lost that was not flushed; look at each disk."""
+    """Cut the power at each moment, losing all unflushed data and then only some of it; check each disk."""
     chance, disk, done, seen = random.Random(seed), recording.disk(lies=lies), 0, Survey()
     for cut in sorted(moments):
         for step in recording.steps[done:cut]:
@@ -152,7 +152,7 @@ async def survey(recording: Recording, folder: Path, moments: list[int], *, seed
             files.pop(SAID, None)
             files.pop(f"{BANK}-shm", None)
             if BANK in files and chance.random() < 0.5:
-                files[f"{BANK}-shm"] = chance.randbytes(32768)  # memory that is shared by way of a file: anything
+                files[f"{BANK}-shm"] = chance.randbytes(32768)  # shared memory backed by a file: it may hold anything
             root = folder / f"disk{seen.disks}"
             lay(root, files)
             if faults := [fault async for fault in faults_of(root, files, account)]:
@@ -173,7 +173,7 @@ def lay(root: Path, files: dict[str, bytes]) -> None:
 
 
 async def faults_of(root: Path, files: dict[str, bytes], account: Account) -> AsyncGenerator[Fault]:
-    """Yield all that is wrong with a disk when the power is back."""
+    """Yield everything that is wrong with a disk once the power is back."""
     for memory in account.forgotten:
         if held := [name for name, content in files.items() if account.marks[memory].encode() in content]:
             yield Fault("back", f"a trace of what was forgotten in {held}")

@@ -1,6 +1,6 @@
-"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They say in a file what was done.
+"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They write what was done to a file.
 
-That file lies in the recorded folder, so that each word has its place in the recording's order.
+That file is in the recorded folder, so that each of its lines has a position in the recording.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 
 
 def say(*words: object) -> None:
-    """Say one thing that was done, or is about to be."""
+    """Write one thing that was done, or is about to be."""
     path = Path(os.environ["RECORD_FOLDER"], SAID)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())
@@ -27,7 +27,7 @@ def say(*words: object) -> None:
 
 
 async def add(store: SqliteStore, chance: random.Random, count: int) -> list[str]:
-    """Add memories one by one and say `added ID` of each."""
+    """Add memories one by one and write `added ID MARK` for each."""
     added: list[str] = []
     for _ in range(count):
         mark = f"mark{chance.getrandbits(64):016x}"
@@ -38,7 +38,7 @@ async def add(store: SqliteStore, chance: random.Random, count: int) -> list[str
 
 
 async def write(database: Path, name: int, count: int) -> None:
-    """Add so many memories, and open the bank again on the way."""
+    """Add `count` memories, and reopen the bank halfway."""
     chance = random.Random(name)
     for _ in range(2):
         async with opened(database) as store:
@@ -47,8 +47,8 @@ async def write(database: Path, name: int, count: int) -> None:
 
 
 def writers(database: Path, processes: str, count: str) -> None:
-    """Let several processes write."""
-    choose()  # what is slow to import is imported once
+    """Run several processes that write."""
+    choose()  # slow modules are imported only once
     born: list[int] = []
     for number in range(int(processes)):
         if pid := os.fork():
@@ -60,19 +60,19 @@ def writers(database: Path, processes: str, count: str) -> None:
 
 
 def with_journal(database: Path, processes: str, count: str) -> None:
-    """The same with the rollback journal that SQLite keeps where it cannot share memory."""
+    """Do the same with the rollback journal that SQLite keeps where it cannot share memory."""
     connection.JOURNAL = "delete"
     writers(database, processes, count)
 
 
 def upkeep(database: Path, rounds: str) -> None:
-    """Migrate, write, copy, forget, restore one of two copies and then the other, and all but the first again."""
+    """Migrate, write, copy, forget, restore one of two copies and then the other; repeat all but the migration."""
     asyncio.run(_upkeep(database, int(rounds)))
 
 
 async def _upkeep(database: Path, rounds: int) -> None:
     chance = random.Random(5)
-    registry.begin(database)  # the bank of an older release that was laid there
+    registry.begin(database)  # the bank of an older release that was put there
     for _ in range(rounds):
         async with opened(database) as store:
             say("opened")

@@ -1,4 +1,4 @@
-"""What the fault tests share: processes that write and say what was acknowledged, kills, and a look at what is left."""
+"""What the fault tests share: processes that write and report acknowledgements, kills, and checks of what is left."""
 
 import os
 import random
@@ -35,18 +35,18 @@ WORDS = tuple(_TEXT.split())
 
 
 def sentence(chance: random.Random) -> str:
-    """Return a few words that make a title."""
+    """Return a few words for a title."""
     return " ".join(chance.choices(WORDS, k=6))
 
 
 async def with_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
-    """Return items with what their indexes hold, embedded by the embedder that ships."""
+    """Return items with their index contents, embedded by the built-in embedder."""
     vectors = await StaticEmbedder().embed_documents([item.embedding_text for item in items])
     return [with_indexes(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
 
 async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem]:
-    """Write so many items, in batches; return them."""
+    """Write `count` items in batches; return them."""
     chance = random.Random(seed)
     items = [made_item(f"{sentence(chance)} {number}") for number in range(count)]
     for start in range(0, count, 200):
@@ -56,26 +56,26 @@ async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem
 
 @asynccontextmanager
 async def opened(database: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0) -> AsyncGenerator[SqliteStore]:
-    """Hold a bank open."""
+    """Open a bank."""
     embedder = StaticEmbedder()
     async with await open_store(database, sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s) as store:
         yield store
 
 
 async def filled(database: Path, count: int) -> list[MemoryItem]:
-    """Open a bank, write so many items, and close it; return them."""
+    """Open a bank, write `count` items, and close it; return them."""
     async with opened(database) as store:
         return await fill(store, count)
 
 
 async def inspected(database: Path) -> Inspection:
-    """Open a bank, look for damage of every kind, and close it."""
+    """Open a bank, check it for damage of every kind, and close it."""
     async with opened(database) as store:
         return await store.inspect()
 
 
 async def present(database: Path, ids: Sequence[str]) -> set[str]:
-    """Return which of the memories are in the bank of a file."""
+    """Return which of the memories are in the bank at a path."""
     async with opened(database) as store:
         return await present_in(store, ids)
 
@@ -87,7 +87,7 @@ async def present_in(store: Store, ids: Sequence[str], scopes: Sequence[Scope] =
 
 
 async def nothing_is_lost(database: Path, crowd: "Crowd") -> list[str]:
-    """Hold that the bank is whole with all that a crowd acknowledged, and that nobody failed; return the memories."""
+    """Assert that the bank is sound and has all that a crowd acknowledged, without errors; return the memories."""
     acknowledged = [line[0] for line in crowd.said("ack")]
     there, found = await present(database, acknowledged), await inspected(database)
     assert not set(acknowledged) - there
@@ -97,20 +97,20 @@ async def nothing_is_lost(database: Path, crowd: "Crowd") -> list[str]:
 
 
 def is_left_alone(database: Path) -> bool:
-    """Whether nobody holds the lock of a bank (else `StoreBusy`), its log is short, and no half file lies beside it."""
+    """Whether a bank's lock is free (else raise `StoreBusy`), its log is short, and no partial file is next to it."""
     with writer_lock(database, 0.5):
         return size_of(f"{database}-wal") < 4_200_000 and not list(database.parent.glob("*.part"))
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of a process of the rig."""
+    """Return the environment of a process of the rig, with `more` variables."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **more}
 
 
 def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]":
-    """Start a worker process in a role (see `worker.py`); `more` are variables of its environment.
+    """Start a worker process in a role (see `worker.py`); `more` are environment variables.
 
-    What the loader is to read there works only where a process is started again.
+    A variable that the loader reads works only in a new process, so with `LD_PRELOAD` the worker is not forked.
     """
     script, pipe = [str(WORKER), role, *map(str, arguments)], subprocess.PIPE
     again = "LD_PRELOAD" in more
@@ -120,20 +120,20 @@ def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]"
 
 
 def run_program(text: str, *arguments: object, behind: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
-    """Run a text of Python in a process of its own, which may import what tests do, `behind` another command."""
+    """Run Python code in its own process, which can import what tests can, as an argument of the command `behind`."""
     command = [*behind, sys.executable, "-c", text, *map(str, arguments)]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 def built(source: Path, to: Path, *libraries: str) -> Path:
-    """Compile a library that a process may be made to load before all others."""
+    """Compile a library that a process can be told to preload."""
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(to), str(source), *libraries]
     subprocess.run(command, check=True)
     return to
 
 
 def importing(paths: Sequence[str]) -> str:
-    """Return what an isolated program begins with that imports from these paths too."""
+    """Return the beginning of an isolated program that also imports from these paths."""
     return f"import sys; sys.path[:0] = {list(filter(None, paths))!r}"
 
 
@@ -142,7 +142,7 @@ RUN_FILE = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name=
 
 
 class Crowd:
-    """Processes that do what a role says, some of which are killed; all that they say is gathered."""
+    """Processes that perform roles, some of which are killed; everything that they print is collected."""
 
     def __init__(self, *, niceness: int = 0, **more: str) -> None:
         self._nursery = start("nursery", **more)
@@ -154,7 +154,7 @@ class Crowd:
         self.pids: dict[str, int] = {}
         self.lines: list[str] = []
         self.running: dict[str, tuple[str, ...]] = {}
-        """What lives, by name: role and arguments."""
+        """The role and arguments of each running process, by name."""
         self.gone: set[str] = set()
         self.killed = 0
 
@@ -172,7 +172,7 @@ class Crowd:
         self._nursery.stdin.flush()
 
     def kill(self, name: str) -> tuple[str, ...]:
-        """Kill a process as soon as it is born and wait for its end; return its role and arguments."""
+        """Kill a process as soon as it has started and wait for its end; return its role and arguments."""
         self.wait(lambda: name in self.pids)
         os.kill(self.pids[name], signal.SIGKILL)
         self.killed += 1
@@ -181,12 +181,12 @@ class Crowd:
         return what
 
     def replace_one(self, role: str, chance: random.Random) -> None:
-        """Kill a process of a role, any, and start another in its place."""
+        """Kill a random process of a role, and start another in its place."""
         chosen = chance.choice([name for name, what in self.running.items() if what[0] == role])
         self.add(*self.kill(chosen))
 
     def wait_for_end(self, names: set[str], timeout_s: float = HANG_S) -> None:
-        """Wait until these have ended by themselves."""
+        """Wait until the named processes have ended."""
         deadline = time.monotonic() + timeout_s
         while not names <= self.gone:
             if time.monotonic() > deadline:
@@ -196,23 +196,23 @@ class Crowd:
             del self.running[name]
 
     def _poke(self) -> None:
-        """Have the nursery look who has ended."""
+        """Make the nursery check which processes have ended."""
         self._write("poke", "poke")
         with self._news:
             self._news.wait(0.01)
 
     def kill_all(self) -> None:
-        """Kill everyone."""
+        """Kill all processes."""
         for name in list(self.running):
             self.kill(name)
 
     def end(self) -> None:
-        """Kill everyone and take in their last lines."""
+        """Kill all processes and read their last lines."""
         self.kill_all()
         self.finish()
 
     def finish(self) -> None:
-        """Take in all lines until everyone has ended by themselves."""
+        """Read all lines until every process has ended by itself."""
         assert self._nursery.stdin is not None
         self._nursery.stdin.close()
         self._reader.join()
@@ -222,13 +222,13 @@ class Crowd:
         self._nursery.wait()
 
     def wait(self, until: Callable[[], bool], timeout_s: float = HANG_S) -> None:
-        """Wait until something was said that makes it true."""
+        """Wait until a printed line makes the condition true."""
         with self._news:
             if not self._news.wait_for(until, timeout_s):
                 raise TimeoutError(self.lines[-20:])
 
     def said(self, word: str) -> list[list[str]]:
-        """Return what follows a word in the lines that begin with it."""
+        """Return the words that follow a word in the lines that begin with it."""
         return [line.split()[1:] for line in list(self.lines) if line.startswith(f"{word} ") or line == word]
 
     def _read(self) -> None:

@@ -29,14 +29,14 @@ from tests.faults.rig import HERE, fill, inspected, made_item, with_vectors
 pytestmark = pytest.mark.fault
 
 THERE = Scope(project="there")
-"""Where others write beside: what is consolidated must not grow by it, or its end would never come nearer."""
+"""Where others write at the same time: it must not add to what is consolidated, or consolidation would never end."""
 
 Work: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
-"""A tool's call, known among the others of its kind by a number."""
+"""A tool call, distinguished from others of its kind by a number."""
 
 
 class CancelledAt(Awaitable[Any]):
-    """Work that is cancelled while it waits for the n-th time, as a task is cancelled: by what it waits for."""
+    """Work that is cancelled at its n-th wait, as a task is cancelled: through what it waits for."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], at: int) -> None:
         self._work = work
@@ -64,7 +64,7 @@ class CancelledAt(Awaitable[Any]):
 
 
 def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
-    """Return the tools that write, and what commands do to the whole bank, each as a call that takes a number."""
+    """Return the tools that write, and what commands do to a whole bank, each as a call that takes a number."""
     store = cast(SqliteStore, toolbox.store)
 
     async def opened() -> Toolbox:

@@ -1,4 +1,4 @@
-"""The real command line, server and hooks, started, stopped and killed: nothing is left behind or half done."""
+"""The real command line, server and hooks, started, stopped and killed: nothing is left behind or left half done."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 
 
 def started(folder: Path) -> Server:
-    """Start the server in a project, and ask it for memories."""
+    """Start the server in a project, and retrieve memories."""
     pipe = subprocess.PIPE
     command = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
     server = Server(Forked(command, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL))

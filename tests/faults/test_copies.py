@@ -1,4 +1,4 @@
-"""Copies of a bank and what is left of it: backups under load, restoring, exports, forgetting, permissions, growth."""
+"""Copies of a bank and what remains of it: backups under load, restoring, exports, forgetting, permissions, growth."""
 
 import asyncio
 import math
@@ -79,7 +79,7 @@ async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path
         same = await first.get_memories([HERE], ids) == [
             each.model_copy(update={"provenance": each.provenance.model_copy(update={"suspect": None})})
             for each in await second.get_memories([HERE], ids)
-        ]  # what is imported is screened again, and these texts are words at random
+        ]  # imports are screened again, and these texts are random words
         texts = ("retry the token", "merge config", "lock the queue")
         answers = [
             [found.item.id for found in (await retrieve(box, text, k=10)).memories] for box in boxes for text in texts
@@ -138,7 +138,7 @@ async def test_a_bank_that_is_rewritten_again_and_again_stays_small(database: Pa
 
 
 async def _bytes_without_events(store: SqliteStore) -> int:
-    """Delete the record of changes, and return the bytes of the pages that still hold something."""
+    """Delete the event log, and return the size of the pages that still contain data."""
     await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
     pages = (
         "SELECT (page_count - freelist_count) * page_size "
@@ -151,7 +151,7 @@ JUMPS = (
     *(timedelta(), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650)),
     *(timedelta(days=-20_000), timedelta(days=2_900_000)),
 )
-"""The last two: before 1972, and near the end of what a date can say."""
+"""The last two: before 1972, and near the end of what a date can express."""
 
 
 async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_one(database: Path) -> None:

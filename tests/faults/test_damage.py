@@ -1,4 +1,4 @@
-"""Banks that were harmed, and disks that are full or fail: noticed, never silently empty, mended where that can be."""
+"""Damaged banks, and disks that are full or fail: noticed, never silently empty, repaired where possible."""
 
 import asyncio
 import logging
@@ -68,7 +68,7 @@ def _overwritten(content: bytes, at: int, by: bytes) -> bytes:
 
 
 def _with_damage(content: bytes, places: int, chance: random.Random) -> bytes:
-    """Return a file with so many places of it at random."""
+    """Return the content of a file, damaged at `places` random places."""
     for _ in range(places):
         content = _overwritten(content, chance.randrange(len(content) - 32), chance.randbytes(32))
     return content
@@ -84,13 +84,13 @@ HARMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def listed(database: Path) -> list[MemoryItem]:
-    """Return what the bank holds."""
+    """Return what the bank contains."""
     async with opened(database) as store:
         return await store.list_memories([HERE], EVERY)
 
 
 async def searched(database: Path) -> list[list[str]]:
-    """Return the ids that some searches find."""
+    """Return the ids that a few searches find."""
     embedder, found = StaticEmbedder(), list[list[str]]()
     async with opened(database) as store:
         for text in ("retry the token", "merge config", "lock the queue"):
@@ -129,7 +129,7 @@ async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one
 
 
 async def _is_noticed(database: Path) -> None:
-    """Hold that damage shows, at the opening or to `doctor`."""
+    """Assert that the damage is noticed, on opening or by `doctor`."""
     with suppress(StoreDamaged):
         assert not (await inspected(database)).sound
 
@@ -197,7 +197,7 @@ async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(data
             bad = array("f", BAD[number % len(BAD)](embedder.dimensions))
             with pytest.raises(StorageError):
                 await store.add_memories([memory._replace(vector=bad)], embedder.name)
-        longer = array("f", [1.0] + [0.0] * embedder.dimensions)  # of another dimension: of a space of its own
+        longer = array("f", [1.0] + [0.0] * embedder.dimensions)  # another dimension: it belongs to a space of its own
         await store.add_memories([memories[0]._replace(vector=longer)], embedder.name)
         await store.add_memories([each._replace(vector=None) for each in memories[1:10]], embedder.name)
         await store.add_memories(memories[10:], embedder.name)
@@ -267,7 +267,7 @@ async def test_a_log_that_goes_with_its_last_reader_while_a_bank_is_opened_is_no
     assert log.exists()
 
     def late(*args: Any, **kwargs: Any) -> Any:
-        foreign.close()  # the last one: the log goes with it
+        foreign.close()  # the last connection: the log is removed with it
         database.with_name("in_its_inode").touch()
         return connect(*args, **kwargs)
 
@@ -289,7 +289,7 @@ async def test_a_read_outlasts_several_changes_of_its_bank_one_after_another(
         await opened_again(connection)
         if changes:
             changes -= 1
-            os.utime(database)  # as one that is killed in a write leaves it: changed, and not noted
+            os.utime(database)  # as a process killed during a write leaves it: changed, and not noted
 
     monkeypatch.setattr(threads.ConnectionThread, "reconnect", changed_once_more)
     async with opened(database) as store:
@@ -337,7 +337,7 @@ async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_fi
         damaged = _with_damage(whole, 4, chance)
         database.write_bytes(damaged)
         registry.sign(database, record.banks[0], record.secrets[0])
-        registry.note(database, 0)  # a disk that rots changes no times
+        registry.note(database, 0)  # a decaying disk changes no file times
         try:
             await asyncio.to_thread(repair, database, choose(), 5.0)
         except StorageError:
@@ -369,7 +369,7 @@ STEAL = "CREATE TRIGGER steal AFTER INSERT ON events BEGIN DELETE FROM patterns;
 
 
 def crash(database: Path, before: str, within: str) -> None:
-    """Write to a bank in another process that dies in the middle, with part of it in the file."""
+    """Write to a bank in another process that dies midway, with part of the write in the file."""
     done = subprocess.run([sys.executable, "-c", CRASH, str(database), before, within], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (9, "")
     assert database.with_name(f"{database.name}-journal").stat().st_size > 0
@@ -377,7 +377,7 @@ def crash(database: Path, before: str, within: str) -> None:
 
 @pytest.fixture
 def unshared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where no bank is yet, and one will keep a rollback journal, as on a file system without shared memory."""
+    """A path without a bank, where a new one keeps a rollback journal, as on a file system without shared memory."""
     monkeypatch.setattr(connection_module, "JOURNAL", "delete")
     return tmp_path / "unshared" / "memory.db"
 
@@ -489,7 +489,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 
 def _under_modes() -> list[str]:
-    """Return what a command is put behind so that the modes of files bind it, though root should run the tests."""
+    """Return the command prefix under which file modes are enforced even if root runs the tests."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
@@ -499,7 +499,7 @@ def _under_modes() -> list[str]:
 
 @contextmanager
 def _made_read_only(what: str, database: Path) -> Generator[None]:
-    """Take the right to write away, and give it back."""
+    """Remove write permission, and restore it afterwards."""
     folder = database.parent
     if what == "mounted read-only":
         bind, remount = ["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]

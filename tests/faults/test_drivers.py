@@ -1,4 +1,4 @@
-"""Every way to SQLite gives the same answers: the whole suite on each, and the nearest by brute force."""
+"""Every SQLite driver returns the same answers: the whole suite on each, and nearest neighbors by brute force."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""The bank on an SQLite that has the WAL-reset bug, with a wider race: our lock guards, and without it the rig sees it.
+"""The bank on an SQLite with the WAL-reset bug, its race widened: our lock protects, and without it the rig notices.
 
 The library is made by `scripts/build_affected_sqlite.py`, which `make faults` runs; nothing is fetched here.
 """
@@ -19,7 +19,7 @@ LIBRARY = Path(os.environ.get("AFFECTED_SQLITE") or ROOT / "build" / "affected" 
 WRITERS, CHECKPOINTERS = 4, 2
 RUNS = 10
 WRITES = 60
-"""Of each writer, in each run."""
+"""How many writes each writer makes in each run."""
 
 pytestmark = [
     pytest.mark.fault,
@@ -28,7 +28,7 @@ pytestmark = [
 
 
 async def broken_run(database: Path, *, locked: bool) -> tuple[bool, int]:
-    """Let processes write and checkpoint; return whether anything was lost or damaged, and how much was written."""
+    """Run writers and checkpointers; return whether anything was lost or damaged, and how much was written."""
     laid(database)
     crowd, role = Crowd(LD_PRELOAD=str(LIBRARY)), () if locked else ("unlocked",)
     for _ in range(CHECKPOINTERS):

@@ -1,4 +1,4 @@
-"""The files of a bank are opened by SQLite alone, and a connection that nobody closed keeps no process alive."""
+"""Only SQLite opens the files of a bank, and an unclosed connection keeps no process alive."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ ENDS = ("return", "error", "exit", "writing")
 
 
 def end_unclosed(database: Path, end: str) -> list[str]:
-    """Run a process that opens a bank and does not close it; return what it wrote. Fails where it does not end."""
+    """Run a process that opens a bank and does not close it; return its output. Fail if the process does not end."""
     return run_program(UNCLOSED, database, end).stdout.split()
 
 

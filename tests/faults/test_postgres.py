@@ -38,7 +38,7 @@ SELECT count(*) FROM swarm_memory.patterns AS p WHERE p.status = 'active' AND NO
   AND EXISTS (SELECT 1 FROM swarm_memory.item_vectors AS v WHERE v.seq = p.seq)
   AND EXISTS (SELECT 1 FROM swarm_memory.events AS e WHERE e.subject_id = p.id))
 """
-"""Memories that lack a part of themselves."""
+"""Memories that lack one of their parts."""
 
 WRONG = """
 SELECT count(*) FROM swarm_memory.scopes AS s WHERE s.active <> (
@@ -48,7 +48,7 @@ SELECT count(*) FROM swarm_memory.scopes AS s WHERE s.active <> (
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A server of its own, which flushes as it does anywhere."""
+    """A separate server, which flushes as usual."""
     folder = Path(f"/tmp/swarm-memory-faults-{next(_numbers)}-{time.time_ns()}")
     held = start(folder)
     _start_database(held)
@@ -69,34 +69,34 @@ def url(server: Any) -> str:
 
 @pytest.fixture
 def crowd() -> Iterator[Crowd]:
-    """Servers, none of which outlives the test."""
+    """A crowd of servers, none of which outlives the test."""
     made = Crowd()
     yield made
     made.end()
 
 
 def begin(crowd: Crowd, count: int, role: str, *arguments: object) -> None:
-    """Start so many servers and wait until each is at work."""
+    """Start `count` servers and wait until each is working."""
     for number in range(count):
         crowd.add(role, *arguments, *(("auto", number, 0) if role == "write" else (number,)))
     crowd.wait(lambda: len(crowd.said("ready")) >= count)
 
 
 def wait_for_more(crowd: Crowd, count: int) -> None:
-    """Wait until so many more writes are acknowledged."""
+    """Wait until `count` more writes are acknowledged."""
     wanted = len(crowd.said("ack")) + count
     crowd.wait(lambda: len(crowd.said("ack")) >= wanted)
 
 
 def sound(url: str) -> tuple[int, int]:
-    """Return (memories that lack a part, scopes whose count is wrong)."""
+    """Return (number of memories that lack a part, number of scopes whose count is wrong)."""
     with psycopg.connect(url) as raw:
         halves, wrong = (raw.execute(each).fetchone() or (-1,) for each in (UNSOUND.encode(), WRONG.encode()))
         return int(halves[0]), int(wrong[0])
 
 
 async def nothing_is_lost(url: str, crowd: Crowd) -> bool:
-    """Whether all that was acknowledged is there, and whole."""
+    """Kill all servers; return whether everything acknowledged is there, and complete."""
     await asyncio.to_thread(crowd.kill_all)
     acknowledged = {line[0] for line in crowd.said("ack")}
     assert len(acknowledged) > 50
@@ -129,7 +129,7 @@ async def test_a_database_that_is_killed_or_restarted_under_load_loses_nothing(
             server.stop()
         _start_database(server)
         times += 1
-        wait_for_more(crowd, 8)  # all go on by themselves
+        wait_for_more(crowd, 8)  # all continue by themselves
     assert await nothing_is_lost(url, crowd)
 
 
@@ -139,7 +139,7 @@ def _start_database(server: Any) -> None:
         try:
             server.ensure_postgres_running()
             psycopg.connect(server.get_uri()).close()
-        except (psycopg.OperationalError, subprocess.SubprocessError):  # it is still mending what was cut off
+        except (psycopg.OperationalError, subprocess.SubprocessError):  # it is still recovering from the interruption
             assert time.monotonic() < give_up
             time.sleep(0.2)
         else:
@@ -158,7 +158,7 @@ def _kill_database(server: Any) -> None:
 
 
 class Proxy:
-    """Between servers and the database: it forwards until a test has it cut, or swallow."""
+    """A proxy between servers and the database: it forwards until a test makes it cut connections, or swallow data."""
 
     def __init__(self, target: str) -> None:
         self._target, self.swallows, self._open = target, threading.Event(), True

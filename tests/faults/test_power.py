@@ -1,6 +1,6 @@
-"""Power cuts, simulated: what processes write is recorded, and disks are made of it as a cut at any moment leaves them.
+"""Simulated power cuts: what processes write is recorded and turned into disks as a cut at any moment leaves them.
 
-The same on disks that lie shows what the simulation can see.
+The same on disks that lie shows what the simulation can detect.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ pytestmark = [
 def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes] | None = None) -> Recording:
     """Let the processes of a role (see `power_worker.py`) work in a folder; return what they did.
 
-    What they left must be what the record makes, to the byte: nothing that they wrote was missed.
+    Replaying the record must give what they left, to the byte: nothing that they wrote was missed.
     """
     root, log = folder / "project", folder / "log"
     lay(root, begin or {})

@@ -43,7 +43,7 @@ OUTDATED = {path.name.split(".")[0]: path for path in RELEASES if path.name != f
 
 
 def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
-    """Lay the bank of an older release where the tests' bank is."""
+    """Put the bank of an older release where the tests' bank is."""
     database.parent.mkdir(exist_ok=True)
     for left in database.parent.glob("memory.db*"):
         left.unlink()
@@ -53,7 +53,7 @@ def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
 
 
 def version_of(database: Path) -> int:
-    """Return the schema's version as the file says it."""
+    """Return the schema version that the file states."""
     with closing(choose().module.connect(database)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
@@ -99,7 +99,7 @@ async def test_former_codes_leave_with_the_first_process_that_has_sqlite_vec(dat
 async def _calls_and_passages(
     store: SqliteStore, expected: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the tool calls and the searches of sources that a release's bank holds answers for; v1 had none."""
+    """Return the tool calls and source searches for which a release's bank has recorded answers; v1 had none."""
     toolbox = Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), SHOP)
     calls = {
         name: [kept.call.model_dump(mode="json") for kept in await store.tool_memory.recent_calls(SHOP, name, 100)]
@@ -141,7 +141,7 @@ async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: 
         put_old_bank(database)
         name = crowd.add("migrate", database, "auto")
         crowd.wait(lambda name=name: any(line[0] == name for line in crowd.said("born")))
-        if number == 0:  # how long it takes to the end, which the kills are spread over
+        if number == 0:  # how long a whole run takes, over which the kills are spread
             began = time.monotonic()
             await asyncio.to_thread(crowd.wait_for_end, {name})
             whole_s = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Many sessions and many calls, as an editor makes them in weeks: no process, file, thread or memory is left behind."""
+"""Many sessions and calls, as an editor makes them in weeks: no process, file, thread or memory is left behind."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def state(server: Server) -> Counter[str]:
 
 @contextmanager
 def serving(project: HookProject, *options: str) -> Generator[Server]:
-    """Hold a server that ends by itself when its input does; one with options of its own answers no hooks."""
+    """Run a server that ends by itself when its input does; with options of its own, it answers no hooks."""
     with project.serving(*options, listens=not options) as server:
         yield server
         assert server.process.stdin is not None
@@ -47,7 +47,7 @@ def serving(project: HookProject, *options: str) -> Generator[Server]:
 
 
 def one_session(project: HookProject, number: int) -> None:
-    """Do what a host does in a session: start hook, server, hooks of a turn, end hook, end of input."""
+    """Do what a host does in a session: start hook, server, hooks of a turn, end hook, closing the input."""
 
     def hook(verb: str) -> None:
         of_event = {"source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
@@ -76,7 +76,7 @@ async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path)
 
 
 def asked(number: int) -> tuple[str, dict[str, Any]]:
-    """Return the tool and the arguments of a call of the soak."""
+    """Return the tool and the arguments of a call of the soak test."""
     about = f"the token of session {number % 97}"
     match number % 20:
         case 3 | 11:
@@ -112,7 +112,7 @@ async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)
                 samples.append((start, state(server)))
-    # The bank grows with its records; until then what is remembered of words, texts and pages fills up.
+    # The bank grows with its records; at first, caches of words, texts and pages fill up.
     warm = [(number, state) for number, state in samples if number >= CALLS // 2]
     numbers, kilobytes = zip(*((number, state["resident"]) for number, state in warm), strict=True)
     slope = 1000 * statistics.linear_regression(numbers, kilobytes).slope

@@ -1,4 +1,4 @@
-"""Processes without memory and without processor time: errors say what is missing, nothing acknowledged is lost."""
+"""Processes short of memory or processor time: errors say what is missing, nothing acknowledged is lost."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ CAP_MB = 512
 
 
 def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
-    """Return what a tool answered, empty where it refused, and what the refusal said."""
+    """Return a tool's answer (empty if it refused) and the text of its refusal."""
     number = server.request("tools/call", {"name": name, "arguments": arguments})
     answer = server.read()
     if "result" not in answer:
@@ -42,7 +42,7 @@ def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], s
 
 
 def with_memory(megabytes: int) -> Callable[[], None]:
-    """Return what a process is to do before it begins, so that it has no more memory than that."""
+    """Return what a process must do before it begins to limit its memory."""
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
 
@@ -77,7 +77,7 @@ async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_t
                 _, refusal = call(server, "learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
                 refusals += [refusal] if refusal else []
                 calls += 2
-            asked = (call(server, "memory_status") for _ in range(3))  # what a large call held is given back after it
+            asked = (call(server, "memory_status") for _ in range(3))  # what a large call held is released after it
             assert any(status for status, _ in asked)
     database = tmp_path / ".swarm" / "memory.db"
     found, there = await inspected(database), await present(database, stored)
@@ -103,7 +103,7 @@ async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(data
             subprocess.run, [*CLI, *command], cwd=tmp_path, env=environment(), capture_output=True, text=True,
             timeout=HANG_S, preexec_fn=with_memory(megabytes),
         )  # fmt: skip
-        # numpy's library says itself what it lacks, and ends by SIGINT
+        # numpy's library itself reports what it lacks, and ends with SIGINT
         if not (done.returncode and "OpenBLAS" in done.stderr):
             assert done.returncode in (0, 1, 3, 4), (command, megabytes, done.stderr)
             assert not re.search("internal error|Traceback", done.stderr), (command, megabytes, done.stderr)

@@ -1,4 +1,4 @@
-"""Many processes on one bank, killed, stopped and held up: what was acknowledged is there, whole, and nobody hangs."""
+"""Many processes on one bank, killed, stopped and held up: everything acknowledged is there and whole; none hangs."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path)
 
 
 async def _created(database: Path) -> tuple[int, int]:
-    """Return how many memories there are, and how many events that say that one was made."""
+    """Return how many memories there are, and how many events that record a creation."""
     async with opened(database) as store:
         return await store.read(
             lambda connection: connection.execute(

@@ -1,6 +1,6 @@
-"""A process of the fault rig: `python worker.py ROLE ARGUMENT...`. What it acknowledged it writes to stdout at once.
+"""A process of the fault rig: `python worker.py ROLE ARGUMENT...`. It writes acknowledgements to stdout immediately.
 
-A bank is named by its file or, for roles that servers on PostgreSQL have too, by its address.
+A bank is named by its file or, for roles that also run on PostgreSQL, by its address.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ from swarm_memory.tools.text.tokens import tokenize
 from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 
 PAUSE_S = 0.03
-"""Between two searches of a reader: a machine of two cores has work for the writers too."""
+"""The pause between a reader's searches, which leaves time for the writers on a machine with two cores."""
 
 LEASE_S = 3.0
 
 
 def say(*words: object) -> None:
-    """Write one whole line, which no kill can cut in two."""
+    """Write one whole line, which a kill cannot split."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 @asynccontextmanager
 async def opened_bank(place: str, driver_name: str = "auto") -> AsyncGenerator[Store]:
-    """Open a bank; a database as soon as it can be."""
+    """Open a bank; one on PostgreSQL as soon as it can be opened."""
     if not place.startswith("postgresql:"):
         async with opened(Path(place), sqlite=driver_name) as store:
             yield store
@@ -62,7 +62,7 @@ async def opened_bank(place: str, driver_name: str = "auto") -> AsyncGenerator[S
 
 
 async def write(bank: str, driver_name: str, name: str, limit: str) -> None:
-    """Add memories until killed, or so many; say `ack ID` of each, `error TEXT` of a refusal."""
+    """Add memories until killed, or `limit` of them; say `ack ID` for each, `error TEXT` for a refusal."""
     chance = random.Random(name)
     async with opened_bank(bank, driver_name) as store:
         say("ready")
@@ -81,7 +81,7 @@ async def write(bank: str, driver_name: str, name: str, limit: str) -> None:
 
 
 async def read(database: str, driver_name: str, name: str, limit: str) -> None:
-    """Search until killed, or so often; say `torn ID` of a memory without its parts, and `read` after each search."""
+    """Search until killed, or `limit` times; say `torn ID` for an incomplete memory, and `read` after each search."""
     chance = random.Random(name)
     embedder = StaticEmbedder()
     async with opened(Path(database), sqlite=driver_name) as store:
@@ -100,7 +100,7 @@ async def read(database: str, driver_name: str, name: str, limit: str) -> None:
 
 
 async def hold(database: str) -> None:
-    """Take the writer lock, say `held`, and keep it until killed."""
+    """Take the writer lock, say `held`, and keep the lock until killed."""
     with writer_lock(Path(database), 10):
         say("held")
         while True:
@@ -108,7 +108,7 @@ async def hold(database: str) -> None:
 
 
 async def migrate(database: str, driver_name: str) -> None:
-    """Open the bank as a hook does, which makes or migrates it; say how many memories there are."""
+    """Open the bank as a hook does, which creates or migrates it; say the number of memories and the schema version."""
     connection = connect(Path(database), driver=choose(driver_name), timeout_s=30)
     (count,) = connection.execute("SELECT count(*) FROM patterns").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -117,7 +117,7 @@ async def migrate(database: str, driver_name: str) -> None:
 
 
 async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
-    """Take jobs and do them until there are none; say `claimed ID ATTEMPT` and `done ID BOOL`."""
+    """Claim jobs and do them until there are none; say `claimed ID ATTEMPT` and `done ID BOOL`."""
     async with opened(Path(database)) as store:
         while True:
             job = await store.claim(name, datetime.now(UTC), float(lease_s), ("fault",), HERE)
@@ -132,7 +132,7 @@ async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
 
 
 async def learn(bank: str, name: str) -> None:
-    """Take jobs until killed and learn from the task of each, as a server's worker does."""
+    """Claim jobs until killed and learn from the task of each, as a server's worker does."""
     async with opened_bank(bank) as store:
         say("ready")
         while True:
@@ -149,14 +149,14 @@ async def learn(bank: str, name: str) -> None:
 
 
 async def _learned(task_id: str, now: datetime) -> LearnRecord:
-    """Return what one memory of a task is stored by."""
+    """Return the record that stores one memory of a task."""
     memories = await with_vectors([made_item(f"What {task_id} taught", provenance=Provenance(task_id=task_id))])
     done = Trajectory(task_id=task_id, task=task_id)
     return made_record(done, *memories, embedder=StaticEmbedder().name, at=now)
 
 
 async def again(database: str, what: str) -> None:
-    """Do one thing to the bank, `reindex` or `back_up`, again and again, until killed."""
+    """Call one method of the store, `reindex` or `back_up`, again and again, until killed."""
     async with opened(Path(database)) as store:
         say("ready")
         while True:
@@ -164,7 +164,7 @@ async def again(database: str, what: str) -> None:
 
 
 async def checkpoint(database: str, driver_name: str) -> None:
-    """Write the log into the database again and again, under the writer lock as the store does it, until killed."""
+    """Checkpoint the log again and again, under the writer lock as the store does, until killed."""
     connection = connect(Path(database), driver=choose(driver_name), timeout_s=30)
     say("ready", choose(driver_name).sqlite_version)
     while True:
@@ -174,15 +174,15 @@ async def checkpoint(database: str, driver_name: str) -> None:
 
 
 async def unlocked(role: str, *arguments: str) -> None:
-    """Do what a role does without the writer lock: what it guards against must then be seen."""
+    """Perform a role without the writer lock: what the lock guards against must then be seen."""
     storage_connection.writer_lock = lambda database, timeout_s: nullcontext()  # type: ignore[assignment]
     await ROLES[role](*arguments)
 
 
 def nursery() -> None:
-    """Read lines `NAME<tab>ROLE<tab>ARGUMENT…` and do each in a child: what is slow to import is imported once.
+    """Read lines `NAME<tab>ROLE<tab>ARGUMENT…` and run each in a child, so that slow modules are imported only once.
 
-    A child's output is the nursery's, which says `born NAME PID` and `gone NAME CODE`.
+    Children print to the nursery's output; it also says `born NAME PID` and `gone NAME CODE`.
     """
     born: dict[int, str] = {}
     for line in sys.stdin:
@@ -202,7 +202,7 @@ def nursery() -> None:
 
 
 def run(role: str, *arguments: str) -> int:
-    """Do what a role does; return the exit code."""
+    """Perform a role; return the exit code."""
     try:
         asyncio.run(ROLES[role](*arguments))
     except StorageError as fault:

@@ -1,4 +1,4 @@
-"""The field trial's projects, played by their written solutions, and its recorder with our hooks and server."""
+"""The field trial's projects, played with their written solutions, and its recorder with our hooks and server."""
 
 import subprocess
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Names of people and places are taken out where the user asks for that, by Presidio, which a stand-in plays here.
+"""Names of people and places are removed if the user wants that, by Presidio, which a stand-in replaces here.
 
 The stand-in has the interface of presidio-analyzer 2.2: the same names, parameters and results.
 """
@@ -58,7 +58,7 @@ class NlpEngineProvider:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder that holds the stand-in, and the smallest of the models."""
+    """A folder with the stand-in and the smallest of the models."""
     for name, text in (
         ("presidio_analyzer/__init__.py", ANALYZER),
         ("presidio_analyzer/nlp_engine.py", ENGINE),

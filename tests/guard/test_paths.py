@@ -1,4 +1,4 @@
-"""No secret of any kind reaches the file, an export, the log, an error or the body of a request, by any way in."""
+"""No secret of any kind reaches the file, an export, the log, an error or a request body, whichever way it came in."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ HERE = Scope(project="shop")
 
 
 def secrets(seed: int = 99) -> dict[str, str]:
-    """One secret of each vendor's form, and personal data."""
+    """Return one secret in each vendor's format, and personal data."""
     random_ = random.Random(seed)
     made = {kind: make(random_) for kind, make in VENDORS.items()}
     return {**made, **{f"personal {number}": text for number, text in enumerate(PERSONAL)}}
@@ -69,7 +69,7 @@ def parts(made: Mapping[str, str], size: int = 24) -> Iterator[str]:
 
 
 async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
-    """Put every secret in by every way; return what came out in exports, answers and errors."""
+    """Put every secret in by every way; return the exports, answers and errors that came out."""
     out: list[str] = []
     for number, part in enumerate(parts(made)):
         run = Script(f"deploy {part}", f"t{number}")
@@ -108,7 +108,7 @@ async def _source(number: int, text: str) -> AsyncIterator[ReadGroup]:
 
 
 def leaked(made: Mapping[str, str], texts: Sequence[str], *bodies: bytes) -> set[str]:
-    """Return the kinds whose secret is in any of the texts or bytes, also as JSON would write it."""
+    """Return the kinds whose secret is in any of the texts or bytes, plain or in JSON's escaped form."""
     whole = "\n".join(texts).encode("utf-8", "replace") + b"\n".join(bodies)
     found: set[str] = set()
     for kind, secret in made.items():
@@ -138,7 +138,7 @@ async def test_no_secret_is_left_anywhere(tmp_path: Path, caplog: pytest.LogCapt
 
 
 async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
-    """Put the secrets in by every way; return what came out by each."""
+    """Put the secrets in by every way; return what came out, by the way out."""
     shown = '{"label": "Failure", "confidence": 0.9, "reasons": ["s3: it failed"]}'
     async with ScriptedServer([completion(shown)] * 60) as server:
         model = OpenAIChatModel(
@@ -156,7 +156,7 @@ async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
-    """Let hooks and a transcript carry the secrets to a server, as Claude Code does; return what it says of them."""
+    """Let hooks and a transcript carry the secrets to a server, as Claude Code does; return the server's answers."""
     await asyncio.to_thread(folder.mkdir)
     settings, said = Settings(), list[str]()
     place = place_of(folder, settings)
@@ -196,7 +196,7 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
 
 
 async def _done(toolbox: Toolbox) -> Sequence[Job]:
-    """Return the jobs that have ended, when none is under way: the server's own worker may have taken one."""
+    """Return the ended jobs once none is running: the server's own worker may have taken one."""
     async with asyncio.timeout(60):
         while await toolbox.store.list_jobs(toolbox.scope, ("running",), 1):  # noqa: ASYNC110 - another worker ends them
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Secrets and personal data go, what only looks like them stays."""
+"""Secrets and personal data are redacted; what only looks like them stays."""
 
 import json
 import random
@@ -25,13 +25,13 @@ SEED = 20_240
 
 
 def card(prefix: str, length: int, random_: random.Random) -> str:
-    """Make a card number whose last digit is right."""
+    """Make a card number with a valid check digit."""
     stem = prefix + "".join(random_.choice("0123456789") for _ in range(length - 1 - len(prefix)))
     return next(stem + last for last in "0123456789" if is_card_number(stem + last))
 
 
 def iban(country: str, length: int, random_: random.Random) -> str:
-    """Make an account number whose check digits are right."""
+    """Make an account number with valid check digits."""
     body = "".join(random_.choice("0123456789") for _ in range(length - 4))
     return next(each for each in (f"{country}{check:02d}{body}" for check in range(98, 1, -1)) if is_iban(each))
 
@@ -48,7 +48,7 @@ def test_the_secret_of_a_vendor_is_masked_wherever_it_stands(kind: str) -> None:
 
 @pytest.mark.attack
 def test_of_secrets_made_from_other_seeds_hardly_one_is_left() -> None:
-    """Formats that nobody wrote a rule for are not in this: docs/SECURITY.md says so."""
+    """Formats without a rule are not included, as docs/SECURITY.md says."""
     seeds = range(SEED + 1, SEED + (13 if FULL else 2))
     lines = [each for seed in seeds for each in vendor_lines(seed)]
     around = [each for seed in seeds for each in context_lines(seed, times=1)]
@@ -404,7 +404,7 @@ FRAGMENTS = (" ", "\n", *"'\"`=,;()[]{}<>/\\@#-", ": ", "--")
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
-    """Return the processor time of the fastest of three runs, without what the collector does for the whole process."""
+    """Return the processor time of the fastest of three runs, without the process's garbage collection."""
     return min(timeit.repeat(lambda: work(text), timer=time.thread_time, number=1, repeat=3))
 
 
@@ -430,12 +430,12 @@ def test_redaction_is_fast_enough_to_stand_in_every_way() -> None:
     lines = (draw.choice(mixed if at % 10 == 0 else harmless) for at in range(3_000))
     texts = {"prose": PROSE * (size // len(PROSE)), "a secret in ten lines": "\n".join(lines)[:size]}
     texts |= {shape: unit * (size // len(unit)) for shape, unit in SHAPES.items()}
-    # A limit in ms is one of a processor: what splitting prose of the same length takes says which this is.
-    splits, words = re.compile(r"\w+|\W").findall, texts["prose"] * 20  # as long a work as that which is measured
+    # A limit in ms depends on the processor: the time of splitting prose of the same length measures this one.
+    splits, words = re.compile(r"\w+|\W").findall, texts["prose"] * 20  # takes about as long as the measured work
     factors = {
         name: seconds(redact, text) / seconds(splits, words) * len(words) / len(text) for name, text in texts.items()
     }
-    assert max(factors.values()) < 60, factors  # 34 to 46 when it was set: noise does not fail it, twice the work does
+    assert max(factors.values()) < 60, factors  # 34 to 46 when it was set: noise passes, twice the work fails
 
 
 def test_a_long_random_text_is_not_touched() -> None:

@@ -1,4 +1,4 @@
-"""The tables of rules: what they may hold, what each row is for, that it is linear, and that it can be switched off."""
+"""The tables of rules: what they may contain, what each row is for, that it is linear, and that it can be disabled."""
 
 import importlib
 import random
@@ -20,7 +20,7 @@ from swarm_memory.tools.guard.screen import readings
 from swarm_memory.tools.guard.secrets import any_in, find_secrets
 
 PARSE: Any = importlib.import_module("re._parser").parse
-"""The tree of a pattern, which the standard library does not show otherwise."""
+"""Parses a pattern into a tree, for which the standard library has no public function."""
 
 RULES = [rule for path in (SECRETS, SCREENING, GENERAL) for rule in table(path).rules]
 
@@ -112,18 +112,18 @@ def test_every_pattern_compiles_and_no_rule_fires_on_nothing() -> None:
 
 SMALL, LARGE = 2_000, 8_000
 FAST_S = 0.01
-"""What takes less for the large text is not looked at more closely: a quadratic search takes ten times that."""
+"""A search that takes less for the large text is not examined: a quadratic search takes ten times that."""
 
 
 def test_each_pattern_is_linear_on_text_that_nearly_matches() -> None:
-    """Texts are made of each pattern itself: repeated, and cut off at each third."""
+    """Texts are made from each pattern itself: repeated, and cut off at each third."""
     slow = {rule.name: unit for rule in RULES for unit in units_of(rule) if grows(rule, unit) > 4**1.5}
     assert not slow
     assert grows(Rule("quadratic", "", "", (), "[a-z]*="), "a") > 4**1.5
 
 
 def units_of(rule: Rule) -> Iterator[str]:
-    """Yield what is repeated: text that matches, the same without its end, its beginning alone, hints."""
+    """Yield texts to repeat: text that matches, the same without its end, only its beginning, and hints."""
     for longest in (2, 40):
         text = "".join(matching(PARSE(rule.pattern), longest, random.Random(1)))
         yield from dict.fromkeys((text, text[: len(text) * 2 // 3], text[: len(text) // 3], text[:1]))
@@ -132,7 +132,7 @@ def units_of(rule: Rule) -> Iterator[str]:
 
 
 def matching(nodes: Any, longest: int, draw: random.Random) -> Iterator[str]:
-    """Yield the parts of a text that a pattern nearly matches: what stands around it is not looked at."""
+    """Yield the parts of a text that a pattern nearly matches: assertions about its surroundings are ignored."""
     for code, value in nodes:
         match str(code):
             case "LITERAL":
@@ -154,14 +154,14 @@ def matching(nodes: Any, longest: int, draw: random.Random) -> Iterator[str]:
 
 
 def one_of(code: object, value: Any) -> str:
-    """Return a character of a class, by its first member; of one that says what it is not, a letter."""
+    """Return a character of a class, by its first member; a letter if the class is negated."""
     if str(code) in ("NEGATE", "CATEGORY"):
         return {"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " "}.get(str(value), "a")
     return chr(value if str(code) == "LITERAL" else value[0])
 
 
 def grows(rule: Rule, unit: str) -> float:
-    """Return how many times longer a search of four times the text takes, by the fastest of three; 0 for a fast one."""
+    """Return how much longer a search of four times the text takes, by the fastest of three; 0 if it is fast."""
     if not unit or took(rule, unit * (LARGE // len(unit) + 1)) < FAST_S:
         return 0
     small, large = (min(took(rule, unit * (size // len(unit) + 1)) for _ in range(3)) for size in (SMALL, LARGE))

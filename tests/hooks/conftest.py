@@ -19,7 +19,7 @@ def shop(tmp_path: Path, home: Path) -> HookProject:
 
 @pytest.fixture(scope="session")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> HookProject:
-    """A project whose bank is made once, to be copied."""
+    """A project whose bank is made once and then copied."""
     folder = tmp_path_factory.mktemp("taught")
     project = HookProject.made(folder / "shop", folder / "home")
     other = second_session(project.transcript)
@@ -32,8 +32,8 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> HookProject:
 
 @pytest.fixture
 def learned(shop: HookProject, taught: HookProject) -> HookProject:
-    """A project whose bank holds what the demo session taught, and what the user said."""
+    """A project whose bank contains what the demo session taught, and what the user said."""
     shutil.copytree(taught.bank, shop.bank)
     registry.begin(shop.database)
-    close(connect(shop.database, driver=choose()), shop.database)  # it is noted as complete, and its log as ended
+    close(connect(shop.database, driver=choose()), shop.database)  # record it as complete, with its log ended
     return shop

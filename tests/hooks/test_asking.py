@@ -1,4 +1,4 @@
-"""What the end of a turn does where somebody may be asked about finished tasks."""
+"""What the end of a turn does if the agent or a model may be asked about finished tasks."""
 
 import json
 from collections.abc import Generator
@@ -16,12 +16,12 @@ from swarm_memory.tools.learn.worth import QUESTION
 
 
 def answer(project: HookProject, way: str, more: str = "") -> None:
-    """Give the user's answer to who learns."""
+    """Set the user's answer to who learns."""
     project.configure(f"chat: {{learn_with: {way}}}\n{more}")
 
 
 def waited_s(project: HookProject) -> float:
-    """Return after how long the task is learned from."""
+    """Return after how many seconds the task is learned from."""
     ((due, queued),) = project.rows("SELECT run_after, created_at FROM jobs WHERE kind = 'learn'")
     waits = datetime.fromisoformat(due).astimezone(UTC) - datetime.fromisoformat(queued).astimezone(UTC)
     return waits.total_seconds()
@@ -41,7 +41,7 @@ def stopped(project: HookProject, *, stop_hook_active: bool = False) -> dict[str
 
 @pytest.fixture
 def served(shop: HookProject) -> Generator[HookProject]:
-    """A project whose agent may be asked, with a server, at a task that fails thrice before it is met."""
+    """A project whose agent may be asked, with a server, during a task that fails three times before it is met."""
     answer(shop, "agent")
     shop.extra.update({"CLAUDE_CODE_ENTRYPOINT": "cli", "CI": ""})
     with shop.serving():
@@ -79,7 +79,7 @@ def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_other
     answer(served, "rules")
     assert stopped(served) == {}
     answer(served, "agent")
-    with served.serving():  # a server goes on with the settings that it has read, and is not asked by others
+    with served.serving():  # a server keeps the settings that it has read; hooks with other settings do not call it
         asked = stopped(served)
     assert asked != {}, "it was no less than that which kept it from being asked"
 

@@ -1,4 +1,4 @@
-"""A note at its own moment: beside the call, the failure or the prompt that names it, once in a session, never more."""
+"""A note at its own moment: next to the call, failure or prompt that names it, once per session and no more."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -37,7 +37,7 @@ Ask = Callable[..., Awaitable[str]]
 
 @pytest.fixture
 def ask(toolbox: Toolbox) -> Ask:
-    """Return what an event is answered with."""
+    """Return a function that returns the text that the answer to an event adds."""
 
     async def ask(name: str, session: str = "s1", tools: Toolbox = toolbox, **event: Any) -> str:
         given = {"hook_event_name": name, "session_id": session, "tool_name": "Bash", **event}
@@ -165,7 +165,7 @@ async def test_a_session_starts_with_the_users_words_but_for_those_that_come_wit
     shown = await ask("SessionStart", source="startup")
     assert "Sort `guests.csv` by the last name" in shown
     assert "Answer in English" in shown
-    assert "\n- Sign with `git commit -S`" in shown  # it comes with the command; here stands when
+    assert "\n- Sign with `git commit -S`" in shown  # the command brings the note; the start lists when
     assert shown.count("git commit") == 1
 
 

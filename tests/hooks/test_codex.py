@@ -1,4 +1,4 @@
-"""Codex CLI: what `install` writes for a project, and what its hooks say and are answered."""
+"""Codex CLI: what `install` writes for a project, and what its hooks send and get as answers."""
 
 import json
 import re

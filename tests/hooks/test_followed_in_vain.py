@@ -1,5 +1,5 @@
-"""A note that a session followed in vain waits for a person from its first failure on; what names what is gone is not
-shown beside a call."""
+"""A note that a session followed in vain waits for review after its first failure; a note that names something gone is
+not shown next to a call."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ LEASE = Note(
 
 
 async def shown_before(toolbox: Toolbox, command: str, session_id: str) -> str:
-    """Return what a session is shown at its prompt and beside a call."""
+    """Return what a session is shown at its prompt and next to a call."""
     prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Send it now please"}
     call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}}
     answers = [await hooked(toolbox, {**event, "session_id": session_id}) for event in (prompt, call)]
@@ -53,13 +53,13 @@ GONE = ("ship lease", "ship: unknown option: lease is no such option", 2)
 @pytest.mark.parametrize(
     ("commands", "status"),
     [
-        ((LEASED, SEND), "quarantined"),  # what it speaks of fails from then on
-        ((GONE, SEND), "quarantined"),  # it cannot be run as it is written
+        ((LEASED, SEND), "quarantined"),  # the goal of the note fails after that
+        ((GONE, SEND), "quarantined"),  # its command cannot be run as written
         ((LEASED, SEND, SENT), "active"),
-        ((SEND, ("ship wash", "", 0), SEND), "active"),  # what it warns of was done, and not what it advises
+        ((SEND, ("ship wash", "", 0), SEND), "active"),  # what the note warns of was done, not what it advises
         ((LEASED, ("pytest -q", "1 failed in 0.1s", 1)), "active"),
-        ((LEASED, ("ship send", "ship: could not resolve host: berth", 3)), "active"),  # that is of no note
-        ((GONE, SENT), "active"),  # what it names went through in another way
+        ((LEASED, ("ship send", "ship: could not resolve host: berth", 3)), "active"),  # another error than the note's
+        ((GONE, SENT), "active"),  # its goal succeeded in another way
     ],
 )
 async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_vain(

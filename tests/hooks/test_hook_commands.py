@@ -1,4 +1,4 @@
-"""The hook commands as real processes: quick, unharmed by the project they run in, never a fault of the host's."""
+"""The hook commands as real processes: quick, unaffected by the project they run in, and never harmful to the host."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def test_a_hook_that_a_server_answers_imports_nothing_heavy(shop: HookProject) -
 
 
 def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(shop: HookProject) -> None:
-    """Neither its hooks nor the worker that its end starts."""
+    """Neither its hooks nor the worker started at its end leave anything."""
     write(shop.transcript, [line("system"), "{}"])
     with shop.no_workers_left():
         for verb in VERBS:
@@ -48,7 +48,7 @@ def test_the_end_of_a_session_in_a_project_without_a_bank_makes_one_and_learns(s
 
 
 def learning(shop: HookProject) -> list[dict[str, str]]:
-    """Return the jobs that learn."""
+    """Return the jobs of kind `learn`."""
     jobs = json.loads(shop.cli("jobs", "list", "--all", "--json"))
     return [job for job in jobs if job["kind"] == "learn"]
 
@@ -88,7 +88,7 @@ def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: Hook
 
 
 def test_a_busy_database_costs_a_session_end_little_and_loses_nothing(shop: HookProject) -> None:
-    """The worker that it starts waits for the database and queues the session itself."""
+    """The worker that the hook starts waits for the database and queues the session itself."""
     shop.cli("jobs", "work", "--until-idle")
     with shop.no_workers_left(), writer_lock(shop.database, 5):
         assert shop.printed("session-end") == ""
@@ -182,7 +182,7 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
         "hooks.os._exit = leave\nhooks.main(['prompt'])"
     )
     shown = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
-    learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing at all is set, as for nearly everybody
+    learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing is configured, as for almost everybody
     said = learned.start("-c", code, given=shown).stdout
     assert "additionalContext" in said
     assert said.endswith("[]\n")

@@ -1,4 +1,4 @@
-"""What each event of the host does, on a real database."""
+"""What each of the host's events does, on a real database."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -27,14 +27,14 @@ Send = Callable[..., Awaitable[dict[str, Any]]]
 
 @pytest.fixture
 async def toolbox(toolbox: Toolbox) -> Toolbox:
-    """A bank that knows one strategy, and waits for 30 s before it learns from a task."""
+    """A bank that contains one strategy, and waits 30 s before it learns from a task."""
     await remember_notes(toolbox, [Note(title="Mend a SettingsError of the checkout tests", note="Copy the example.")])
     return set_to(toolbox, hooks=HookSettings(settle_s=30))
 
 
 @pytest.fixture
 def send(toolbox: Toolbox) -> Send:
-    """Return what answers an event of one session."""
+    """Return a function that returns the answer to an event of one session."""
 
     async def sent(name: str, tools: Toolbox = toolbox, **fields: Any) -> dict[str, Any]:
         event = {"session_id": "s1", "transcript_path": "/home/dev/s1.jsonl", **fields, "hook_event_name": name}
@@ -159,7 +159,7 @@ async def test_where_what_was_missed_cannot_be_noted_it_is_answered_to_go_on_too
 
 
 def failing(error: Exception) -> Callable[[], Awaitable[Toolbox]]:
-    """Return what fails where a bank is to be opened."""
+    """Return a function that fails instead of opening a bank."""
 
     async def opened() -> Toolbox:
         raise error

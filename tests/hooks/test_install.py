@@ -1,4 +1,4 @@
-"""What `install` writes into Claude Code's files, and that `uninstall` takes out exactly that."""
+"""What `install` writes into Claude Code's files, and that `uninstall` removes exactly that."""
 
 import json
 import os
@@ -182,7 +182,7 @@ def test_a_server_of_another_program_with_our_name_is_refused_and_left_alone(tmp
 
 
 def earlier(root: Path) -> tuple[Path, Path]:
-    """Write what the version before this one did into a project's shared files, beside what is the project's own."""
+    """Write what the previous version wrote into a project's shared files, along with the project's own entries."""
     command = {"type": "command", "command": "/old/python", "args": ["-I", "-m", "swarm_memory.server.hooks", "x"]}
     hooks = {event: [{"hooks": [command]}] for event in ("UserPromptSubmit", "PreToolUse", "SessionStart", "Stop")}
     hooks |= {"PostToolUse": [{"hooks": [command, {"command": "mine"}]}]}
@@ -255,7 +255,7 @@ DOCUMENT = """{
   }
 }
 """
-"""Keys that ReasoningBank's document gives for the settings of a project; Claude Code has no such hooks."""
+"""Keys that ReasoningBank's document lists for a project's settings; Claude Code has no such hooks."""
 
 
 def test_keys_of_another_program_among_the_hooks_stay_where_they_are(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What hooks miss and what goes wrong is noted outside of projects; the transcripts they may name; the demo."""
+"""What hooks miss and what goes wrong is logged outside projects; the transcripts they may name; the demo."""
 
 import json
 import os
@@ -31,12 +31,12 @@ main.VERBS["prompt"] = ("UserPromptSubmit", {limit}, True)
 main.ask = lambda root, event, _, **given: ask(root, event, {answer}, **given)
 main.main(["prompt"])
 """
-"""The hook of a prompt with other limits of time."""
+"""The prompt hook with other time limits."""
 
 
 @contextmanager
 def server_that_only_says_ready(root: Path) -> Generator[None]:
-    """Hold a socket of the project whose server takes the work and does not answer."""
+    """Open a socket of the project, behind which a server accepts the work but does not answer."""
     folder = Path(run_folder())
     folder.mkdir(mode=0o700, parents=True)
     with socket.socket(socket.AF_UNIX) as listener:

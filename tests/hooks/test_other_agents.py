@@ -1,4 +1,4 @@
-"""All agents but Claude Code: what `install` writes and takes out, and what hooks of most of them say."""
+"""All agents except Claude Code: what `install` writes and removes, and what the hooks of most of them say."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ FILES: dict[tuple[str, InstallScope], dict[str, Any]] = {
     ("opencode", "user"): {".config/opencode/opencode.json": {"model": "x", "mcp": {"other": {"type": "local"}}}},
     ("opencode", "project"): {"opencode.json": {"model": "x"}},
 }
-"""By agent and scope: what stands there before, as text or as JSON."""
+"""By agent and scope: what the files contain before, as text or as JSON."""
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) ->
     apply(agent.plan_install("project", tmp_path))
     apply(agent.plan_uninstall("project", tmp_path))
     (server,) = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
-    assert server["args"] == ["serve"]  # it offers all tools, as Claude Code has it
+    assert server["args"] == ["serve"]  # it offers all tools, as Claude Code does
 
 
 def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> None:

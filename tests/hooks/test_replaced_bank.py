@@ -1,4 +1,4 @@
-"""A bank whose content another replaced, who knew all of it: nothing in it is shown or run, and a backup is at hand."""
+"""A bank whose content somebody replaced who knew all of it: nothing in it is shown or run, and a backup is at hand."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ JOB = (
 
 
 def planted(shop: HookProject) -> Path:
-    """Return what the attacker made of the very bank: its id and its seal are right, nothing was written since."""
+    """Return the attacker's version of this very bank: its id and seal are right, and nothing was written since."""
     theirs = shop.root.with_name("theirs.db")
     shutil.copy2(shop.database, theirs)
     with closing(choose().module.connect(theirs, isolation_level=None)) as attacker:
@@ -80,7 +80,7 @@ def cp(shop: HookProject) -> None:
 
 
 def rsync_in_place(shop: HookProject) -> None:
-    """As `rsync --inplace --times` writes, from one who has set the former time again."""
+    """Write as `rsync --inplace --times` does, from an attacker who has restored the former time."""
     theirs, former = planted(shop), shop.database.stat()
     with shop.database.open("r+b") as file:
         file.write(theirs.read_bytes())
@@ -147,7 +147,7 @@ async def test_a_week_of_daily_copies_is_kept_outside_the_project(
         (first,) = list_backups(learned.database)
         assert first.reason == DAY
         assert not first.path.is_relative_to(learned.root)
-        for number in range(1, 9):  # of former days
+        for number in range(1, 9):  # from earlier days
             made = first.path.name.replace(f"{first.made:%Y%m%d}", f"202401{number:02}")
             await store.back_up(first.path.with_name(made))
         first.path.unlink()

@@ -1,4 +1,4 @@
-"""A hook that asks a running server, as real processes: the same answer and record, and never a wait for a server."""
+"""A hook that calls a running server, as real processes: the same answer and record, and never a wait for a server."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
 
 def record_of(project: HookProject, session: str) -> dict[str, Any]:
-    """Return the record of a session's one retrieval without what differs anyway: names, times and how sure it was."""
+    """Return the record of a session's only retrieval, without what always differs: names, times and confidence."""
     (said,) = project.retrievals(session)
     query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
     ((data,),) = project.rows(query, f"{session}:1")
@@ -173,7 +173,7 @@ RUBBISH = (
 
 
 def framed(root: Path, event: bytes, session: str = "") -> bytes:
-    """Return a request of this project, with the settings of its server."""
+    """Return a request from this project, with the settings of its server."""
     named = head(root, session, "claude UserPromptSubmit 0")[:4]
     fields = b"\0".join([*named, *(f"{name}={value}".encode() for name, value in STATIC.items())])
     return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
@@ -203,7 +203,7 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
 
 
 def send(path: Path, text: bytes, follow: bytes) -> None:
-    """Say something to a socket, and more when it answers that it is ready; then leave."""
+    """Send `text` to a socket, then `follow` if it answers that it is ready; then disconnect."""
     with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
         channel.settimeout(30)
         channel.connect(address)
@@ -228,7 +228,7 @@ def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: Ho
 
 
 def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(learned: HookProject) -> None:
-    """Other hooks of the same session know nothing of them, and would work on another bank."""
+    """Other hooks of the same session do not know these settings, and would work on another bank."""
     with learned.serving("--set", "retrieve.k=1", listens=False):
         assert learned.sockets() == []
 

@@ -1,4 +1,4 @@
-"""Where swarm-memory is switched off or a task is held out: hooks say nothing, and nothing is left."""
+"""If swarm-memory is switched off or a task is held out, hooks say nothing and leave nothing."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def state_of(shop: HookProject) -> dict[Path, bytes]:
 def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     request: pytest.FixtureRequest, fixture: str, switch: str
 ) -> None:
-    """Where there is no bank yet none is made, and where there is one nothing in it is shown or changed."""
+    """If there is no bank yet, none is made; if there is one, nothing in it is shown or changed."""
     project: HookProject = request.getfixturevalue(fixture)
     OFF[switch](project)
     before = state_of(project)

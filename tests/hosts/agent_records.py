@@ -1,4 +1,4 @@
-"""One story as each agent writes it down: a test fails, a file is edited, the test passes; then another task."""
+"""One story as each agent records it: a test fails, a file is edited, the test passes; then another task."""
 
 import json
 import sqlite3
@@ -117,18 +117,18 @@ def opencode_message(number: int, role: str, *parts: Record, **more: Any) -> Rec
 
 
 def part_text(text: str, **more: Any) -> Record:
-    """Make a part that is text."""
+    """Make a text part."""
     return {"type": "text", "text": text, **more}
 
 
 def opencode_tool(call_id: str, name: str, given: Record, output: str, **metadata: Any) -> Record:
-    """Make a part that is a call with its result."""
+    """Make a part with a tool call and its result."""
     state = {"status": "completed", "input": given, "output": output, "metadata": metadata, "time": {"start": _MS}}
     return {"type": "tool", "tool": name, "callID": call_id, "state": state}
 
 
 def cursor() -> list[Record]:
-    """Return the messages of a chat as Cursor's database holds them."""
+    """Return the messages of a chat as Cursor's database stores them."""
     return [
         {"role": "system", "content": "You are an agent."},
         {"role": "user", "content": [part_text(f"<user_info>\nOS: linux\n</user_info>{NOTES}")]},
@@ -168,12 +168,12 @@ def cursor_lines() -> list[Record]:
 
 
 def write_lines(path: Path, records: list[Record]) -> Path:
-    """Write one record a line."""
+    """Write one record per line."""
     return written(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records))
 
 
 def write_opencode(path: Path, *sessions: Record) -> Path:
-    """Write sessions into a database as OpenCode has it."""
+    """Write sessions into a database in OpenCode's format."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
@@ -199,7 +199,7 @@ def write_opencode(path: Path, *sessions: Record) -> Path:
 
 
 def write_cursor(path: Path, messages: list[Record], *, hex_meta: bool = True) -> Path:
-    """Write messages into a chat's database as Cursor has it, between blobs that are none."""
+    """Write messages into a chat's database in Cursor's format, between blobs that are not messages."""
     path.parent.mkdir(parents=True, exist_ok=True)
     about = json.dumps({"agentId": SESSION, "name": "Parser"})
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -220,11 +220,11 @@ STORIES: Mapping[str, Callable[[Path], Path]] = {
     "cursor": lambda folder: write_cursor(folder / SESSION / "store.db", cursor()),
     "cursor lines": lambda folder: write_lines(folder / SESSION / f"{SESSION}.jsonl", cursor_lines()),
 }
-"""By agent and form: writes the story into a folder and returns the file."""
+"""By agent and form: a function that writes the story into a folder and returns the file."""
 
 
 def spoilings(value: Any) -> Iterator[Any]:
-    """Yield `value` with each part of it in turn replaced by what no format has there."""
+    """Yield `value` with each of its parts in turn replaced by something that no format has there."""
     if isinstance(value, dict):
         whole = cast(Record, value)
         yield from ({**whole, key: other} for key, each in whole.items() for other in spoilings(each))

@@ -1,4 +1,4 @@
-"""The story of `agent_records` as Codex CLI writes it down: as its newest versions do, and as earlier ones did."""
+"""The story of `agent_records` as Codex CLI records it: as its newest versions do, and as earlier ones did."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def call(call_id: str, **arguments: Any) -> Record:
 
 
 def output(call_id: str, text: str, code: int | None = 0, *, process: int | None = None) -> Record:
-    """Make the output of a command that ended with a code, or of one that still runs."""
+    """Make the output of a command that ended with a code, or of one that is still running."""
     ended = f"Process running with session ID {process}" if code is None else f"Process exited with code {code}"
     framed = f"Chunk ID: a1b2c3\nWall time: 0.0312 seconds\n{ended}\nOriginal token count: 7\nOutput:\n{text}"
     return item("function_call_output", call_id=call_id, output=framed)
@@ -47,12 +47,12 @@ def completed(kind: str, **fields: Any) -> Record:
 
 
 def typed(text: str) -> list[Record]:
-    """Return how newer versions write what the user typed."""
+    """Return what the user typed, as newer versions write it."""
     return [said("user", text), completed("UserMessage", content=[{"type": "text", "text": text}])]
 
 
 def answered(text: str) -> list[Record]:
-    """Return how newer versions write what the agent said."""
+    """Return what the agent said, as newer versions write it."""
     return [completed("AgentMessage", content=[{"type": "Text", "text": text}]), said("assistant", text)]
 
 
@@ -91,7 +91,7 @@ def newer() -> list[Record]:
 
 
 def earlier() -> list[Record]:
-    """Return the same of versions that wrote what was typed, and how a command ended, by events of their own."""
+    """Return the same rollout from versions that had separate events for what was typed and how a command ended."""
     return [
         meta(cli_version="0.89.0"),
         said("user", "# AGENTS.md instructions for /home/dev/shop\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"),

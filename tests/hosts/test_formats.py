@@ -1,4 +1,4 @@
-"""Message lists and steps as trajectories, and how the format of a file is found."""
+"""Message lists and steps as trajectories, and how the format of a file is recognized."""
 
 import io
 import json

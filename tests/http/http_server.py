@@ -26,20 +26,20 @@ JSON = {"content-type": "application/json", "accept": "application/json, text/ev
 
 
 class Answer(NamedTuple):
-    """What came back for one request."""
+    """The response to one request."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """Return the message of the body, which may be an event of a stream."""
+        """Return the message in the body, which may be an event of a stream."""
         return json.loads(self.body.rpartition(b"data: ")[2])
 
 
 @dataclass
 class HttpServer:
-    """A server process and how it is called."""
+    """A server process and ways to call it."""
 
     process: "subprocess.Popen[bytes]"
     url: str
@@ -65,7 +65,7 @@ class HttpServer:
     def request(
         self, method: str = "POST", path: str = "/mcp", body: Any = None, *, token: bool = True, **headers: str
     ) -> Answer:
-        """Send one request with JSON; underscores in the names of headers become hyphens."""
+        """Send one JSON request; underscores in header names become hyphens."""
         sent = JSON | (self.authorization if token else {})
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -103,11 +103,11 @@ class HttpServer:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def forget_peak(self) -> None:
-        """Let the peak begin again (Linux)."""
+        """Reset the peak (Linux)."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="ascii")
 
     def peak_bytes(self) -> int:
-        """Return the most memory that the process held since the peak was forgotten (Linux)."""
+        """Return the most memory that the process has held since the peak was reset (Linux)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
@@ -120,7 +120,7 @@ class HttpServer:
 def serving_http(
     folder: Path, home: Path, *options: str, variables: Mapping[str, str] | None = None
 ) -> Generator[HttpServer]:
-    """Serve a project over HTTP on a free port, with options of the command and variables of the environment."""
+    """Serve a project over HTTP on a free port, with command-line options and environment variables."""
     command = [*CLI, "serve", "--http", "--port", "0"]
     environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home), **(variables or {})}
     with Forked(

@@ -1,4 +1,4 @@
-"""Claude Code reaches a server over HTTP as the documentation says."""
+"""Claude Code reaches a server over HTTP as the documentation describes."""
 
 import os
 import shutil

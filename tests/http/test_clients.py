@@ -1,4 +1,4 @@
-"""Clients of one server over HTTP: each gets its own answers, the bank is opened once, and nothing of them stays."""
+"""Clients of one server over HTTP: each gets its own answers, the bank is opened once, and nothing of them remains."""
 
 import sys
 from collections.abc import Callable
@@ -66,7 +66,7 @@ async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves
 
 
 CONNECTIONS = 3
-"""Of an open bank: one that writes, two that read. That of the day's copy comes and goes."""
+"""The connections of an open bank: one that writes, two that read. The connection for the daily copy comes and goes."""
 
 
 def _handles(server: HttpServer, folder: Path) -> list[str]:
@@ -82,7 +82,7 @@ SESSIONS = 20 if FULL else 3
 
 
 def held(server: HttpServer) -> tuple[int, int]:
-    """Return how many files and threads a server has."""
+    """Return how many open files and threads a server has."""
     return server.open_files(), len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
 
 

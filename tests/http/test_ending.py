@@ -1,4 +1,4 @@
-"""A server over HTTP ends soon and cleanly, whoever still listens or writes."""
+"""A server over HTTP ends quickly and cleanly, whoever still listens or writes."""
 
 import signal
 import socket

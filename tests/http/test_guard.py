@@ -1,4 +1,4 @@
-"""Who may come in over HTTP: names, origins and the token, on every route, with the real server."""
+"""Who is let in over HTTP: host names, origins and the token, on every route, with the real server."""
 
 import http.client
 import json
@@ -115,7 +115,7 @@ def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(
 
 
 SIMPLE_TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "")
-"""What a page may send without being asked."""
+"""Content types that a page may send without a preflight."""
 
 
 async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpServer]) -> None:

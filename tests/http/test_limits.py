@@ -1,4 +1,4 @@
-"""How much a client may take of a server over HTTP: size and number; and what the others notice of it."""
+"""How much of a server over HTTP a client may use: size and number; and what other clients notice of it."""
 
 import contextlib
 import gzip
@@ -83,7 +83,7 @@ def test_a_request_that_is_no_http_ends_its_connection_and_nothing_else(server: 
 
 def test_a_body_that_would_unfold_to_a_gigabyte_is_not_unfolded(server: HttpServer) -> None:
     unfolded = (1024 if FULL else 64) * MIB
-    bomb = gzip.compress(bytes(unfolded // 16), 9) * 16  # members one after another are one file
+    bomb = gzip.compress(bytes(unfolded // 16), 9) * 16  # concatenated gzip members are one file
     server.request(body=INITIALIZE)
     before = server.resident_bytes()
     statuses = {server.request(body=bomb, content_encoding=kind).status for kind in ("gzip", "deflate", "br", "zstd")}
@@ -131,7 +131,7 @@ def test_half_a_character_in_a_text_is_replaced_and_the_request_answered(server:
 
 
 def test_what_names_no_session_is_refused_with_an_id_too(server: HttpServer) -> None:
-    """The protocol of 2026-07-28 knows no sessions: the same rule, by another way through the server."""
+    """The protocol of 2026-07-28 has no sessions: the same rule applies on another path through the server."""
     asked = {"jsonrpc": "2.0", "id": None, "method": "tools/list"}
     answer = server.request(body=asked, mcp_protocol_version="2026-07-28", mcp_method="tools/list")
     assert (answer.status, answer.json()["error"]["code"]) == (400, -32600)

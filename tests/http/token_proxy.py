@@ -1,4 +1,4 @@
-"""Puts the bearer token into the requests of a client that cannot; the product itself has no way around the token."""
+"""Adds the bearer token to the requests of a client that cannot; the product itself has no way around the token."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 async def adding_token(port: int, token: str) -> AsyncGenerator[int]:
     """Forward connections to `port` with an `Authorization` header in each request; yield the port to call.
 
-    `Host` and `Origin` name the port behind it, as a proxy's of the same machine do: pages of other ports are refused.
+    `Host` and `Origin` name the server's port, as with any proxy on the same machine: pages of other ports are refused.
     """
     tasks: set[asyncio.Task[None]] = set()
 

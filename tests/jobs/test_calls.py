@@ -1,4 +1,4 @@
-"""The calls of tools in a transcript are logged once, whoever reads it: the job of a Stop or SessionEnd, an import."""
+"""The tool calls in a transcript are logged once, whoever reads it: the job of a Stop or SessionEnd, or an import."""
 
 from itertools import permutations
 from pathlib import Path
@@ -36,7 +36,7 @@ def transcript(home: Path) -> Path:
 
 
 async def read_by(way: str, toolbox: Toolbox, place: Location, transcript: Path) -> int:
-    """Let a transcript be read in one way; return how many calls were logged by that."""
+    """Read a transcript in one way; return how many calls that logged."""
     if way == "import":
         return (await import_files(toolbox, [transcript], False, _ignore)).calls
     await hooked(toolbox, {"hook_event_name": way, "transcript_path": str(transcript), **EVENT})

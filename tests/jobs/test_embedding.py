@@ -1,4 +1,4 @@
-"""What is remembered beside a worker: durable and found by its words at once, and soon all that it is without one."""
+"""What is remembered with a worker: durable and found by its words immediately, and soon as without one."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -46,7 +46,7 @@ def embedder() -> CountingEmbedder:
 
 @pytest.fixture
 async def beside(tmp_path: Path, embedder: CountingEmbedder) -> AsyncGenerator[Toolbox]:
-    """A bank beside which a worker is said to be."""
+    """A bank for which a worker is said to be running."""
     async with opened_bank(tmp_path / "beside" / "memory.db", embedder=embedder) as toolbox:
         yield replace(toolbox, wake=lambda: None)
 
@@ -64,7 +64,7 @@ async def teach(toolbox: Toolbox) -> None:
 
 
 async def state(toolbox: Toolbox) -> tuple[Any, ...]:
-    """Return what is in a bank, by titles: the memories, what contradicts what, and how near all are to a text."""
+    """Return a bank's contents by title: the memories, what contradicts what, and how near each is to a text."""
     store, scopes = toolbox.store, toolbox.scope.readable()
     items = {item.id: item for item in await store.list_memories(scopes, EVERY)}
     links = await store.memory_links(scopes, list(items))

@@ -1,4 +1,4 @@
-"""A folder of transcripts and exports is taken in over MCP as a job, with progress; exports are known by content."""
+"""A folder of transcripts and exports is imported over MCP as a job, with progress; exports are known by content."""
 
 import json
 from collections.abc import Callable
@@ -51,7 +51,7 @@ async def test_an_export_waits_in_quarantine(
     folder = _folder(place, fixed)
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it confirms the fix
         toolbox = await open_toolbox(place, Settings())
         lines = [line async for line in export_memories(toolbox)]
         await toolbox.store.close()

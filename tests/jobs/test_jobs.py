@@ -1,4 +1,4 @@
-"""The worker: durable jobs are done once, taken up after a death, and give way to who is served."""
+"""The worker: durable jobs are done once, resumed after a crash, and yield to whoever is being served."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def doing(action: Callable[[Job], Awaitable[Result]]) -> dict[str, Handler]:
 
 
 class Once:
-    """Does a job by noting that it is done."""
+    """Does a job by recording that it was done."""
 
     def __init__(self) -> None:
         self._done = anyio.Event()
@@ -80,7 +80,7 @@ class Once:
 
 @asynccontextmanager
 async def running(worker: Worker) -> AsyncGenerator[None]:
-    """Have a worker run as long as the block; it has looked once, and rests."""
+    """Run a worker during the block, which starts when the worker has checked for jobs once and rests."""
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
         await anyio.wait_all_tasks_blocked()
@@ -169,7 +169,7 @@ async def test_a_worker_that_is_cancelled_while_it_takes_a_job_puts_it_back(
             while not noted.called:  # noqa: ASYNC110 - a mock sets no event
                 await anyio.sleep(0.01)
             group.cancel_scope.cancel()
-    await toolbox.store.release(toolbox.scope, "", datetime.now(UTC))  # what was waiting is written by then
+    await toolbox.store.release(toolbox.scope, "", datetime.now(UTC))  # by then, everything that was waiting is written
     assert ((await only_job(toolbox)).status, (await only_job(toolbox)).attempts) == ("queued", 0)
 
 
@@ -273,7 +273,7 @@ async def test_what_the_days_quota_refused_is_learned_on_the_next_day(toolbox: T
     assert "learn.max_new_per_day" in (job.error or "")
     assert timedelta(0) < job.run_after - toolbox.clock.now() <= timedelta(days=1)
     assert (job.run_after.hour, job.run_after.minute, job.run_after.second) == (0, 0, 0)
-    for _ in range(2 * toolbox.settings.jobs.max_attempts):  # the next turns and the end of the session hurry it
+    for _ in range(2 * toolbox.settings.jobs.max_attempts):  # the next turns and the session's end bring it forward
         assert await Worker(toolbox, doing(full)).work_off_all() == 1
     assert (await only_job(toolbox)).status == "queued"
 
@@ -380,7 +380,7 @@ async def never() -> Toolbox:
 
 
 async def passes(bank: ServedBank) -> bool:
-    """Return whether work goes on within some turns of the loop."""
+    """Return whether work continues within a few turns of the event loop."""
     going = asyncio.ensure_future(bank.give_way())
     for _ in range(20):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A model sees finished tasks with the user's leave alone: those that are worth it, within the budget of the day."""
+"""A model sees finished tasks only with the user's permission: those that are worth it, within the daily budget."""
 
 import json
 import os
@@ -45,7 +45,7 @@ ANSWER = {"type": "result", "subtype": "success", "is_error": False, "result": "
 
 
 class Claude:
-    """A program in the place of Claude Code that notes how it was called, and gives no usable answer."""
+    """A program in place of Claude Code that records how it was called, and returns no usable answer."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ def transcript(home: Path) -> Path:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Settings that let a job take as long as a busy machine needs to start a program."""
+    """Settings that give a job as much time as a busy machine needs to start a program."""
     return Settings()
 
 
@@ -92,13 +92,13 @@ async def queue(toolbox: Toolbox, transcript: Path) -> None:
 
 
 async def worked_off(toolbox: Toolbox, place: Location, transcript: Path, leave: Settings) -> int:
-    """Have a worker learn from a transcript with this leave; return how many jobs that took."""
+    """Let a worker learn from a transcript with the permission `leave`; return how many jobs that took."""
     await queue(toolbox, transcript)
     return await make_worker(toolbox, place, lambda: leave).work_off_due()
 
 
 async def verdicts(toolbox: Toolbox) -> Mapping[str, str]:
-    """Return what was said of each task that was learned from."""
+    """Return the verdict on each task that was learned from."""
     said: dict[str, str] = {}
     for job in await toolbox.store.list_jobs(toolbox.scope, ("completed", "failed"), 10):
         tasks = (job.result or {}).get("tasks")

@@ -1,4 +1,4 @@
-"""Checks as evidence: who wrote them, what they look at, what lines of many commands print, and who asks for them."""
+"""Checks as evidence: who wrote them, what they examine, what lines of many commands print, and who wants them."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ def test_a_check_that_the_agent_wrote_itself_proves_nothing(own: str) -> None:
 
 
 def flight() -> Script:
-    """A customer's task, and the look-up that it begins with."""
+    """Return a customer's task, and the lookup that it begins with."""
     return Script("Change my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
 
 

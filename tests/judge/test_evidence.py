@@ -1,4 +1,4 @@
-"""Verdicts without a model: what was seen to happen decides, at the end, and words alone never do."""
+"""Verdicts without a model: what was seen to happen at the end decides, and words alone never do."""
 
 from typing import cast
 

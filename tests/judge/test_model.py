@@ -1,4 +1,4 @@
-"""A model as the judge: what it is shown and believed, beside hard evidence, and that no trajectory talks to it."""
+"""A model as the judge: what it sees, how far it is believed next to hard evidence, and that no trajectory sways it."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""An empty bank for each test, and what tests ask of it."""
+"""An empty bank for each test, with the queries that tests need."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

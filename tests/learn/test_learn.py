@@ -99,7 +99,7 @@ async def test_addresses_paths_and_uuids_are_archived_only_where_personal_data_i
 
 
 def cut_off(script: Script) -> Script:
-    """The host's own word stands last: its connection to the model broke."""
+    """End a script with the host's own message that its connection to the model broke."""
     return script.step("message", "system", text="API Error: Connection error.", is_error=True)
 
 

@@ -1,4 +1,4 @@
-"""The loop with a chat model: which model and prompt an item came from, and what was done without one."""
+"""The loop with a chat model: which model and prompt an item came from, and what is done without one."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence

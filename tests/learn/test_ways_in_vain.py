@@ -1,4 +1,4 @@
-"""A way past an error that is done in vain is shown no more, and what ended the error instead takes its place."""
+"""A way past an error that was tried in vain is no longer shown, and what ended the error instead replaces it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ OLD, NEW = "sh writers.sh add", "sh house.sh open"
 
 
 def pushed(number: int, *actions: str) -> Script:
-    """A task in which `feedctl push` failed before each action."""
+    """Return a task in which `feedctl push` failed before each action."""
     script = Script(f"push feed number {number} to the ledger", task_id=f"t{number}")
     for action in actions:
         script.shell("feedctl push", CLOSED, 4).shell(action, "ok")

@@ -1,4 +1,4 @@
-"""An empty bank for each test; imports early what is slow to import."""
+"""An empty bank for each test; slow modules are imported early."""
 
 from collections.abc import AsyncGenerator
 from importlib import import_module
@@ -14,6 +14,6 @@ import_module("jsonschema")
 
 @pytest.fixture
 async def tools(tmp_path: Path) -> AsyncGenerator[Toolbox]:
-    """A toolbox on the bank in the test's folder, with the machine's time."""
+    """A toolbox on the bank in the test's folder, with the system clock."""
     async with opened(tmp_path) as toolbox:
         yield toolbox

@@ -1,4 +1,4 @@
-"""The command runner: real processes, each in a fresh copy, ended with all they started, and only when allowed."""
+"""The command runner: real processes, each in a fresh copy, ended with all that they started, and only if allowed."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def is_alive(pid: int) -> bool:
 
 
 def words(answer: RunnerAnswer) -> str:
-    """What the agent printed."""
+    """Return what the agent printed."""
     assert answer.trajectory is not None
     return answer.trajectory.steps[0].text.strip()
 
@@ -109,7 +109,7 @@ async def test_a_command_that_hangs_is_ended_in_time_with_what_it_started(tmp_pa
         noted = agent.scratch / "run_1" / str(number) / "pids.txt"
         if answer.trajectory is not None and noted.exists() and len(pids := noted.read_text().split()) == 2:
             break
-        number, timeout_s = number + 1, timeout_s * 4  # a busy machine takes longer to begin
+        number, timeout_s = number + 1, timeout_s * 4  # a busy machine takes longer to start it
     assert "I have begun" in answer.trajectory.steps[0].text
     assert not any(is_alive(int(pid)) for pid in pids)
 

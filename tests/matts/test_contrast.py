@@ -1,4 +1,4 @@
-"""The comparison without a model: what parts success from failure, said once, generally, and never what is the same."""
+"""The comparison without a model: what separates success from failure, once and in general, never what is the same."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -46,12 +46,12 @@ IMAGE = ("docker build -t app .", "Successfully built 1f2e", 0)
 
 
 def judged(label: Label, *commands: tuple[str, str, int]) -> Trajectory:
-    """An attempt with the verdict in its last words, for `with_verdicts`."""
+    """Return an attempt with the verdict in its last words, for `with_verdicts`."""
     return attempt(*commands, said=label).model_copy(update={"task": "Put the app on the cluster."})
 
 
 def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:
-    """Compare attempts whose verdict somebody else gave: nothing in their calls says it."""
+    """Compare attempts whose verdict came from elsewhere: nothing in their calls shows it."""
     attempts: list[Attempt] = []
     for number, each in enumerate(trajectories, 1):
         label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)

@@ -1,4 +1,4 @@
-"""Long work as jobs: waited for with real progress, asked for later, cancelled, and gone on with after a restart."""
+"""Long work as jobs: waited for with real progress, queried later, cancelled, and continued after a restart."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Job, Report], Awaitable[Result]]:
-    """A job that counts, and may wait before it ends."""
+    """Return a job that counts, and waits for `until` before it ends."""
 
     async def count(_: Toolbox, job: Job, report: Report) -> Result:
         for done in range(1, upto + 1):
@@ -45,7 +45,7 @@ def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Jo
 async def at_work(
     tools: Toolbox, long: Mapping[str, Any], short: Mapping[str, Any] | None = None
 ) -> AsyncGenerator[Worker]:
-    """A worker for these jobs, which works until the test is through."""
+    """Run a worker for these jobs during the block."""
     working = Worker(tools, short or {}, long)
     async with anyio.create_task_group() as group:
         group.start_soon(working.run)
@@ -54,13 +54,13 @@ async def at_work(
 
 
 def scaling(command: str) -> dict[str, Any]:
-    """The payload of a job that lets a command try the task once."""
+    """Return the payload of a job that lets a command try the task once."""
     runner = {"kind": "command", "command": command, "folder": "work"}
     return {"run_id": new_id(RUN), "task": TASK, "count": 1, "runner": runner}
 
 
 async def unheard(_: Progress) -> None:
-    """Nobody listens."""
+    """Ignore progress."""
 
 
 async def queued(
@@ -71,14 +71,14 @@ async def queued(
     wait_s: float = 0.0,
     on_progress: Report = unheard,
 ) -> Job:
-    """Queue a job and wait so long for its end."""
+    """Queue a job and wait `wait_s` seconds for its end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("swarm_memory.server.jobs.control.WAIT_S", wait_s)
         return await run_as_job(tools, kind, payload, wake=working.wake, on_progress=on_progress)
 
 
 async def asked(tools: Toolbox, action: JobAction, job_id: str | None) -> Job:
-    """Ask for the one job that there is to be."""
+    """Manage jobs and return the only one, which must exist."""
     (job,) = await manage_jobs(tools, action, job_id, wake=lambda: None, on_progress=unheard)
     return job
 
@@ -109,7 +109,7 @@ async def test_a_long_job_gives_its_id_and_is_asked_for_later(tools: Toolbox, tm
     async with opened(tmp_path) as other, at_work(tools, {"count": counts(3, release)}) as working:
         begun = await queued(tools, working, "count", {}, 0.3)
         assert begun.status == "running"
-        shown = of_job(await asked(other, "status", begun.id))  # as any process sees it
+        shown = of_job(await asked(other, "status", begun.id))  # as seen by any process
         assert (shown["status"], shown["done"], shown["total"]) == ("running", 3, 3)
         assert "hint" in shown
         release.set()

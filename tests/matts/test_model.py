@@ -1,4 +1,4 @@
-"""The model's self-contrast, with a scripted chat model; and what is done without one."""
+"""Self-contrast by a scripted chat model, and what is done without one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,13 +28,13 @@ def judged(label: str, step: str) -> dict[str, JsonValue]:
 
 
 def scripted(*items: dict[str, Any], notes: tuple[str, ...] = ()) -> ScriptedChatModel:
-    """Answers for two judgements and one comparison."""
+    """Return a model with answers for two judgements and one comparison."""
     contrast: dict[str, JsonValue] = {"items": list(items), "notes": list(notes)}
     return ScriptedChatModel([judged("Failure", "s2"), judged("Success", "s6"), contrast])
 
 
 async def compared(folder: Path, chat: ScriptedChatModel, first: Trajectory | None = None) -> MattsResult:
-    """Have a model compare an attempt that missed the task with one that met it."""
+    """Let a model compare an attempt that missed the task with one that met it."""
     async with opened(folder, matts(max_concurrency=1)) as tools:
         runner = by_number({1: first or missed(), 2: met()})
         return await run_matts(replace(tools, chat=chat), MattsRequest(task=TASK, count=2), runner)

@@ -1,4 +1,4 @@
-"""Parallel scaling: k rollouts give k kept trajectories, one comparison and one best, whatever single ones do."""
+"""Parallel scaling: k rollouts yield k stored trajectories, one comparison and one best, whatever single ones do."""
 
 from contextlib import closing
 from pathlib import Path
@@ -37,7 +37,7 @@ from tests.matts.worlds import (
 )
 
 SQLITE = choose(DRIVER).module
-"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
+"""The only SQLite library of the process: a second one next to an open bank would crash sqlite-vec."""
 
 FAILED = RunnerAnswer(status="failed", error="the agent could not be started")
 
@@ -47,7 +47,7 @@ def mixed(request: RolloutRequest) -> Trajectory:
 
 
 def linked(folder: Path, run_id: str) -> list[str]:
-    """The trajectories that the database links to a run."""
+    """Return the trajectories that the database links to a run."""
     with closing(SQLITE.connect(folder / "memory.db")) as connection:
         rows = connection.execute("SELECT id FROM task_trajectories WHERE matts_run_id = ? ORDER BY id", (run_id,))
         return [name for (name,) in rows.fetchall()]

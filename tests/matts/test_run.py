@@ -1,4 +1,4 @@
-"""A run over its life: refined one after another, interrupted and gone on with, cancelled, failed."""
+"""The life of a run: refined one after another, interrupted and continued, cancelled, failed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +64,7 @@ async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be
 
 
 class Interrupted(Exception):
-    """The process ends in the middle of a rollout."""
+    """Simulates the end of the process in the middle of a rollout."""
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])

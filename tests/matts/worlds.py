@@ -1,4 +1,4 @@
-"""A bank in a file, attempts written down call by call, and small programs that play the agent."""
+"""A bank in a file, attempts scripted call by call, and small programs that play the agent."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -26,12 +26,12 @@ TASK = "Make the tests of the billing service pass."
 
 
 def opened(folder: Path, settings: Settings | None = None) -> AbstractAsyncContextManager[Toolbox]:
-    """A toolbox on the bank in `folder`, with the machine's time."""
+    """Open a toolbox on the bank in `folder`, with the system clock."""
     return opened_bank(folder / "memory.db", clock=SystemClock(), settings=settings)
 
 
 async def ran(folder: Path, runner: AgentRunner, settings: Settings | None = None, **asked: Any) -> MattsResult:
-    """Do the task in the bank in `folder`, or what is asked."""
+    """Run MaTTS on `TASK`, or as `asked` says, with the bank in `folder`."""
     async with opened(folder, settings) as tools:
         return await run_matts(tools, MattsRequest.model_validate({"task": TASK, **asked}), runner)
 
@@ -41,7 +41,7 @@ def matts(**given: Any) -> Settings:
 
 
 def attempt(*commands: tuple[str, str, int], said: str = "Done.") -> Trajectory:
-    """A trajectory of shell commands with their output and exit code."""
+    """Return a trajectory of shell commands with their output and exit code."""
     steps: list[dict[str, Any]] = []
     for number, (command, output, code) in enumerate(commands):
         call = {"call_id": f"c{number}", "tool_name": "Bash"}
@@ -60,24 +60,24 @@ RETRY = ("pytest -q --lf", "E   OperationalError: no such table: invoices\n2 fai
 
 
 def met() -> Trajectory:
-    """An attempt that found the way."""
+    """Return an attempt that met the task."""
     return attempt(RED, MIGRATE, GREEN)
 
 
 def missed() -> Trajectory:
-    """An attempt that did not."""
+    """Return an attempt that did not meet the task."""
     return attempt(RED, RETRY, RED, said="I could not make them pass.")
 
 
 class Scripted:
-    """A runner that does what a function of the request says."""
+    """A runner that returns what a function of the request returns."""
 
     name, takes_notes = "scripted", True
 
     def __init__(
         self, play: Callable[[RolloutRequest], Trajectory | RunnerAnswer | None], *, together: int = 1
     ) -> None:
-        """`play` returns None for a rollout that never ends. None ends before so many were running `together`."""
+        """`play` returns None for a rollout that never ends. No rollout ends before `together` of them were running."""
         self._play, self._together = play, together
         self._met = anyio.Event()
         self.requests: list[RolloutRequest] = []
@@ -112,7 +112,7 @@ def by_number(trajectories: Mapping[int, Trajectory | RunnerAnswer | None]) -> S
 
 
 class Agent:
-    """A Python program that plays the agent, in a working folder of its own."""
+    """A Python program that plays the agent, in its own working folder."""
 
     def __init__(self, tmp_path: Path, program: str, **files: str) -> None:
         self.folder = tmp_path / "work"
@@ -138,7 +138,7 @@ class Agent:
 
 
 def item(kind: str, title: str, *steps: str, evidence: tuple[str, ...]) -> dict[str, JsonValue]:
-    """An item as a model proposes it."""
+    """Return an item as a model proposes it."""
     return {
         "kind": kind, "title": title, "description": "Of use when tests fail because a table is missing.",
         "steps": list(steps), "evidence": list(evidence),

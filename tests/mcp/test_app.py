@@ -34,7 +34,7 @@ SAID_BY_NAME = {
     "limit", "offset", "action", "kind", "outcome", "confidence", "reasons", "task", "task_id", "query", "title",
     "description", "content",
 }  # fmt: skip
-"""Arguments that need no description beside what their tool says of itself."""
+"""Arguments that need no description besides that of their tool."""
 
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
@@ -49,7 +49,7 @@ async def _never() -> Toolbox:
 
 
 async def taught(caller: Caller, fixed: Task) -> Task:
-    """Have the bank learn the task, and a second one that bears the fix out; return what the first one taught."""
+    """Make the bank learn the task, and a second one that confirms the fix; return what the first one taught."""
     (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
     await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2", "agent_id": "other"})
     return task
@@ -438,7 +438,7 @@ def settings(settings: Settings, rate: float) -> Settings:
 
 
 async def noted(toolbox: Toolbox) -> None:
-    """Wait until the prompt's task is written: the hook's answer does not wait for that."""
+    """Wait until the prompt's task is stored: the hook's answer does not wait for that."""
     with anyio.fail_after(HANG_S):
         while await toolbox.store.get_session(toolbox.scope, SESSION) is None:
             await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""The chat models of the settings at work in the bank: who judges, what it costs, and what happens without them."""
+"""The configured chat models at work in the bank: which one judges, what it costs, and what happens without them."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ REQUEST = ChatRequest(
     purpose="distill", system="s", user="u", answer_schema={"type": "object"}, max_tokens=50, timeout_s=HANG_S
 )
 TOKENS = 18
-"""What each scripted answer counts."""
+"""The tokens that each scripted answer counts."""
 
 ITEM = {
     "title": "Migrate the test database before the tests run",
@@ -45,7 +45,7 @@ def said(**answer: Any) -> Turn:
 
 
 def script() -> list[Turn]:
-    """What the model answers when one task is learned from."""
+    """Return the model's answers when one task is learned from."""
     return [said(label="Success", confidence=0.9, reasons=["s6: the tests pass"]), said(items=[ITEM])]
 
 
@@ -57,7 +57,7 @@ def provider(server: ScriptedServer, model: str = "m") -> dict[str, str]:
 async def bank(
     place: Location, settings: Settings, providers: list[dict[str, str]], judge: str | None = None, **limits: Any
 ) -> AsyncGenerator[Toolbox]:
-    """The place's bank with chat models."""
+    """Open the place's bank with chat models."""
     chat = ChatSettings.model_validate({"providers": providers, **limits})
     changed = settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)})
     async with opened_toolbox(place, changed) as opened:
@@ -124,7 +124,7 @@ async def test_the_status_shows_what_models_cost(place: Location, settings: Sett
 
 
 class Shell:
-    """Runs `swarm-memory` as a process in a project, with chat models."""
+    """Runs `swarm-memory` as a process in a project with chat models."""
 
     def __init__(self, place: Location, home: Path, task: Mapping[str, Any]) -> None:
         (place.root / "run.json").write_text(json.dumps({"id": "fix-1", "task": task["task"], "steps": task["steps"]}))

@@ -1,4 +1,4 @@
-"""What failed tasks teach, through the door: by the agent's notes a guardrail, by their calls alone a candidate."""
+"""What failed tasks teach, over MCP: the agent's notes become a guardrail, calls alone only a candidate."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ QUERY = "publish the monthly report with publish.sh, the lease is out of order"
 
 
 def failed(task_id: str, *commands: tuple[str, str]) -> dict[str, Any]:
-    """A task whose agent says that it failed."""
+    """Return a task whose agent says that it failed."""
     calls = [step for at, (command, output) in enumerate(commands) for step in ran(f"c{at}", command, output)]
     said = {"role": "assistant", "content": "I could not publish it."}
     return {"task_id": task_id, "task": "Publish the stock report.", "steps": [*calls, said], "verdict": "Failure"}

@@ -33,7 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings that allow two commands: one never ends by itself, of the other the second rollout waits for a file."""
+    """Settings that allow two commands: one never ends by itself; the second rollout of the other waits for a file."""
     root = tmp_path / "shop"
     root.mkdir()
     script = root / "agent.py"
@@ -44,7 +44,7 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def attempts(fixed: dict[str, Any]) -> list[dict[str, Any]]:
-    """One attempt that stopped at the error, and one that resolved it."""
+    """Return one attempt that stopped at the error, and one that resolved it."""
     return [{"steps": fixed["steps"][:2]}, {"steps": fixed["steps"]}]
 
 

@@ -1,4 +1,4 @@
-"""The server as a process of its own: it answers over stdio, and always ends cleanly and soon."""
+"""The server as its own process: it answers over stdio, and always ends cleanly and quickly."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def _follows_its_parent(folder: Path) -> bool:
 
 
 def _gone_within(pid: int, seconds: float) -> bool:
-    """Wait for the end of a process that is no child of ours."""
+    """Wait for the end of a process that is not our child."""
     handle = os.pidfd_open(pid)
     try:
         ready, _, _ = select.select([handle], [], [], seconds)

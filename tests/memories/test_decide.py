@@ -1,4 +1,4 @@
-"""Decisions of a person on a real bank: what wants one, all that is known of a memory, and the exact way back."""
+"""A person's decisions on a real bank: what needs one, everything known about a memory, and the exact undo."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -42,7 +42,7 @@ AGAIN = ("Send the CSRF token when you log in", "1. Read the token.\n2. Send it 
 
 
 async def state(toolbox: Toolbox, *ids: str) -> tuple[Any, ...]:
-    """Everything that a decision may touch: items, links, what is found."""
+    """Return everything that a decision may change: items, links, search results."""
     items = await get_memories(toolbox, ids)
     links = [link for item in items for link in await toolbox.store.memory_links((item.scope,), ids)]
     found = (await retrieve(toolbox, f"{LOGIN[0]} {AGAIN[0]}", k=5)).memories

@@ -1,4 +1,4 @@
-"""What can be done to single memories on a real bank, and all of them as lines: what goes out comes in again."""
+"""What can be done with single memories on a real bank, and all of them as lines: what is exported can be imported."""
 
 import json
 from dataclasses import replace

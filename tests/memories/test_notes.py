@@ -1,4 +1,4 @@
-"""What an agent teaches by `remember`: stored whole, cleaned of one machine, the user's word where the user said it."""
+"""What an agent teaches with `remember`: stored whole, without machine-specific text, as the user's word if it was."""
 
 from pathlib import Path
 

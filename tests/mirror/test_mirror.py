@@ -1,4 +1,4 @@
-"""The mirror with real files and a real Git: what a hand changes is taken in, what a commit brings waits for review."""
+"""The mirror with real files and real Git: manual changes are imported, and what a commit brings waits for review."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def now(swarm: Shell) -> Any:
 
 @pytest.fixture
 def mirrored(project: Path, swarm: Shell) -> Path:
-    """A repository with a bank of two memories and their files, which are committed."""
+    """A repository with a bank of two memories, whose files are committed."""
     git(project, "init")
     (project / ".gitignore").write_text(".swarm/\n")
     for text in (PNPM, PORT):
@@ -79,7 +79,7 @@ def test_a_memory_is_a_file_with_front_matter_and_a_second_run_writes_nothing(mi
 
 def test_what_is_edited_added_and_deleted_by_hand_comes_back_into_the_bank(mirrored: Path, swarm: Shell) -> None:
     path = one_file(mirrored, PNPM)
-    saved = mirrored / "editor.tmp"  # as an editor saves: a new file in the place of the old one
+    saved = mirrored / "editor.tmp"  # as an editor saves: a new file replaces the old one
     saved.write_text(path.read_text().replace(f"\n\n{PNPM}\n", f"\n\n{PNPM} or yarn\n"))
     saved.replace(path)
     (mirrored / NOTES / "css.md").write_text("# Style sheets\r\n\r\nColours stand in `tokens.css`.\r\n")
@@ -129,13 +129,13 @@ def test_what_a_clone_or_a_pull_brings_is_a_proposal_that_only_the_user_lets_in(
     assert held.keys() == {PNPM, "New"}
     assert "came with a commit" in held["New"]["status_reason"]
     path = one_file(mirrored, "evil.example")
-    path.write_text(path.read_text() + "A line of a formatter's.\n")  # it makes nobody else's words the user's
+    path.write_text(path.read_text() + "A line of a formatter's.\n")  # others' words do not become the user's
     assert now(swarm)["proposed"] == 1
     git(mirrored, "checkout", NOTES)
     swarm("memories", "restore", held["New"]["id"])
     assert held["New"]["id"] == NEW
     assert "edited" not in now(swarm)
-    assert files(mirrored) == before  # what was let in is not written again: nobody's pull request grows by it
+    assert files(mirrored) == before  # what was accepted is not written again: no pull request grows by it
     assert stored(swarm)["New"].get("said_by") is None
     monkeypatch.chdir(theirs)
     swarm("mirror", NOTES)
@@ -216,7 +216,7 @@ async def test_two_servers_write_one_folder_and_take_in_a_change_once(toolbox: T
 
 
 async def report(*_: object) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 async def test_a_server_writes_what_changed_in_the_background(connected: Callable[[], Any], place: Location) -> None:

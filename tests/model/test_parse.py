@@ -1,4 +1,4 @@
-"""JSON out of a model's text: what is taken, what is refused, and that nothing hangs or crashes."""
+"""JSON from a model's text: what is accepted, what is refused, and that nothing hangs or crashes."""
 
 import json
 

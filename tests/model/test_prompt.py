@@ -1,4 +1,4 @@
-"""Prompts: what may be in which part, what is refused, and that no text gets out of its fence."""
+"""Prompts: what may be in which part, what is refused, and that no text escapes its fence."""
 
 import re
 from importlib.resources import files

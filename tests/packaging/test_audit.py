@@ -1,4 +1,4 @@
-"""The audit covers what a user installs, takes no silence for health, and writes a bill of materials."""
+"""The audit covers what a user installs, does not take silence for a clean result, and writes a bill of materials."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def audit(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 
 def answering(tmp_path: Path, report: list[dict[str, Any]]) -> str:
-    """Return a folder that shadows pip-audit by a program that prints a report of it."""
+    """Return a folder that shadows pip-audit with a program that prints a report in its format."""
     package = tmp_path / "pip_audit"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -51,7 +51,7 @@ def answering(tmp_path: Path, report: list[dict[str, Any]]) -> str:
 
 
 def lock_of(tmp_path: Path) -> str:
-    """Return a lock file of one dependency, so that pip-audit is started once."""
+    """Return a lock file with one dependency, so that pip-audit is started once."""
     lock = tmp_path / "uv.lock"
     ours = '[[package]]\nname = "swarm-memory"\nversion = "1"\ndependencies = [{ name = "click" }]\n'
     lock.write_text(f'{ours}[[package]]\nname = "click"\nversion = "8.5.1"\n', "utf-8")

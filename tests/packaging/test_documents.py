@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING and docs name what there is: every tool, command and dependency, and pages that exist."""
+"""README, CONTRIBUTING and docs name every tool, command and dependency, and only pages that exist."""
 
 import json
 import re
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]
-"""Pages that say what holds; the log of changes may name a file that has left since."""
+"""Pages that describe the present; the changelog may name a file that has since been removed."""
 
 
 def read(name: str) -> str:
@@ -27,7 +27,7 @@ def read(name: str) -> str:
 
 
 def first_cells(text: str) -> list[str]:
-    """Return what is in the first column of all tables of a page."""
+    """Return the cells in the first columns of all tables of a page."""
     return re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
 
 
@@ -93,7 +93,7 @@ MCP_METHODS = {"tools/list", "tools/call"}
 
 
 def named_paths(text: str) -> list[str]:
-    """Return the paths in the repository that a text names; a star stands for any characters."""
+    """Return the paths in the repository that a text names; a star matches any characters."""
     found = re.findall(r"(?<![\w/.{-])((?:benchmarks|docs|schema|scripts|server|src|tests|tools)/[\w/.*-]*\w)", text)
     return [path.replace("NNNN_what", "[0-9]*") for path in found if path not in MCP_METHODS]
 
@@ -110,14 +110,14 @@ def test_a_command_or_an_option_that_does_not_exist_is_noticed() -> None:
 
 
 def shown_commands(text: str) -> list[str]:
-    """Return what is in backticks or in a block of code and begins with the program's name."""
+    """Return text in backticks or code blocks that begins with the program's name."""
     quoted = re.findall(r"(?<!`)`(swarm-memory [^`]+)`(?!`)", text)
     blocks = re.findall(r"^ *(swarm-memory .+?)(?: +#.*| \\\\)?$", text, re.MULTILINE)
     return [" ".join(line.split("|")[0].split()) for line in [*quoted, *blocks]]
 
 
 def is_known(line: str) -> bool:
-    """Say whether the program, a command and a subcommand take the options of a line."""
+    """Whether the program, a command and a subcommand accept the options of a line."""
     command: click.Command = cli
     context = click.Context(cli)
     for word in shlex.split(line.replace("…", ""))[1:]:

@@ -1,4 +1,4 @@
-"""`make` installs the product alone for a demo, adds what tests need for the tests, and does each once."""
+"""`make` installs only the product for a demo, adds what tests need for the tests, and does each once."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ TESTS = f"{ALL} -m not e2e"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with our Makefile, and a `uv` and a `python3` that only say how they were called."""
+    """A folder with our Makefile, and a `uv` and a `python3` that only print how they were called."""
     shutil.copy(MAKEFILE, tmp_path)
     for name in ("pyproject.toml", "uv.lock"):
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""The files by which the project is found and installed agree; benchmarks and scripts import only what there is."""
+"""The files by which the project is found and installed agree; benchmarks and scripts import only what exists."""
 
 import ast
 import importlib
@@ -18,7 +18,7 @@ HOOK = REPOSITORY / "scripts" / "plugin_hook.sh"
 
 @pytest.fixture
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with copies of what names the repository."""
+    """A folder with copies of the files that name the repository."""
     for path in [*release.naming_files()]:
         copy = tmp_path / path.relative_to(REPOSITORY)
         written(copy, path.read_bytes())
@@ -31,7 +31,7 @@ def test_every_place_says_the_version_and_the_repository_of_pyproject() -> None:
 
 
 def named() -> release.Project:
-    """Say the repository, and write all that is made of it."""
+    """Set the repository's name, and write every file that depends on it."""
     release.name_repository("a-person/swarm-memory")
     ours = release.project()
     for path, text in release.written(ours).items():
@@ -99,7 +99,7 @@ PROGRAMS = sorted(path for folder in ("benchmarks", "scripts") for path in (REPO
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield (module, name) of what is imported from the package when it runs; what is in a `try` may be missing."""
+    """Yield (module, name) of each runtime import from the package; those in a `try` are optional and skipped."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Try) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             continue

@@ -1,4 +1,4 @@
-"""The wheel, built from the sdist and installed in a clean environment, works from a folder that is full of traps."""
+"""The wheel, built from the sdist and installed in a clean environment, works from a folder full of traps."""
 
 import json
 import os
@@ -24,7 +24,7 @@ TRAP = "raise SystemExit('the project shadowed a module')\n"
 
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:
-    """Run a command offline and return what it printed. `more`: variables of its environment."""
+    """Run a command offline and return its output. `more`: environment variables."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_", "VIRTUAL"))}
     environ |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
     done = subprocess.run([*map(str, command)], cwd=cwd, env=environ, capture_output=True, text=True, check=False)
@@ -33,7 +33,7 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder of this run of the tests, filled by the first of its processes that asks."""
+    """Return a folder shared by this test run, filled by the first process that needs it."""
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     with closing(sqlite3.connect(folder.with_suffix(".lock"), timeout=HANG_S, isolation_level=None)) as lock:
@@ -57,9 +57,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel in a new environment and return its folder of commands.
+    """Install the wheel in a new environment and return the folder with its commands.
 
-    Dependencies are those of the running environment, on the path after the new one's own.
+    Dependencies come from the running environment, on the path after the new one's own packages.
     """
     commands = "Scripts" if os.name == "nt" else "bin"
 
@@ -76,7 +76,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A project that holds modules with the names of ours, of our dependencies and of the standard library."""
+    """A project with modules named like ours, like our dependencies and like the standard library."""
     (tmp_path / "dataclasses.py").write_text(TRAP)
     for name in TRAPS:
         written(tmp_path / name / "__init__.py", TRAP)

@@ -1,4 +1,4 @@
-"""What a project's folder says of the names in memories: manifests, targets, what Git keeps."""
+"""What a project's folder says about the names in memories: manifests, targets, what Git tracks."""
 
 import os
 from pathlib import Path

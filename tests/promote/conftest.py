@@ -1,4 +1,4 @@
-"""A project's folder, and memories that are written into it as skills."""
+"""A project's folder, into which memories are written as skills."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def promote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:
-    """Write memories into skills as they stand then."""
+    """Write memories into skills, in their current state."""
     done, changes = await plan_promoted(toolbox, root, ids, overwrite=overwrite)
     await write_promotion(toolbox, root, done, changes)
     return done

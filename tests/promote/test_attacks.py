@@ -1,4 +1,4 @@
-"""Files that agents read as instructions: what memories say in them, who leads them elsewhere, and writing cut off."""
+"""Files that agents read as instructions: what memories say in them, links that lead elsewhere, interrupted writes."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def all_files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
 async def test_no_memory_breaks_out_of_a_skill(toolbox: Toolbox, add: Add, root: Path, text: str) -> None:
-    """Wherever it stands, as title, description, step, domain or tag."""
+    """Wherever its text appears: as title, description, step, domain or tag."""
     texts = (("Run it", f"1. {text}", ""), (f"Run {text}", "1. Run it", ""), ("Run it", "1. Run it", text))
     ids = [await add(title, content, description=when, tags=(text,)) for title, content, when in texts]
     await promote(toolbox, root, *ids)
@@ -86,7 +86,7 @@ LINKS = (".claude", ".claude/skills", ".claude/skills/learned-pytest", ".claude/
 async def test_what_a_link_leads_to_is_never_written_nor_taken_away(
     toolbox: Toolbox, add: Add, root: Path, tmp_path: Path, link: str
 ) -> None:
-    """Neither where it stood before, nor where it was put between the plan and the writing."""
+    """Neither if the link was there before, nor if it was put there between planning and writing."""
     first, second = [await add(f"Run pytest {title}", "1. Run it", tags=("pytest",)) for title in ("one", "two")]
     done, changes = await plan_promoted(toolbox, root, [first])
     outside = tmp_path / "outside"

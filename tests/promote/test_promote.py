@@ -1,4 +1,4 @@
-"""Memories become skills, are kept out of prompts then, and come back."""
+"""Memories become skills, are then kept out of prompts, and come back."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a memory says stands as plain words in a file that Claude Code acts on."""
+"""What a memory says appears as plain words in a file that Claude Code acts on."""
 
 import re
 
@@ -20,7 +20,7 @@ PIECES = (
 ACTED_ON = re.compile(
     r"(?:^|\s)!\s*`|```|~~~|(?<!\\)\$(?:\d|ARGUMENTS)|\$\{CLAUDE|(?:^|[\s*(])@|<!--|<\w|rm_[0-9A-Z]{26}|\n|https://|\]\("
 )
-"""What Claude Code runs, fills in or reads, and what leaves the line."""
+"""What Claude Code runs, expands or reads, and what breaks out of the line."""
 
 
 @example("take $1 or $ARGUMENTS, in ${CLAUDE_SKILL_DIR}")

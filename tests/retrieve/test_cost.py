@@ -1,4 +1,4 @@
-"""What one warm retrieval costs: the statements it runs, and the files and functions of ours it goes through."""
+"""What one warm retrieval costs: the statements that it runs, and the files and functions of ours that it enters."""
 
 import os
 import sys
@@ -19,17 +19,17 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 MOST_STATEMENTS = 16
-"""With two scopes that hold memories, and memories that nothing but a model vouches for: the most that happens."""
+"""The maximum, with two scopes that contain memories, and memories that only a model vouches for."""
 
 UNTIL_ANSWERED, WITH_ITS_RECORD = (20, 115), (26, 150)
-"""The most files and named functions, until the answer is there and with its record, which is written behind it."""
+"""The most files and named functions: until the answer is there, and with its record, which is written afterwards."""
 
 OURS = Path(os.path.realpath(anchor.__file__)).parents[1]
 ROOMS = [(*OURS.parts, folder) for folder in ("server", "tools", "schema")]
 
 
 class Counted:
-    """A connection that notes each statement."""
+    """A connection that records each statement."""
 
     def __init__(self, connection: Any, statements: list[str]) -> None:
         self._connection, self._statements = connection, statements
@@ -49,7 +49,7 @@ class Counted:
 
 @contextmanager
 def counting(monkeypatch: pytest.MonkeyPatch) -> Generator[tuple[list[str], set[tuple[str, str]]]]:
-    """Give the statements that are run and the functions that are entered, by file and name, on whichever thread."""
+    """Collect the statements that are run and the functions that are entered, by file and name, on any thread."""
     statements: list[str] = []
     entered: set[tuple[str, str]] = set()
     run = ConnectionThread.run
@@ -76,7 +76,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Generator[tuple[list[str], set[
 
 
 def sizes_of(entered: set[tuple[str, str]]) -> tuple[int, int]:
-    """Return how many files of ours were entered, and how many of their functions that have a name of their own."""
+    """Return how many files of ours were entered, and how many of their named functions."""
     real = [(Path(os.path.realpath(file)), name.rpartition(".")[2]) for file, name in entered]
     ours = [(file, name) for file, name in real if file.parts[: len(OURS.parts) + 1] in ROOMS]
     return len({file for file, _ in ours}), sum(not name.startswith("<") for _, name in ours)
@@ -95,7 +95,7 @@ async def test_a_warm_retrieval_runs_few_statements_and_goes_through_few_files(
     for _ in range(2):
         assert (await retrieve(toolbox, "retry the upload that timed out")).memories
     await store.recorder.settle()
-    monkeypatch.setattr("swarm_memory.server.storage.engine.engine.GATHER_S", 60.0)  # written when it is waited for
+    monkeypatch.setattr("swarm_memory.server.storage.engine.engine.GATHER_S", 60.0)  # written once it is waited for
     with counting(monkeypatch) as (statements, entered):
         found = await retrieve(toolbox, "retry the upload that timed out")
         until_answered = entered.copy()

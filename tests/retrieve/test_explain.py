@@ -1,4 +1,4 @@
-"""A search says of all that it considered why it is shown or not, and leaves no trace."""
+"""A search says of everything that it considered why it is shown or not, and leaves no trace."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The frame around notes: what it lets through, what it says, how long it gets, what it costs to import."""
+"""The frame around notes: what it lets through, what it says, how long it can get, what it costs to import."""
 
 import re
 

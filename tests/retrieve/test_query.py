@@ -1,4 +1,4 @@
-"""A query: whole and by its sentences, with the time it names, embedded once."""
+"""A query: as a whole and by sentence, with the time that it names, embedded once."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -84,7 +84,7 @@ async def test_candidates_have_a_cosine_to_each_view_they_have_a_vector_for(tool
 
 
 class Accompanied(StaticEmbedder):
-    """A table beside which another one is kept."""
+    """A table embedder in addition to which the vectors of another one are stored."""
 
     light = StaticEmbedder()
 

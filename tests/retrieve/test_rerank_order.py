@@ -1,4 +1,4 @@
-"""Memories put into their final order by a chat model or a cross-encoder, and how each of them fails."""
+"""Memories reranked by a chat model or a cross-encoder, and how each of the two fails."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""The operation `retrieve` on a real bank: what is shown, where a fix is, and never two that contradict each other."""
+"""The operation `retrieve` on a real bank: what is shown, when a fix is, and never two that contradict each other."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -297,7 +297,7 @@ async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_lef
 
 
 async def test_a_word_is_a_name_only_where_many_that_have_it_name_it(toolbox: Toolbox, add: Add) -> None:
-    """In a bank of code every word is somewhere in quotation marks."""
+    """In a bank about code, every word is somewhere in quotation marks."""
     for at, verb in enumerate(("Open", "Close", "Copy", "Lock", "Move")):
         await add(f"{verb} the file {at}", f"{verb} the file and log it.")
     quoted = await add("Set the kind", 'kind = "file" stands for all that is no folder.')
@@ -344,7 +344,7 @@ async def test_of_two_that_are_unlikely_to_fit_both_come_and_the_surer_says_that
 
 
 async def contradict(toolbox: Toolbox, one: str, other: str) -> None:
-    """Link two memories, as a model's answer does."""
+    """Link two memories as contradictory, as a model's answer does."""
     links = (MemoryLink(src_id=other, dst_id=one, relation="contradicts", weight=0.9),)
     await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), links))
 

@@ -1,4 +1,4 @@
-"""The ids of rows, keys that stay, and which errors say that memory is short."""
+"""The ids of rows, stable keys, and which errors mean that memory is short."""
 
 import re
 import time

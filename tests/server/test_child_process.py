@@ -1,4 +1,4 @@
-"""Running a program to its end: what it prints, how much, how long, and that nobody survives it."""
+"""Running a program to its end: what it prints, how much, how long, and that no process survives it."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ async def python(code: str, folder: Path, *, stdin: bytes = b"", max_output_byte
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; a zombie that nobody reaped yet does not."""
+    """Whether the process is running; a zombie that has not been reaped is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

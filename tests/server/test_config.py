@@ -150,7 +150,7 @@ WRONG = (
     ("retrieve: {k: 3", "is not valid YAML"),
     ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
 )
-"""What neither file may hold."""
+"""Values that neither file may contain."""
 
 WRONG_OF_OWN = (
     ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of strings"),
@@ -163,7 +163,7 @@ WRONG_OF_OWN = (
     ("storage: {db: [a]}", r"storage\.db in .* valid string"),
     ("storage: [a]", r"storage in .* must be a mapping"),
 )
-"""The same of what only the user's own file may set."""
+"""Wrong values of settings that only the user's own file may set."""
 
 
 @pytest.mark.parametrize(("text", "complaint"), [*WRONG, *WRONG_OF_OWN])

@@ -1,4 +1,4 @@
-"""Which adapters the settings pick, and what they are given; numpy without threads of its own."""
+"""Which adapters the settings select, and what they are given; numpy without threads of its own."""
 
 import json
 import os
@@ -144,7 +144,7 @@ print(json.dumps([threads, json.loads(anyio.run(child).output)]))
 
 
 def loaded(**added: str) -> tuple[int, dict[str, str]]:
-    """Return how many threads a process has that loaded numpy, and what a child of it hears of threads."""
+    """Return how many threads a process that loaded numpy has, and its child's environment variables about threads."""
     environ = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environ | added, capture_output=True, check=True)
     threads, heard = json.loads(done.stdout)

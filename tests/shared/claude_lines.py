@@ -13,7 +13,7 @@ Line = dict[str, Any]
 
 
 def line(kind: str, message: Line | None = None, **more: Any) -> Line:
-    """Make a line of any type with what every line has."""
+    """Make a line of any type, with the fields that every line has."""
     number = next(_numbers)
     made: Line = {
         "type": kind,
@@ -48,14 +48,14 @@ def call(id: str, command: str, tool: str = "Bash") -> Line:
 
 
 def result(id: str, output: str, *, error: bool = False, **streams: Any) -> Line:
-    """Make the line of a tool's answer."""
+    """Make the line of a tool's result."""
     block = {"type": "tool_result", "tool_use_id": id, "content": output, "is_error": error}
     details: Any = f"Error: {output}" if error else {"stdout": output, "stderr": "", "interrupted": False, **streams}
     return line("user", {"role": "user", "content": [block]}, toolUseResult=details)
 
 
 def write(path: Path, lines: Iterable[Line | str]) -> Path:
-    """Write lines; a string is written as it is."""
+    """Write lines; a string is written unchanged. Return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = (each if isinstance(each, str) else json.dumps(each) for each in lines)
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")

@@ -8,7 +8,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @dataclass
 class SetClock:
-    """Shows the moment it is set to."""
+    """A clock that shows the moment it is set to."""
 
     at: datetime = NOW
 
@@ -16,12 +16,12 @@ class SetClock:
         return self.at
 
     def forward(self, **by: float) -> None:
-        """Set it forward by what makes a `timedelta`."""
+        """Move the clock forward; the arguments are those of `timedelta`."""
         self.at += timedelta(**by)
 
 
 class Watch:
-    """Seconds, as a test sets them."""
+    """A monotonic clock whose seconds a test sets."""
 
     at = 100.0
 

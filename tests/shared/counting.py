@@ -1,4 +1,4 @@
-"""Embedders that note what they are asked to embed and can refuse some of it, take long, or do not answer."""
+"""Embedders that record what they embed and can refuse some of it, that are slow, or that do not answer."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from swarm_memory.tools.ports.models import Vector
 
 
 class CountingEmbedder(StaticEmbedder):
-    """Notes texts and queries in the order in which they are asked for."""
+    """Records texts and queries in the order in which they are requested."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
         self.refused = ""
-        """What makes a text one that is refused; empty: nothing does."""
+        """Texts that contain this are refused; if it is empty, none are."""
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         self.asked += texts
@@ -28,7 +28,7 @@ class CountingEmbedder(StaticEmbedder):
 
 
 class DownEmbedder(StaticEmbedder):
-    """Stands for an endpoint that does not answer; its message holds a key, as some do."""
+    """Simulates an endpoint that does not answer; its error message contains a key, as some do."""
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
@@ -40,7 +40,7 @@ class DownEmbedder(StaticEmbedder):
 
 
 class SlowEmbedder(StaticEmbedder):
-    """Stands for one that takes long for a text, as MiniLM: beside its vectors those of a light one are kept."""
+    """Simulates an embedder that is slow, like MiniLM: a light embedder's vectors are stored in addition to its own."""
 
     light = StaticEmbedder()
 
@@ -48,7 +48,7 @@ class SlowEmbedder(StaticEmbedder):
         super().__init__()
         self.name = "slow-256"
         self.batches: list[int] = []
-        """How many texts were given at a time."""
+        """The size of each batch of texts."""
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         self.batches.append(len(texts))

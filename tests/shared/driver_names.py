@@ -1,4 +1,4 @@
-"""The ways to SQLite that this interpreter can take."""
+"""The SQLite drivers that this interpreter can use."""
 
 import os
 
@@ -16,4 +16,4 @@ def _is_possible(driver_name: str) -> bool:
 
 POSSIBLE = [driver_name for driver_name in DRIVERS if _is_possible(driver_name)]
 AVAILABLE = [driver_name for driver_name in (os.environ.get("SWARM_MEMORY_SQLITE"),) if driver_name] or POSSIBLE
-"""The one that the environment forces, else all that are possible."""
+"""The driver that the environment forces, otherwise all possible ones."""

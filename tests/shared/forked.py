@@ -1,6 +1,6 @@
-"""Our commands as real processes, forked from one that has imported all of it: nine tenths of a start are imports.
+"""Our commands as real processes, forked from one that has imported everything: imports are nine tenths of a start.
 
-What a start itself imports, costs or leaves behind is tested with `subprocess`.
+Tests of what a start itself imports, costs or leaves behind use `subprocess`.
 """
 
 import atexit
@@ -16,7 +16,7 @@ from typing import Any
 from patience import FULL, HANG_S
 
 ISOLATED = [sys.executable, "-I"]
-"""How a command begins; `-m` and a module follow, or `-c` and a text, and arguments."""
+"""The beginning of a command; `-m` and a module, or `-c` and code, follow, and then arguments."""
 
 STARTS = [*ISOLATED, "-m"]
 
@@ -24,9 +24,9 @@ CLI = [*STARTS, "swarm_memory.server.cli"]
 
 
 class Forked(subprocess.Popen[Any]):
-    """What `subprocess.Popen` is, for a command that begins with `ISOLATED`."""
+    """`subprocess.Popen` for a command that begins with `ISOLATED`, forked from the nursery on Linux."""
 
-    if sys.platform == "linux" and not FULL:  # elsewhere, and in `make faults`, it is nothing else
+    if sys.platform == "linux" and not FULL:  # elsewhere, and in `make faults`, it is a plain `Popen`
 
         def _execute_child(self, args: list[Any], *given: Any) -> None:
             assert args[:2] == ISOLATED, args
@@ -44,7 +44,7 @@ class Forked(subprocess.Popen[Any]):
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
         def _try_wait(self, flags: int) -> tuple[int, int]:
-            """Do what `os.waitpid` does: the process is no child of ours."""
+            """Stand in for `os.waitpid`, which cannot be used: the process is not our child."""
             try:
                 status = self._nursed.recv(20, socket.MSG_DONTWAIT if flags else 0)
             except BlockingIOError:
@@ -61,7 +61,7 @@ class Forked(subprocess.Popen[Any]):
 def run(
     command: list[Any], *, input: Any = None, timeout: float = HANG_S, check: bool = False, **given: Any
 ) -> "subprocess.CompletedProcess[Any]":
-    """Do what `subprocess.run` does with pipes for all three streams."""
+    """Act like `subprocess.run` with pipes for all three streams."""
     pipe = subprocess.PIPE
     with Forked(command, stdin=pipe, stdout=pipe, stderr=pipe, **given) as process:
         try:
@@ -76,7 +76,7 @@ def run(
 
 @cache
 def nursery() -> socket.socket:
-    """Return the way to the process that forks, which ends with this one."""
+    """Return the socket to the process that forks; that process ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {name: os.environ[name] for name in ("PATH", "HOME")}
     with theirs:

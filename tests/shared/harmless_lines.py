@@ -1,4 +1,4 @@
-"""Lines of everyday development that look a little like secrets: written ones, and some made from a seed."""
+"""Lines of everyday development that look a little like secrets: handwritten ones, and random ones from a seed."""
 
 import random
 from collections.abc import Iterator

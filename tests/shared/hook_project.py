@@ -1,4 +1,4 @@
-"""A project whose host runs our hook commands, as real processes, with a server beside them or without."""
+"""A project whose host runs our hook commands as real processes, with or without a running server."""
 
 import json
 import os
@@ -23,15 +23,15 @@ from swarm_memory.server.storage.engine.connection import connect
 DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
 
 TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
-"""What the demo session teaches something for."""
+"""A task that the demo session teaches a note for."""
 
 NOTE = "cp config/test.example.toml config/test.toml"
-"""What it teaches: a way past that error, shown where a task names it."""
+"""The note that the demo session teaches: a way past that error, shown when a task names the error."""
 
 VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 SAID = "Never push to main without asking"
-"""What the user said, shown in the briefing."""
+"""A rule that the user stated; it is shown in the briefing."""
 
 PATIENT = """
 import sys
@@ -39,23 +39,23 @@ from swarm_memory.server.hooks import client, main
 client.READY_S = client.PATIENT_S = 60.0
 main.main(sys.argv[1:])
 """
-"""A hook command that waits for a server as long as a busy machine needs."""
+"""A hook command that waits for a server as long as even a busy machine needs."""
 
 
 def second_session(beside: Path) -> Path:
-    """Write a session that bears out what the demo session shows; return it."""
+    """Write a session that confirms what the demo session shows; return its path."""
     text = DEMO.read_text("utf-8").replace("000000000001", "000000000002").replace("T08:", "T09:")
     return written(beside.with_name("s0.jsonl"), text)
 
 
 @dataclass(frozen=True)
 class HookProject:
-    """A project, a host's folder with one transcript, and what hook commands are given of both."""
+    """A project, its host's folder with one transcript, and the environment and events that hook commands get."""
 
     root: Path
     home: Path
     extra: dict[str, str] = field(default_factory=dict[str, str])
-    """More variables of the environment."""
+    """Additional environment variables."""
 
     @classmethod
     def made(cls, root: Path, home: Path) -> "HookProject":
@@ -88,7 +88,7 @@ class HookProject:
         return {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self.home), **folders, **self.extra}
 
     def configure(self, text: str, *, users: bool = True) -> Path:
-        """Write the user's settings file, or the project's; return it."""
+        """Write the user's settings file, or the project's; return its path."""
         file = self.home / ".config" / "swarm-memory" / "config.yaml" if users else self.bank / "config.yaml"
         return written(file, text)
 
@@ -97,11 +97,11 @@ class HookProject:
         return json.dumps(event | changed)
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Python with arguments in the project, isolated as the installed hooks are, all of ours imported."""
+        """Run Python in the project, isolated like the installed hooks, with our whole package already imported."""
         return run([*ISOLATED, *arguments], input=self.event() if given is None else given, **self._in_project)
 
     def start(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Python as `run` does, with a start that imports for itself."""
+        """Run Python like `run`, but as a new process that does its own imports."""
         return subprocess.run(
             [*ISOLATED, *arguments],
             input=self.event() if given is None else given,
@@ -118,13 +118,13 @@ class HookProject:
         return self.run("-c", UNHURRIED, verb, given=given)
 
     def printed(self, verb: str, given: str | None = None) -> str:
-        """Return what a hook that does the host no harm prints."""
+        """Return what a hook prints; fail unless it exits with code 0 and an empty stderr."""
         done = self.hook(verb, given)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     def prompt(self, text: str = TASK, session: str = "s1", *, patient: bool = False) -> str:
-        """Return what the hook of a prompt adds to it; a patient one waits for a server on a busy machine."""
+        """Return what the prompt hook adds to a prompt; with `patient` it waits for a server even on a busy machine."""
         event = self.event(hook_event_name="UserPromptSubmit", prompt=text, session_id=session)
         how = ("-c", PATIENT) if patient else ("-m", "swarm_memory.server.hooks")
         done = self.run(*how, "prompt", given=event)
@@ -141,7 +141,7 @@ class HookProject:
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def rows(self, query: str, *values: str) -> list[Any]:
-        """Return what the bank's file holds."""
+        """Query the bank's file and return the rows."""
         connection = connect(self.database, driver=choose(), read_only=True)
         try:
             return connection.execute(query, values).fetchall()
@@ -149,7 +149,7 @@ class HookProject:
             connection.close()
 
     def retrievals(self, session: str, count: int = 1) -> list[dict[str, Any]]:
-        """Return what was recorded of a session's retrievals, once there are so many: it is behind the answer."""
+        """Return a session's recorded retrievals once there are `count`: they are recorded after the answer."""
         query = "SELECT data FROM events WHERE data LIKE '%' || ? || '%' AND type = 'reasoning_memory.retrieved'"
 
         def found() -> list[Any]:
@@ -164,7 +164,7 @@ class HookProject:
 
     @contextmanager
     def serving(self, *options: str, listens: bool = True) -> Generator[Server]:
-        """Hold a server of the project, until it listens for hooks if it does."""
+        """Run a server of the project; if it `listens` for hooks, wait until it does."""
         before = set(self.sockets())
         with serving(self.root, *options, env=self.environment) as server:
             server.initialize()
@@ -173,13 +173,13 @@ class HookProject:
 
     @contextmanager
     def no_workers_left(self) -> Generator[None]:
-        """Wait at the end until the worker that a SessionEnd started has ended (where there is /proc)."""
+        """Wait on exit until the worker that a SessionEnd started has ended (where there is /proc)."""
         yield
         wait_for_processes(self.root)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for what another process does."""
+    """Wait until another process has made a condition true."""
     deadline = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < deadline, "it does not come about"
@@ -187,18 +187,18 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def wait_for_server(root: Path) -> None:
-    """Wait until a server of a project answers hooks."""
+    """Wait until a server of a project listens for hooks."""
     wait_until(lambda: any(map(_listens, Path(run_folder()).glob(f"{socket_prefix(root)}*.sock"))))
 
 
 def _listens(path: Path) -> bool:
-    """Whether a socket is ready for commands: it is made first and private and open then."""
+    """Whether a socket accepts commands: its file exists before it is made private and listened on."""
     with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
         return channel.connect_ex(address) == 0
 
 
 def wait_for_processes(folder: Path) -> None:
-    """Wait until no process but this one works in a folder any more (where there is /proc)."""
+    """Wait until no process but this one has its working directory in a folder (where there is /proc)."""
     deadline = time.monotonic() + HANG_S
     while left := list(_processes_in(folder)):
         assert time.monotonic() < deadline, f"still running: {left}"

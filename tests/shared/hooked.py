@@ -1,4 +1,4 @@
-"""What the hook of an event does, on a bank that is open."""
+"""Runs the hook of an event in this process, on an open bank."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,18 +13,18 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.toolbox import Toolbox
 
 SOMEWHERE = Location(Path(), Path(), is_remote=True)
-"""A place where there is a bank."""
+"""A location that counts as having a bank."""
 
 
 def set_to(toolbox: Toolbox, **groups: BaseModel) -> Toolbox:
-    """Return the toolbox with other groups of settings."""
+    """Return the toolbox with some groups of settings replaced."""
     return replace(toolbox, settings=toolbox.settings.model_copy(update=groups))
 
 
 async def hooked(
     toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook", place: Location = SOMEWHERE
 ) -> dict[str, Any]:
-    """Do it and return hook JSON; what the event writes is written then. Raises as the hooks do."""
+    """Handle an event and return hook JSON, once everything it writes is written. Raises as the hooks do."""
 
     async def opened() -> Toolbox:
         return toolbox
@@ -33,12 +33,12 @@ async def hooked(
         await queue_session(toolbox, event["session_id"], event.get("transcript_path", ""))
         return {}
     answer = await handle_hook(opened, HookEvent.model_validate({"transcript_path": "", **event}), via, place)
-    await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # writes come one after another
+    await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # writes run one after another
     return answer
 
 
 async def after_failure(toolbox: Toolbox, session_id: str, command: str, error: str) -> str:
-    """Return what is shown beside a command that failed."""
+    """Return what is shown next to a command that failed."""
     event = {"hook_event_name": "PostToolUseFailure", "session_id": session_id, "tool_name": "Bash"}
     answer = await hooked(toolbox, {**event, "tool_input": {"command": command}, "error": error})
     return answer.get("hookSpecificOutput", {}).get("additionalContext", "")

@@ -1,4 +1,4 @@
-"""An embedder of unrelated vectors, and items as they are given to a bank with what its indexes hold of them."""
+"""An embedder of unrelated vectors, and items with their index contents, as a bank stores them."""
 
 import math
 import random
@@ -41,7 +41,7 @@ NUMBERS = Numbers()
 
 
 def stored(item: MemoryItem, embedder: Numbers | None = None) -> StoredMemory:
-    """Return an item with its indexes' contents; without an embedder it has no vector."""
+    """Return an item with its index contents; without an embedder it has no vector."""
     return StoredMemory(
         item=item,
         vector=None if embedder is None else embedder.vector(item.embedding_text),

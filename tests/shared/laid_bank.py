@@ -1,4 +1,4 @@
-"""An empty bank that is made once and laid where a test needs one (how banks are made is tested in `storage`)."""
+"""An empty bank that is created once and copied where a test needs one (`storage` tests how banks are created)."""
 
 import atexit
 import os
@@ -26,12 +26,12 @@ from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
 BY_TABLE = EmbeddingSettings(provider="static")
-"""What embeds in tests that are about something else: the table needs no loading."""
+"""The embedder of tests that are about something else: the static table needs no loading."""
 
 SHOP = Scope(project="shop")
 
 DRIVER = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
-"""What hooks use in the same process: two libraries that have one file open there damage it."""
+"""The driver that hooks in the same process use: two SQLite libraries with the same file open would damage it."""
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def opened_bank(
     url: str | None = None,
     sqlite: str = DRIVER,
 ) -> AsyncGenerator[Toolbox]:
-    """A toolbox on the bank at a path, or in a database, whose clock stands still; opening it again is a restart."""
+    """Open a toolbox on the bank at a path, or at a URL; its clock stands still. Opening it again is a restart."""
     store = (
         await open_store(laid(database, sqlite), sqlite=sqlite, embedder=embedder)
         if url is None
@@ -57,7 +57,7 @@ async def opened_bank(
 
 
 class _Made(NamedTuple):
-    """An empty bank to copy, and what its record says of it."""
+    """An empty bank to copy, and its id, secret and seal number from its record."""
 
     database: Path
     bank: str
@@ -66,7 +66,7 @@ class _Made(NamedTuple):
 
 
 def laid(database: Path, sqlite: str = DRIVER) -> Path:
-    """Lay an empty bank where there is no file, as this user's, complete and bound; return the path."""
+    """Put an empty bank where there is no file, recorded as this user's, complete and bound; return the path."""
     if not database.exists():
         made = _made(sqlite)
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""An HTTP server of a test's own on loopback, that runs as long as its block."""
+"""A test's own HTTP server on loopback, which runs as long as its `with` block."""
 
 import sys
 import threading
@@ -21,7 +21,7 @@ class Asked(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What answers it."""
+    """The answer to a request."""
 
     status: int
     body: bytes
@@ -32,30 +32,30 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is part of some tests."""
+        """Ignore a client that hung up: some tests do that on purpose."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class Loopback:
-    """What a scripted API is built on: `listen` once it can answer; then it serves in a `with` block."""
+    """The base of a scripted API: call `listen` once it can answer; it then serves during its `with` block."""
 
     protocol = "HTTP/1.0"
     _server: _Server
 
     def reply(self, asked: Asked) -> Reply:
-        """Return what answers a request; several are asked at a time."""
+        """Return the answer to a request; it may be called for several requests at the same time."""
         raise NotImplementedError
 
     def answer(self, to: BaseHTTPRequestHandler, asked: Asked) -> None:
-        """Answer a request; an API that answers badly has a way of its own."""
+        """Answer a request; an API that answers badly overrides this."""
         reply = self.reply(asked)
         self.begin(to, reply.status, {**reply.headers, "content-length": str(len(reply.body))})
         to.wfile.write(reply.body)
 
     @staticmethod
     def begin(to: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str]) -> None:
-        """Send what stands before a body."""
+        """Send the status line and the headers."""
         to.send_response(status)
         for name, value in headers.items():
             to.send_header(name, value)
@@ -84,7 +84,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """Where the API is: at the host, unless it has a path of its own."""
+        """The address of the API: the host, unless a subclass adds a path."""
         return self.host
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Memories made up for a bank, and a way to put them there."""
+"""Made-up memories, and a way to put them into a bank."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ HERE = Scope(project="here")
 
 
 def made_item(title: str, **fields: Any) -> MemoryItem:
-    """Return an item; what is not given has a default."""
+    """Return an item; fields that are not given have defaults."""
     given: dict[str, Any] = {
         "id": new_id("rm"),
         "scope": HERE,
@@ -28,12 +28,12 @@ def made_item(title: str, **fields: Any) -> MemoryItem:
 
 
 async def put(toolbox: Toolbox, *items: MemoryItem) -> list[str]:
-    """Write items as they are, past every gate; return their ids."""
+    """Write items unchanged, bypassing every gate; return their ids."""
     return await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
 
 
 async def rewrite(store: Store, memory: StoredMemory, embedder: str, reason: str = "a test") -> None:
-    """Write a memory in the place of its former words."""
+    """Replace a stored memory with a new version."""
 
     def replace(connection: Connection) -> None:
         replace_item(connection, store, memory, embedder, reason)

@@ -27,35 +27,35 @@ STEPS = "1. Run `cp config/test.example.toml config/test.toml`.\n2. Run `python 
 
 
 def said(text: str) -> Step:
-    """A message of the agent; its id is set when it becomes part of a trajectory."""
+    """Return a message of the agent; `done` sets its id."""
     return Step(id="s0", kind="message", role="assistant", text=text)
 
 
 def ran(command: str, minute: int | None = None) -> Step:
-    """A tool call, so many minutes after noon."""
+    """Return a tool call, made `minute` minutes after noon."""
     given: dict[str, JsonValue] = {"command": command}
     at = None if minute is None else NOW + timedelta(minutes=minute)
     return Step(id="s0", kind="tool_call", role="assistant", tool_name="Bash", tool_input=given, at=at)
 
 
 def saw(text: str) -> Step:
-    """What a tool answered."""
+    """Return a tool's output."""
     return Step(id="s0", kind="observation", role="tool", text=text)
 
 
 def done(*steps: Step, task_id: str = "t1", task: str = "mend the shop", **fields: Any) -> Trajectory:
-    """A trajectory of steps."""
+    """Return a trajectory of the steps, numbered s1, s2 and so on."""
     numbered = tuple(step.model_copy(update={"id": f"s{at}"}) for at, step in enumerate(steps, 1))
     return Trajectory(task_id=task_id, task=task, steps=numbered, **fields)
 
 
 def verdict(label: Label) -> Verdict:
-    """A verdict from evidence."""
+    """Return a verdict from evidence."""
     return Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="evidence")
 
 
 def made(title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> MemoryItem:
-    """A memory of the project."""
+    """Return a memory of the project."""
     return made_item(title, content=content, **{"created_at": NOW, "scope": Scope(project="shop"), **fields})
 
 
@@ -66,7 +66,7 @@ class Shop:
         self.toolbox = toolbox
 
     def set(self, **credit: Any) -> "Shop":
-        """The same bank under other settings of credit."""
+        """Return the same bank with other credit settings."""
         settings = self.toolbox.settings.model_copy(update={"credit": CreditSettings(**credit)})
         return Shop(replace(self.toolbox, settings=settings))
 
@@ -77,7 +77,7 @@ class Shop:
         return added
 
     async def inject(self, *ids: str, task_id: str = "t1", at: datetime = NOW, withheld: bool = False) -> None:
-        """Record that a task was given memories, or that they were kept from it."""
+        """Record that memories were injected into a task, or withheld from it."""
         scores = dict.fromkeys(ids, 0.5)
         record = RetrievalRecord(new_id(RETRIEVAL), self.toolbox.scope, "q", scores, 1.0, at, task_id, None, withheld)
         await self.toolbox.store.record_retrieval(record)
@@ -92,13 +92,13 @@ class Shop:
         return [item.confidence for item in items]
 
     async def history(self, memory_id: str) -> list[Event]:
-        """What was credited to a memory."""
+        """Return the credit events of a memory."""
         events = await self.toolbox.store.memory_history(self.toolbox.scope.readable(), memory_id)
         return [event for event in events if event.kind == "reasoning_memory.credited"]
 
 
 @asynccontextmanager
 async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Shop]:
-    """A bank in a folder."""
+    """Open a bank in a folder."""
     async with opened_bank(folder / "memory.db", clock=SetClock(NOW), settings=settings) as toolbox:
         yield Shop(toolbox)

@@ -1,4 +1,4 @@
-"""Jobs, what a run of learning writes, and what an agent says that it learned, made up for a bank."""
+"""Made-up jobs, records of learning runs and lessons of an agent, for a bank."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +17,13 @@ WON = Verdict(label="Success", confidence=0.9, reasons=("tests passed",), eviden
 
 
 def made_job(key: str = "k", run_after: datetime = AT, **fields: Any) -> Job:
-    """Return a queued job; what is not given has a default."""
+    """Return a queued job; fields that are not given have defaults."""
     given: dict[str, Any] = {"id": new_id(JOB), "scope": HERE, "kind": "learn", "created_at": run_after}
     return Job(key=key, run_after=run_after, **(given | fields))
 
 
 def made_record(done: Trajectory, *memories: StoredMemory, **fields: Any) -> LearnRecord:
-    """Return the record of a run that learned memories from a task; what is not given has a default."""
+    """Return the record of a run that learned memories from a task; fields that are not given have defaults."""
     given: dict[str, Any] = {
         "scope": HERE,
         "run_id": new_id(RUN),
@@ -40,7 +40,7 @@ def made_record(done: Trajectory, *memories: StoredMemory, **fields: Any) -> Lea
 
 
 def lesson(task_id: str, about: str, said: str = "I did it.") -> dict[str, Any]:
-    """Return the arguments of `distill_memories` with which an agent stores what it learned."""
+    """Return the arguments of `distill_memories` with which an agent stores one lesson."""
     item = {"title": f"Mend {about}", "description": f"When {about} fails.", "content": f"Run {about} again."}
     steps = [{"role": "assistant", "content": said}]
     return {"task_id": task_id, "task": f"Mend {about}", "steps": steps, "items": [item], "verdict": "Success"}

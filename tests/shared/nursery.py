@@ -1,4 +1,4 @@
-"""A process that has imported and used all of ours, and forks for each command it is asked for: see `forked.py`."""
+"""A process that has imported and used our whole package, and forks for each requested command: see `forked.py`."""
 
 import atexit
 import gc
@@ -32,18 +32,18 @@ from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 
 LATE = ("anyio._backends._asyncio", "rich.logging")
-"""What others import when it is used."""
+"""Modules that other packages import only when they need them."""
 
 TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 
 
 def warm_up() -> None:
-    """Do the main job once: patterns, models and tables that are made at their first use are there in every fork."""
+    """Do the main job once, so that every fork has the patterns, models and tables that the first use creates."""
     with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as folder:
-        os.environ["HOME"] = folder  # the records of banks lie there
+        os.environ["HOME"] = folder  # the records of banks are kept there
         anyio.run(main_job, Path(folder))
     for thread in threading.enumerate():
-        if thread is not threading.current_thread():  # one that holds a lock would hold it in every fork for good
+        if thread is not threading.current_thread():  # a lock that a thread holds would stay locked in every fork
             thread.join()
     logging.basicConfig(handlers=[], level=logging.WARNING, force=True)  # a server sets up its own
 
@@ -67,7 +67,7 @@ async def main_job(folder: Path) -> None:
 
 
 def forking(asked: socket.socket) -> dict[str, Any]:
-    """Fork for each command that is asked for, until nobody can ask any more; return the command in the fork."""
+    """Fork for each requested command until the socket `asked` is closed; return the command in the fork."""
     running: dict[int, tuple[int, socket.socket]] = {}
     while True:
         for ready in select.select([asked, *running], [], [])[0]:
@@ -95,7 +95,7 @@ def forking(asked: socket.socket) -> dict[str, Any]:
 
 
 def become(command: dict[str, Any]) -> None:
-    """Be the process that was asked for."""
+    """Become the requested process."""
     os.chdir(command["folder"])
     os.environ.clear()
     os.environ.update(command["environment"])
@@ -114,9 +114,9 @@ def become(command: dict[str, Any]) -> None:
 
 
 def end(code: int) -> None:
-    """End as Python does, but without taking down all that was imported, which costs more than most commands.
+    """End as Python does, but without tearing down everything imported, which costs more than most commands.
 
-    It returns where what was printed cannot be written: Python says so.
+    Return only if the printed output cannot be flushed: Python then reports the error.
     """
     threading._shutdown()  # type: ignore[attr-defined] # waits for threads that are no daemons
     atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Messages that a client may send and the JSON-RPC of MCP may not know, with what answers them."""
+"""Messages that a client may send but MCP's JSON-RPC may not allow, with the expected answers."""
 
 IDS: tuple[tuple[bytes, int | str | None], ...] = (
     *((b"0", 0), (b"-7", -7), (b"%d" % 2**70, 2**70), (b'""', ""), (b'"1e2"', "1e2")),
@@ -6,7 +6,7 @@ IDS: tuple[tuple[bytes, int | str | None], ...] = (
     *((refused, None) for refused in (b"null", b"1e2", b"1.0", b"1e300", b"1e999", b"NaN", b"true", b"false")),
     *((refused, None) for refused in (b"[]", b"[1]", b"{}", b'{"a":1}', b"9" * 5000)),
 )
-"""How an id is written, and the id of the answer: None where the request is refused."""
+"""An id as it is sent, and the id of the answer: None if the request is refused."""
 
 NO_MESSAGES = (
     (b"[]", -32600),
@@ -19,4 +19,4 @@ NO_MESSAGES = (
     (b'{"jsonrpc":"2.0","method', -32700),
     (b'\xff\xfe{"id', -32700),
 )
-"""What is no message and names no id, with the code of the error that answers it."""
+"""Input that is no valid message and gives no usable id, with the error code of the answer."""

@@ -1,4 +1,4 @@
-"""How long tests wait, which limits of time they hold, and how time grows with the length of a text."""
+"""How long tests wait, which time limits they enforce, and how run time grows with the length of a text."""
 
 import os
 import time
@@ -10,19 +10,19 @@ import pytest
 Text = TypeVar("Text")
 
 FULL = os.environ.get("FAULTS") == "full"
-"""Whether this is `make faults`, which runs at full length on a machine at rest."""
+"""Whether this is `make faults`, which runs at full length on an idle machine."""
 
 AT_FULL_LENGTH = (
     pytest.mark.fault,
     pytest.mark.skipif(not FULL, reason="make faults runs it: the same is shown once in every run"),
 )
-"""For a further case of what another one shows, which takes seconds of processes."""
+"""Marks further cases of what another test shows, which take seconds because they start processes."""
 
 HANG_S = 120.0
-"""Longer than anything here takes on a busy machine: what is not done by then hangs."""
+"""Longer than anything here takes on a busy machine: whatever is not done by then counts as hung."""
 
 STATIC = {"SWARM_MEMORY_EMBEDDING__PROVIDER": "static"}
-"""What processes of tests are given: they embed with the table, which needs no loading."""
+"""Environment of the processes that tests start: they embed with the static table, which needs no loading."""
 
 UNHURRIED = """
 import sys
@@ -30,19 +30,19 @@ from swarm_memory.server.hooks import main
 main.VERBS = {verb: (name, 60.0, alone) for verb, (name, _, alone) in main.VERBS.items()}
 main.main(sys.argv[1:])
 """
-"""A hook command that lets the host go only when it has ended: a busy machine needs longer than its limit to start."""
+"""A hook command with 60 s for every event: on a busy machine, starting alone can take longer than the real limit."""
 
 
 def is_in_time(took_s: float, limit_s: float) -> bool:
-    """Whether a limit of time was kept; only `make faults` holds it, for elsewhere the machine may be busy."""
+    """Whether a time limit was met; only `make faults` enforces it, because the machine may be busy otherwise."""
     return not FULL or took_s < limit_s
 
 
 def grows_by(work: Callable[[Text], object], small: Text, large: Text, *, at_most: float, rounds: int = 15) -> float:
-    """Return how many times the processor time of `small` is needed for `large`.
+    """Return how many times as much processor time `large` takes as `small`.
 
-    The least times of several rounds are compared: noise only adds to a time, so more rounds come nearer to the truth.
-    The first round in which the factor is not over `at_most` is the last.
+    The shortest times of several rounds are compared: noise only adds time, so more rounds come closer to the truth.
+    The rounds stop as soon as the factor is not above `at_most`.
     """
     least = [float("inf"), float("inf")]
     for _ in range(rounds):

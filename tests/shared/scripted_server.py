@@ -1,4 +1,4 @@
-"""A local HTTP server that answers as its script says, well or badly."""
+"""A local HTTP server that answers as its script says, correctly or not."""
 
 import asyncio
 import json
@@ -13,21 +13,21 @@ from loopback import Asked, Loopback
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is sent for one request."""
+    """The answer to one request."""
 
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     repeats: int = 1
-    """How often the body is sent; the promised length counts them all."""
+    """How many times the body is sent; the announced length covers them all."""
     sent_share: float = 1.0
-    """Below 1 the connection is closed after that share of the body."""
+    """The share of the body that is sent; below 1, the connection is closed after it."""
     pause_s: float = 0.0
-    """Above 0 the body goes out byte by byte with this pause between."""
+    """Above 0, the body is sent byte by byte with this pause after each."""
     is_silent: bool = False
     """Nothing at all is sent."""
     hangs: bool = False
-    """The connection stays open and silent until the client goes."""
+    """The connection stays open and silent until the client disconnects."""
 
 
 def completion(text: str | None, *, finish_reason: str = "stop", **message: Any) -> Turn:
@@ -42,7 +42,7 @@ def envelope(**parts: Any) -> Turn:
 
 
 def in_json(value: Any, *, status: int = 200, **headers: str) -> Turn:
-    """Return `value` as JSON; underscores in the names of headers become hyphens."""
+    """Return `value` as JSON; underscores in header names become hyphens."""
     named = {name.replace("_", "-"): content for name, content in headers.items()}
     return Turn(json.dumps(value).encode(), status, {"content-type": "application/json", **named})
 
@@ -69,17 +69,17 @@ HANG = Turn(hangs=True)
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it came."""
+    """One request as it was received."""
 
     path: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Header names are in lower case."""
     body: Any
-    """The JSON, or None."""
+    """The parsed JSON; None if the body is empty."""
 
 
 class ScriptedServer(Loopback):
-    """Serves while its `async with` lasts: a turn for each POST, then 500; other methods get 404, unrecorded."""
+    """Serves during its `async with` block: a turn per POST, then 500; other methods get 404 and are not recorded."""
 
     protocol = "HTTP/1.1"
 

@@ -1,4 +1,4 @@
-"""Lines with secrets, made at run time from a seed after the templates in `tests/guard/texts/secrets.toml`."""
+"""Lines with secrets, made at run time from a seed and the templates in `tests/guard/texts/secrets.toml`."""
 
 import base64
 import random
@@ -34,7 +34,7 @@ Make = Callable[[random.Random], str]
 
 
 def run(alphabet: str, length: int) -> Make:
-    """Make random strings of one alphabet that hold a digit, a capital and a small letter where it has them."""
+    """Return a maker of random strings of an alphabet, each with a digit and a letter if the alphabet has them."""
     kinds = [[each for each in alphabet if each in kind] for kind in (string.digits, string.ascii_letters)]
 
     def make(random_: random.Random) -> str:
@@ -54,14 +54,14 @@ def uuid(random_: random.Random) -> str:
 
 
 def _jwt(random_: random.Random) -> str:
-    """Make a JSON web token with a header that says so."""
+    """Make a JSON web token whose header declares it as one."""
     header = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
     body = base64.urlsafe_b64encode(f'{{"sub":"{random_.randint(1, 10**9)}"}}'.encode()).decode().rstrip("=")
     return f"{header}.{body}.{run(_ALPHABETS['URL'], 43)(random_)}"
 
 
 def after(template: str) -> Make:
-    """Make strings of a template's fixed and random parts."""
+    """Return a maker of strings from a template: its fixed text, with random values for its placeholders."""
 
     def made(place: re.Match[str], random_: random.Random) -> str:
         match place[1]:
@@ -85,7 +85,7 @@ _FRAMES = ("{}", "export X={}", "the value is '{}'.", '  "key": "{}",')
 
 @cache
 def vendor_lines(seed: int) -> tuple[tuple[str, str, str], ...]:
-    """Return (kind, secret, line): each vendor's format in two surroundings."""
+    """Return (kind, secret, line) for each vendor's format, in two different frames."""
     random_, lines = random.Random(seed), list[tuple[str, str, str]]()
     for number, (kind, make) in enumerate(VENDORS.items()):
         for frame in (_FRAMES[number % 4], _FRAMES[(number + 1) % 4]):
@@ -95,7 +95,7 @@ def vendor_lines(seed: int) -> tuple[tuple[str, str, str], ...]:
 
 
 def rare_lines(seed: int) -> Iterator[tuple[str, str]]:
-    """Yield (name of the rule that it is for, line)."""
+    """Yield (name of the rule that should find it, line)."""
     random_ = random.Random(seed)
     for rule, make in _RARE.items():
         yield rule, make(random_)
@@ -110,7 +110,7 @@ def context_lines(seed: int, times: int) -> Iterator[tuple[str, str]]:
 
 
 def pem(random_: random.Random, lines: int = 12) -> str:
-    """Make a private key's frame with a random body."""
+    """Make a PEM private key with a random body."""
     body = "\n".join(run(_ALPHABETS["BASE64"], 64)(random_) for _ in range(lines))
     name = "RSA PRIVATE" + " KEY"
     return f"-----BEGIN {name}-----\n{body}\n-----END {name}-----"

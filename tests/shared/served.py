@@ -1,4 +1,4 @@
-"""A real bank in a project of the test's own, and what is done in it."""
+"""A real bank in the test's own project, a client connected to its server, and a task to learn from."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 @pytest.fixture
 def place(tmp_path: Path, settings: Settings) -> Location:
-    """Where the project's bank is."""
+    """The location of the project's bank."""
     folder = tmp_path / "shop"
     folder.mkdir(exist_ok=True)
     return place_of(folder, settings)
@@ -35,9 +35,9 @@ def place(tmp_path: Path, settings: Settings) -> Location:
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> Settings:
-    """Settings with a lease that a test can wait out, the table as embedder, the driver that the environment forces.
+    """Settings with a lease that a test can wait out, the static table, and the driver that the environment forces.
 
-    The bank is in the database of a test that uses `database_url`, if that is one.
+    If the test uses `database_url` and that is an address, the bank is in that database.
     """
     url = request.getfixturevalue("database_url") if "database_url" in request.fixturenames else None
     storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto", "url": url})
@@ -50,7 +50,7 @@ def settings(request: pytest.FixtureRequest) -> Settings:
 
 @pytest.fixture
 async def toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
-    """The opened bank."""
+    """The toolbox of the open bank."""
     laid(place.database)
     opened = await open_toolbox(place, settings)
     yield opened
@@ -58,27 +58,27 @@ async def toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox
 
 
 class Caller:
-    """A client that is connected to the server in memory."""
+    """A client connected to the server in memory."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Call a tool that is to succeed, and return its structure."""
+        """Call a tool that must succeed, and return its structured content."""
         result = await self.client.call_tool(tool, arguments)
         assert isinstance(result, CallToolResult)
         assert not result.is_error, result.content
         return result.structured_content or {}
 
     async def hook(self, root: Path, **event: Any) -> dict[str, Any]:
-        """Let the host that started this server run a hook command that asks it; return hook JSON."""
+        """Send an event to the server as a hook command of the host that started it; return hook JSON."""
         called = f"claude {event['hook_event_name']} 0"
         answer = await to_thread.run_sync(partial(ask, called=called), root, json.dumps(event).encode(), HANG_S)
         assert answer is not None, "the server did not take it"
         return json.loads(answer)
 
     async def error(self, tool: str, /, **arguments: Any) -> str:
-        """Call a tool that is to fail, and return what it says."""
+        """Call a tool that must fail, and return its error text."""
         result = await self.client.call_tool(tool, arguments)
         assert isinstance(result, CallToolResult)
         assert result.is_error
@@ -113,7 +113,7 @@ Operation = Callable[[Toolbox], Awaitable[Any]]
 
 
 def ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
-    """One command and what it printed, as chat messages."""
+    """Return a command and its output as chat messages."""
     function = {"name": "Bash", "arguments": json.dumps({"command": command})}
     return [
         {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
@@ -135,5 +135,5 @@ def fixed_task(**named: str) -> dict[str, Any]:
 
 @pytest.fixture
 def fixed() -> dict[str, Any]:
-    """That task as arguments of a tool."""
+    """The task `fix-1` of `fixed_task`, as arguments of a tool."""
     return fixed_task(task_id="fix-1")

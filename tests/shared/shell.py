@@ -1,4 +1,4 @@
-"""Running the command line in this process, in an empty project, as a person would in a shell."""
+"""Runs the command line in this process, in an empty project, as a person would in a shell."""
 
 import io
 import json
@@ -25,7 +25,7 @@ class Ran(NamedTuple):
 
     @property
     def rows(self) -> list[Any]:
-        """The lines of JSON."""
+        """The parsed JSON lines of its output."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def swarm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Run `swarm-memory` with arguments and, where given, a standard input."""
+    """Return a function that runs `swarm-memory` with arguments and, if given, a standard input."""
 
     def run(*arguments: str | Path, stdin: str | bytes = b"") -> Ran:
         data = stdin.encode() if isinstance(stdin, str) else stdin

@@ -1,4 +1,4 @@
-"""A server process over stdio, spoken to in lines of JSON."""
+"""A server process over stdio that exchanges lines of JSON."""
 
 import json
 import subprocess
@@ -14,18 +14,18 @@ CLIENT: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
-"""What a client says of itself to begin with."""
+"""What a client sends to initialize the connection."""
 
 
 class Server:
-    """A server process, spoken to in lines of JSON."""
+    """A server process that exchanges lines of JSON."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
         self._id = 0
 
     def write(self, line: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         assert self.process.stdin is not None
         self.process.stdin.write(line)
         self.process.stdin.flush()
@@ -39,13 +39,13 @@ class Server:
         self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | extra).encode() + b"\n")
 
     def request(self, method: str, params: dict[str, Any]) -> int:
-        """Send a request and wait for nothing; return its id."""
+        """Send a request without waiting for the response; return its id."""
         self._id += 1
         self.send(method, params, id=self._id)
         return self._id
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a request."""
+        """Send a request and return its result."""
         number = self.request(method, params)
         while (answer := self.read()).get("id") != number:
             pass
@@ -62,7 +62,7 @@ class Server:
 
 @contextmanager
 def serving(folder: Path, *options: str, **given: Any) -> Generator[Server]:
-    """Run the server in a project's folder; `given` is what `subprocess.Popen` takes besides."""
+    """Run the server in a project's folder; `given` are further arguments of `subprocess.Popen`."""
     pipe = subprocess.PIPE
     with Forked([*CLI, *options, "serve"], cwd=folder, stdin=pipe, stdout=pipe, **given) as process:
         try:

@@ -25,7 +25,7 @@ Add = Callable[..., Awaitable[str]]
 
 @pytest.fixture
 def add(toolbox: Toolbox) -> Add:
-    """Put one memory into the bank and return its id."""
+    """Return a function that puts one memory into the bank and returns its id."""
 
     async def add_one(title: str, content: str = "1. Do it.", project: str = "shop", **fields: Any) -> str:
         given = {"scope": Scope(project=project), "content": content, "created_at": NOW, **fields}

@@ -1,4 +1,4 @@
-"""Writes a table of the embedder that ships, as `scripts/embedder/pack.py` and tests need it."""
+"""Writes a table of the built-in embedder, for `scripts/embedder/pack.py` and tests."""
 
 import hashlib
 import struct
@@ -9,9 +9,9 @@ from swarm_memory.server.embedding.static import HEADER, MAGIC
 
 
 def write_table(path: Path, weights: Sequence[int], rows: bytes, vocabulary: Sequence[str]) -> None:
-    """Write a table and, beside it, its SHA-256 in the form `sha256sum -c` reads.
+    """Write a table and, next to it, its SHA-256 in the form that `sha256sum -c` reads.
 
-    ``weights`` are 0…`MAX_WEIGHT`, one for each row; ``rows`` are the biased bytes, row after row.
+    ``weights`` are 0…`MAX_WEIGHT`, one per row; ``rows`` are the biased bytes, row after row.
     """
     words = "\n".join(vocabulary).encode("utf-8")
     header = HEADER.pack(MAGIC, len(rows) // len(weights), len(weights), len(words))

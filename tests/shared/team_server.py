@@ -1,4 +1,4 @@
-"""A server over HTTP in this process, with people who call it: all that stands behind the socket is the real one."""
+"""An HTTP server in this process and people who call it: everything behind the socket is the real thing."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -29,15 +29,15 @@ JSON = {"content-type": "application/json", "accept": "application/json, text/ev
 
 @dataclass
 class TeamServer:
-    """A running server, its bank, and how it is called."""
+    """A running server, its bank, and ways to call it."""
 
     guard: Guard
     identity: Identity
     toolbox: Toolbox
-    """Of the bank's own user."""
+    """The toolbox of the bank's own user."""
 
     async def add(self, name: str, role: Role) -> str:
-        """Add somebody; return their token."""
+        """Add a person; return their token."""
         return (await add_person(self.toolbox, name, role)).token
 
     def http(self, token: str | None) -> httpx2.AsyncClient:
@@ -46,14 +46,14 @@ class TeamServer:
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(self.guard), base_url=URL, headers=headers)
 
     async def call(self, token: str, tool: str, /, **arguments: Any) -> tuple[bool, str]:
-        """Call a tool in one request of the newest protocol; return whether it failed, and what was said."""
+        """Call a tool in one request of the newest protocol; return whether it failed, and its text."""
         answer = await self.ask(token, "tools/call", name=tool, arguments=arguments)
         if "error" in answer:
             return True, answer["error"]["message"]
         return bool(answer["result"].get("isError")), answer["result"]["content"][0]["text"]
 
     async def ask(self, token: str, method: str, **params: Any) -> dict[str, Any]:
-        """Send one request of the newest protocol, which has no sessions; return the message that answers it."""
+        """Send one request of the newest protocol, which has no sessions; return the response."""
         meta: dict[str, Any] = {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -64,7 +64,7 @@ class TeamServer:
         return json.loads(answer.text.rpartition("data: ")[2])
 
     async def post(self, token: str | None, body: Any, **headers: str) -> httpx2.Response:
-        """Send one request with JSON; underscores in the names of headers become hyphens."""
+        """Send one JSON request; underscores in header names become hyphens."""
         async with self.http(token) as called:
             sent = JSON | {name.replace("_", "-"): value for name, value in headers.items()}
             return await called.post("/mcp", json=body, headers=sent)
@@ -72,7 +72,7 @@ class TeamServer:
 
 @asynccontextmanager
 async def serving_team(place: Location, settings: Settings, **limits: Any) -> AsyncGenerator[TeamServer]:
-    """Serve a bank over HTTP without a socket."""
+    """Serve a bank over HTTP without a socket; `limits` are HTTP settings."""
     if not place.is_remote:
         laid(place.database)
     bank = ServedBank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)

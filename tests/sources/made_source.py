@@ -1,4 +1,4 @@
-"""A source made by hand: groups of passages as a reader gives them."""
+"""A handmade source: groups of passages as a reader returns them."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 Texts = Sequence[tuple[str, str, str]]
-"""Title, description, content of each passage."""
+"""Title, description and content of each passage."""
 
 
 class MadeSource:
-    """Groups that are read, and how often each was parsed."""
+    """Groups to read, and how many times each was parsed."""
 
     def __init__(self, kind: SourceKind, groups: Mapping[str, Texts]) -> None:
         self.kind: SourceKind = kind

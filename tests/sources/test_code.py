@@ -1,4 +1,4 @@
-"""Source files as passages: definitions of each language, what is left out of a repository, what comes before what."""
+"""Source files as passages: definitions in each language, what is left out of a repository, and the order."""
 
 import sys
 from importlib.machinery import ModuleSpec

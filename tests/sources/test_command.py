@@ -26,7 +26,7 @@ def shop(project: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sources(shop: Path, swarm: Shell) -> Sources:
-    """`swarm-memory sources` in that project."""
+    """Return a function that runs `swarm-memory sources` in that project."""
     return partial(swarm, "sources")
 
 

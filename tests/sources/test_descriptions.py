@@ -31,7 +31,7 @@ SCHEMA = {
 
 
 def passages(read: Read, folder: Path, text: str, name: str = "tools.json") -> list[Passage]:
-    """Write a file and return what is read of it alone."""
+    """Write a file and return what is read from that file alone."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     (group,) = read(path)

@@ -1,4 +1,4 @@
-"""Conversations as sources: known by their shape, each turn a passage, found with who says it, when, and around it."""
+"""Conversations as sources: known by their shape, each turn a passage, found with its speaker, time and context."""
 
 import json
 from pathlib import Path

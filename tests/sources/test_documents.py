@@ -1,4 +1,4 @@
-"""Documents as passages: by structure, in every encoding, and never an exception but the one that names the fault."""
+"""Documents as passages: by structure, in every encoding, and no exception except the one that names the fault."""
 
 import io
 import os

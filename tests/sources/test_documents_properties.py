@@ -1,4 +1,4 @@
-"""What holds of every document: no word is lost, nothing is too long, and no bytes break the reader."""
+"""What holds for every document: no word is lost, nothing is too long, and no bytes break the reader."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""Sources in a real bank: indexed by hash, changed, removed, apart from memories; their order, and who reranks."""
+"""Sources in a real bank: indexed by hash, changed, removed, separate from memories; their order, and who reranks."""
 
 import asyncio
 import dataclasses
@@ -358,7 +358,7 @@ class TestEndpoint:
 
 
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:
-    """Score passages of one group by their words alone."""
+    """Score passages of one group by their words only."""
     candidates = tuple(
         PassageCandidate(seq, kind, 1, seq, f"part{seq}", "", content, "", None) for seq, content in enumerate(contents)
     )

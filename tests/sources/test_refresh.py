@@ -1,4 +1,4 @@
-"""What was indexed is indexed again when it changed: as a server starts, and nothing that was not asked for once."""
+"""What was indexed is indexed again after a change: when a server starts, and only what was requested before."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def settings_of(**sources: Any) -> Settings:
 
 
 async def indexed(place: Location, kind: ReadKind, path: str) -> None:
-    """Index as the user does from the command line."""
+    """Index a source as the user does from the command line."""
     async with opened_toolbox(place, settings_of()) as toolbox:
         mine = Leave(any_folder=True, start_servers=True)
         done = await index(toolbox, IndexRequest(kind=kind, path=path), place.root, mine)
@@ -53,7 +53,7 @@ async def indexed(place: Location, kind: ReadKind, path: str) -> None:
 
 
 async def started(place: Location, monkeypatch: pytest.MonkeyPatch, **sources: Any) -> dict[str, Any]:
-    """Start a server, wait for what it does by itself, and return the result of that job."""
+    """Start a server, wait for its automatic refresh, and return the result of that job."""
     monkeypatch.setattr("swarm_memory.server.served_bank.FIRST_LOOK_S", 0.0)
     settings = settings_of(**sources)
     async with opened_toolbox(place, settings) as toolbox:
@@ -186,7 +186,7 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
     async def endless(toolbox: Toolbox, asked: IndexRequest, *others: Any) -> IndexedSource:
         if asked.path not in slow:
             return await reader(toolbox, asked, *others)
-        del ahead[0]  # its time has passed at once
+        del ahead[0]  # its time is over immediately
         return await asyncio.Future()
 
     monkeypatch.setattr(loop, "time", lambda: clock() + ahead[0])

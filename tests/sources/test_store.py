@@ -1,4 +1,4 @@
-"""The store of sources on every driver of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
+"""The source store on every SQLite driver: the same answers, indexes in step with the rows, nothing foreign."""
 
 import asyncio
 from dataclasses import replace

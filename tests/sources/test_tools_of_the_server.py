@@ -1,4 +1,4 @@
-"""index_sources and search_sources as an agent calls them: what may be read, what is started, how answers are cut."""
+"""`index_sources` and `search_sources` as an agent calls them: what may be read or started, how answers are cut."""
 
 import json
 from collections.abc import AsyncGenerator, Callable

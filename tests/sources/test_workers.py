@@ -1,4 +1,4 @@
-"""Groups that are prepared in processes: the same as in threads, and a file that ends its parser costs only itself."""
+"""Groups prepared in processes: the same as in threads, and a file that kills its parser costs only itself."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def pages(folder: Path, count: int) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """Have each preparation done in a process, and return how each process ended; None: by its time limit."""
+    """Do each preparation in a process, and return how each process ended; None: by its time limit."""
     ended: list[int | None] = []
     run = workers.run
 

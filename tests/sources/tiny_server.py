@@ -1,4 +1,4 @@
-"""A server of tools over stdio that starts at once: it imports no library, as those of `e2e/test_mcp_servers.py` do."""
+"""A tool server over stdio that starts quickly: unlike those in `e2e/test_mcp_servers.py`, it imports no library."""
 
 import sys
 from pathlib import Path
@@ -27,9 +27,9 @@ for line in sys.stdin:
 
 
 def tiny_server(root: Path, *tools: str) -> dict[str, Any]:
-    """Write it into a project, with its tools into `tools.txt`; return its entry in a list of servers.
+    """Write the server into a project, and its tools into `tools.txt`; return its entry for a list of servers.
 
-    It adds an `x` to `started` whenever it starts.
+    The server adds an `x` to the file `started` whenever it starts.
     """
     (root / "server.py").write_text(_SERVER)
     (root / "tools.txt").write_text(" ".join(tools))

@@ -1,4 +1,4 @@
-"""A bank in a real file for each test, on every driver of SQLite that this interpreter can stand on."""
+"""A bank in a real file for each test, on every SQLite driver that this interpreter can use."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
@@ -36,7 +36,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_bank(database: Path, driver_name: str) -> OpenBank:
-    """Open the test's bank, as often as wanted, on the test's driver_name or on another."""
+    """Return a function that opens the test's bank, any number of times, on the test's driver or on another."""
 
     @asynccontextmanager
     async def opened(
@@ -67,7 +67,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture
 def bank_on(database: Path) -> Iterator[Callable[[str], OpenBank]]:
-    """Return what opens the test's bank on an engine: a driver of SQLite, or PostgreSQL in a database of its own."""
+    """Return a function that opens the test's bank on an engine: an SQLite driver, or a PostgreSQL database."""
     lent = ExitStack()
 
     def on_engine(engine: str) -> OpenBank:

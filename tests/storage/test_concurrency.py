@@ -1,4 +1,4 @@
-"""Several writers, cancelled callers, a busy database, records written behind: nothing is lost, readers never wait."""
+"""Several writers, cancelled callers, a busy database, background records: nothing is lost, readers never wait."""
 
 import asyncio
 import importlib.util
@@ -73,7 +73,7 @@ def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
     held: dict[tuple[int, int], int] = {}
 
     def locking(descriptor: int, mode: int, count: int) -> None:
-        """As Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
+        """Lock as Windows documents it: one descriptor holds a byte of a file; a lock attempt does not wait."""
         place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
         assert count == 1
         if mode == 0:
@@ -103,7 +103,7 @@ def record(number: int) -> RetrievalRecord:
 
 
 class Slow:
-    """Writes when it is let go."""
+    """Writes once `go` is set."""
 
     def __init__(self) -> None:
         self.begun, self.go = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""What every store must do, whichever engine it stands on: the contracts of the ports, by behaviour, on a real file."""
+"""What every store must do, whichever engine it uses: the contracts of the ports, by behavior, on real banks."""
 
 import asyncio
 from array import array
@@ -44,7 +44,7 @@ ENGINES = (*AVAILABLE, "postgres")
 
 @pytest.fixture(params=ENGINES)
 def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
-    """Open the test's bank on the engine, as often as wanted; SQLite on every driver."""
+    """Return a function that opens the test's bank on the engine, any number of times; SQLite on every driver."""
     return bank_on(request.param)
 
 
@@ -213,7 +213,7 @@ async def test_what_another_process_wrote_a_moment_ago_is_not_written_once_more(
     assert await store.add_memories([stored(first)], NUMBERS.name, once=True) == [first.id]
     written = await store.add_memories([stored(each) for each in (same, *others, others[1])], NUMBERS.name, once=True)
     assert written == [each.id for each in others]
-    again = same.model_copy(update={"title": "LEASE the lane", "content": "\uff26irst."})  # a letter of full width
+    again = same.model_copy(update={"title": "LEASE the lane", "content": "\uff26irst."})  # a full-width letter
     assert await store.add_memories([stored(again)], NUMBERS.name, once=True) == []
     assert await store.add_memories([stored(same)], NUMBERS.name) == [same.id]
 
@@ -360,7 +360,7 @@ def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
 
 
 def record(done: Trajectory, *titles: str, **fields: Any) -> LearnRecord:
-    """Return the record of a run that gives items of these titles."""
+    """Return the record of a run that yields items with these titles."""
     run_id = new_id("run")
     source = Provenance(task_id=done.task_id, run_id=run_id)
     memories = [stored(made_item(title, provenance=source), NUMBERS) for title in titles]
@@ -548,7 +548,7 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(st
 
 async def test_tasks_are_counted_by_day_filtered_and_sorted(store: Any) -> None:
     verdict = Verdict(label="Failure", confidence=0.9, judge="evidence")
-    for days, minutes in ((0, 5), (1, 9), (4, 1)):  # AT is a Friday: the last is of the week's Monday
+    for days, minutes in ((0, 5), (1, 9), (4, 1)):  # AT is a Friday: the last one belongs to that week's Monday
         step = Step(id="s1", kind="message", role="user", text="go")
         ended = AT - timedelta(days=days)
         task = Trajectory(task_id=f"t{days}", task="go", steps=(step,), ended_at=ended)

@@ -1,4 +1,4 @@
-"""What is known of an error that came again: what still holds, the project's own and what worked more often first."""
+"""What is known about a recurring error: only what still holds; the project's own and what worked more often first."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ SESSION = "6b9f1f0e-1111-4222-8333-444455556666"
 
 @pytest.fixture
 def learn(store: SqliteStore) -> Callable[..., Any]:
-    """Store a memory that ended errors of a signature; return it."""
+    """Return a function that stores a memory that ended errors of a signature, and returns the memory."""
 
     async def learned(
         title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedFix, ...] = (), **fields: Any
@@ -39,7 +39,7 @@ def learn(store: SqliteStore) -> Callable[..., Any]:
 
 
 async def known(store: SqliteStore, signature: str = SIGNATURE, scope: Scope = HERE) -> list[str]:
-    """Return the ids of what is known of an error, the surest first."""
+    """Return the ids of what is known about an error, the surest first."""
     return [way.memory_id for way in await store.known_fixes(scope, [signature])]
 
 
@@ -114,7 +114,7 @@ async def test_the_look_up_goes_by_the_indexes(store: SqliteStore) -> None:
             if name != "add_fix"
         }
     )
-    # What is gone through holds a few rows: the recursive table, and ids that were given.
+    # Only tables of a few rows are scanned: the recursive table, and the given ids.
     gone_through = {line for lines in plans.values() for line in lines if line.startswith("SCAN")}
     assert gone_through <= {"SCAN s", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
     assert "SEARCH w USING PRIMARY KEY (handle=?)" in plans["fixes"]

@@ -1,4 +1,4 @@
-"""The log that a killed process left: read to its last commit, refused when it is not ours."""
+"""The log that a killed process left: read to its last commit, refused if it is not ours."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def killed(database: Path, driver_name: str) -> Write:
-    """Write so many transactions in a process that is killed; its log stays behind."""
+    """Return a function that writes `count` transactions in a process that is killed and leaves its log behind."""
 
     def write(count: int, how: str = "") -> None:
         assert run([*ISOLATED, "-c", KILLED, driver_name, database, count, how]).returncode == 9
@@ -60,7 +60,7 @@ def test_the_log_of_a_killed_process_is_read_to_its_last_commit(
 def test_a_strangers_log_in_the_very_file_of_ours_is_refused(
     database: Path, driver: Driver, killed: Write, tmp_path: Path
 ) -> None:
-    """A file system may give the number of a deleted file to the next one."""
+    """A file system may reuse the inode number of a deleted file."""
     close(connect(database, driver=driver), database)
     theirs = tmp_path / "theirs.db"
     theirs.write_bytes(database.read_bytes())

@@ -1,4 +1,4 @@
-"""Memory items in a real bank, on every driver: written, read, edited, put aside, forgotten."""
+"""Memory items in a real bank, on every driver: written, read, edited, set aside, forgotten."""
 
 import math
 from datetime import UTC, datetime
@@ -73,7 +73,7 @@ async def test_the_same_words_are_looked_for_without_reading_every_memory(open_b
         "INTEGER PRIMARY KEY (rowid=?)",
         "SCAN pattern_fts VIRTUAL TABLE INDEX 0:M3",
         "INDEX patterns_by_standing (scope_id=? AND standing=?)",
-        "INDEX patterns_by_scope (scope_id=? AND status=?)",  # of what is held back
+        "INDEX patterns_by_scope (scope_id=? AND status=?)",  # for what is held back
         "INDEX patterns_by_heard (scope_id=? AND status=?)",
     ]
 
@@ -85,7 +85,7 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(open_bank: Any, data
     async with open_bank() as store:
         await store.add_memories([stored(secret, NUMBERS), stored(kept, NUMBERS)], NUMBERS.name)
         (database.parent / "backups").mkdir()
-        for left in (*half, "memory.db.restoring-77", "memory.db.repairing-77-wal"):  # of processes that were killed
+        for left in (*half, "memory.db.restoring-77", "memory.db.repairing-77-wal"):  # left by killed processes
             (database.parent / left).write_bytes(b"half of Zanzibar heliotrope")
         edited = secret.model_copy(update={"content": "Zanzibar once more"})
         await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "shorter")

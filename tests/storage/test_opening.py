@@ -1,4 +1,4 @@
-"""Opening a bank: where it is, whom it may be trusted to, which SQLite, which schema, and many at once."""
+"""Opening a bank: where it is, whether it may be trusted, which SQLite, which schema, and many at the same time."""
 
 import hashlib
 import os

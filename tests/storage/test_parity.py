@@ -1,4 +1,4 @@
-"""A search of the same memories on SQLite and on PostgreSQL: the same found, scored and ordered alike."""
+"""A search of the same memories on SQLite and on PostgreSQL: the same results, scores and order."""
 
 import asyncio
 import random
@@ -98,7 +98,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(stores: list[An
     uses = [{each.id: each.usage_count for each in (await store.search(asked)).candidates} for store in (one, other)]
     assert uses[0] == uses[1] == {each.id: each.usage_count for each in items if each.id in uses[0]}
     assert set(uses[0].values()) == {0, 1, 2, 3, 4}
-    settings = Settings(retrieve=RetrieveSettings(pool=50))  # so deep that the end of a pool decides nothing
+    settings = Settings(retrieve=RetrieveSettings(pool=50))  # so deep that the pool's cutoff decides nothing
     boxes = [Toolbox(store, NUMBERS, SystemClock(), settings, HERE) for store in (one, other)]
     for number, only in enumerate(filters):
         text = f"{' '.join(WORDS[number : number + 5])} once more. Then {WORDS[-number]} {WORDS[number - 3]} again."
@@ -108,13 +108,13 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(stores: list[An
             scopes = (HERE, EVERYWHERE)
             query = SearchQuery(scopes, NUMBERS.name, vector, query_tokens(text), pool, only, views)
             found = [await store.search(query) for store in (one, other)]
-            if pool == 500:  # all that passes
+            if pool == 500:  # everything that passes the filter
                 assert_same(*found)
         chosen = [await retrieve(box, text, k=8, only=only) for box in boxes]
         assert [each.item.id for each in chosen[0].memories] == [each.item.id for each in chosen[1].memories]
         assert bool(chosen[0].memories) == (only.domain != "none of them")
         scores = [[each.score for each in answer.memories] for answer in chosen]
-        # The pool of words ends a little elsewhere: SQLite's index weighs words by the bank, not by the scope.
+        # The keyword pool is cut off slightly differently: SQLite's index weighs words by the bank, not by the scope.
         assert scores[0] == pytest.approx(scores[1], abs=2e-3)
         near = [await store.nearest([HERE], NUMBERS.name, vector, 20) for store in (one, other)]
         assert [each for each, _ in near[0]] == [each for each, _ in near[1]]

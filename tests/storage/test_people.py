@@ -1,4 +1,4 @@
-"""People of a tenant in the bank: found by what they are known by, and named on each row that they wrote."""
+"""People of a tenant in the bank: found by how they are identified, and named on each row that they wrote."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -36,7 +36,7 @@ def person(name: str = "ada", **others: Any) -> Person:
 
 
 async def rows(store: Any, query: str) -> list[Any]:
-    """Return what a query gives, read past the stores."""
+    """Return the rows of a query that bypasses the stores."""
     named = Query(query)
     named.name = f"test.{query}"
 
@@ -115,7 +115,7 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
         ("reasoning_memory.created", theirs.id),
         ("reasoning_memory.retrieved", "rt_t"),
     }
-    assert len(events) == 2 * len(by_ada) + 2  # and what was archived, by nobody
+    assert len(events) == 2 * len(by_ada) + 2  # and the archiving, by nobody
 
 
 async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(store: Any) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL beside SQLite: the same tables, and every query understood."""
+"""PostgreSQL compared with SQLite: the same tables, and every query understood."""
 
 import re
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from swarm_memory.server.storage.postgres.connection import (
 from swarm_memory.server.storage.postgres.store import make_ready
 
 FILES_CARE = {"repair", "takeover", "search"}
-"""Rooms of what SQLite's file alone needs, and of the parts that searches are put together from."""
+"""Query files that only SQLite's file needs, and the one with the parts from which searches are composed."""
 
 INDEXES = {
     *("pattern_fts", "pattern_terms", "passage_fts", "passage_terms", "tool_call_fts", "tool_call_terms"),
     "tool_calls_to_unindex",
 }
-"""Tables of SQLite's that are indexes or wait for one: here an index is made otherwise."""
+"""SQLite's tables that are indexes or queue rows for one: PostgreSQL builds its indexes differently."""
 
 
 def _subjects(of: ModuleType) -> set[str]:
@@ -59,7 +59,7 @@ def test_postgresql_understands_every_query_that_it_may_be_given(raw: RawConnect
         of_sqlite = queries(subject) if subject in _subjects(sqlite) else {}
         for name, query in {**own, **of_sqlite}.items():
             if name not in own and _names_an_index(query):
-                continue  # the index of PostgreSQL asks otherwise
+                continue  # PostgreSQL's index uses another query
             for in_write in (False, True):
                 text = postgres.text_of(query, in_write=in_write)
                 named = set(re.findall(r"%\((\w+)\)s", text))

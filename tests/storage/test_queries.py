@@ -1,4 +1,4 @@
-"""The files of queries: each query says what it does, SQLite understands it, and it is there where code asks for it."""
+"""The query files: each query says what it does, SQLite understands it, and every query that code uses exists."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Roles of the database: one that is admitted to a tenant sees and changes nothing of another, by SQL itself."""
+"""Database roles: one admitted to a tenant can neither see nor change anything of another, even with plain SQL."""
 
 import os
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassa
 
 OURS, THEIRS = Scope(tenant_id="ours", project="shop"), Scope(tenant_id="theirs", project="shop")
 ROLE = f"ours_{os.getpid()}"
-"""Roles are of the whole server, which other processes test on too."""
+"""The name is unique because roles belong to the whole server, on which other processes test too."""
 PAGE = Path(__file__).parents[2] / "docs" / "TEAM.md"
 DROP = f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}".encode()
 FOR_ALL = {"schema_migrations", "vector_spaces", "source_spaces"}
-"""Tables that say nothing of anybody."""
+"""Tables that say nothing about anybody."""
 
 ASKED = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity FROM pg_class AS c
@@ -37,7 +37,7 @@ WHERE c.relnamespace = 'swarm_memory'::regnamespace AND c.relkind = 'r'
 
 @pytest.fixture
 def owner() -> Iterator[Place]:
-    """An empty bank, as its owner reaches it; the role of an earlier test is gone."""
+    """An empty bank, as its owner reaches it, without the role of an earlier test."""
     with lent_database() as url:
         with psycopg.connect(url, autocommit=True) as raw:
             raw.execute("DELETE FROM swarm_memory.admissions WHERE role = %s", (ROLE,))
@@ -49,7 +49,7 @@ def owner() -> Iterator[Place]:
 
 
 def admitted(owner: Place, *projects: str) -> Place:
-    """Make a role by the SQL of the page for teams, admitted to a tenant or some of its projects; return its place."""
+    """Make a role with the SQL in docs/TEAM.md, admitted to a tenant or some of its projects; return its place."""
     script = PAGE.read_text("utf-8").partition("```sql\n")[2].partition("```")[0]
     grants, admission = script.replace("acme_memory", ROLE).replace("'acme'", "'ours'").rsplit("INSERT", 1)
     with psycopg.connect(owner.url, autocommit=True) as raw:
@@ -61,7 +61,7 @@ def admitted(owner: Place, *projects: str) -> Place:
 
 @pytest.fixture
 def place(owner: Place) -> Place:
-    """The same bank as a role reaches it, which is admitted to one tenant."""
+    """The same bank, as a role that is admitted to one tenant reaches it."""
     return admitted(owner)
 
 
@@ -124,7 +124,7 @@ async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(owner: 
 async def test_every_table_is_held_for_its_owner_too(owner: Place, place: Place) -> None:
     with connect(owner) as raw:
         held = {name: (on, forced) for name, on, forced in raw.execute(ASKED).fetchall() if name not in FOR_ALL}
-    assert held.pop("admissions") == (True, False)  # who owns the bank admits
+    assert held.pop("admissions") == (True, False)  # the bank's owner admits roles
     assert {name for name, state in held.items() if state != (True, True)} == set()
 
 

@@ -34,14 +34,14 @@ def many(count: int, **fields: Any) -> list[MemoryItem]:
 
 
 def exact(memories: list[StoredMemory], query: Any) -> dict[str, float]:
-    """Return the cosine of every vector as it is kept, by id."""
+    """Return the cosine of every vector as it is stored, by id."""
     own = kept(query)
     pairs = [(each.item.id, kept(each.vector)) for each in memories if each.vector is not None]
     return {memory_id: sum(map(mul, own, vector)) for memory_id, vector in pairs}
 
 
 def kept(vector: Any) -> list[float]:
-    """Return a vector as 8 bits keep it, of unit length."""
+    """Return a vector as it is stored in 8 bits, scaled to unit length."""
     numbers = decode(encode([vector], "int8")[0], "int8")
     return [number / math.hypot(*numbers) for number in numbers]
 
@@ -142,12 +142,12 @@ async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_
 
 async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank: Any) -> None:
     items = [*many(5), made_item("put aside", status="archived")]
-    new = replace(NUMBERS, dimensions=20)  # the same name: the old vectors are replaced, not kept beside
+    new = replace(NUMBERS, dimensions=20)  # the same name: the old vectors are replaced, not kept as well
     async with open_bank() as store:
         await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
     after = 0
     while True:
-        async with open_bank(embedder=new) as store:  # broken off after each step
+        async with open_bank(embedder=new) as store:  # interrupted after each step
             batch = await store.vectors.without_vector(new.name, new.dimensions, 2, after)
             if not batch:
                 break

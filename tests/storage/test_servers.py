@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL database: what one began another ends."""
+"""Several servers on one PostgreSQL database: what one began another finishes."""
 
 import asyncio
 import shutil
@@ -69,7 +69,7 @@ async def test_a_caller_that_leaves_breaks_no_transaction(place: Place) -> None:
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         await store.add_memories([], NUMBERS.name)
-    async with await opened(place) as store:  # closing let what ran end: all of it is there, or nothing
+    async with await opened(place) as store:  # closing let running work finish: all of it is there, or nothing
         found = await store.get_memories([HERE], [item.id])
         assert found in ([], [item])
         assert (await store.statistics(HERE, NUMBERS.name)).memories["active"] == len(found)
@@ -109,7 +109,7 @@ async def test_a_scope_that_somebody_holds_is_waited_for_no_longer_than_the_limi
 
 
 class Road:
-    """A way to the database that can be cut."""
+    """A connection path to the database that can be cut."""
 
     def __init__(self, place: Place) -> None:
         parts = conninfo_to_dict(place.url)

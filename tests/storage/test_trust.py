@@ -1,4 +1,4 @@
-"""A bank is opened that this user made here, or took over; what a clone, a pull or an archive brings is not."""
+"""A bank that this user made here or took over is opened; one from a clone, a pull or an archive is not."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ COPIED = """
 type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
 outcome, domain, task_id, run_id, content_hash, 1, NULL, NULL
 """
-"""Columns of `patterns` but the position and the id."""
+"""The columns of `patterns` except the position and the id."""
 
 PLANTED = (
     "INSERT INTO pattern_tags (seq, tag) VALUES (1, 'planted')",
@@ -61,7 +61,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def origin(tmp_path: Path, open_bank: Any, database: Path) -> Any:
-    """Return what commits a bank with an edited row, a job and a vouching event into a repository; another's work."""
+    """Return a function that commits another's bank to a repository, with an edited row, a job and a vouching event."""
 
     async def committed(**files: bytes) -> Path:
         proven = made_item(
@@ -99,7 +99,7 @@ def cloned(origin: Path) -> Path:
 
 
 def care_of(bank: Path, driver: Driver) -> SqliteCare:
-    """Return what looks after the bank of a project that is called as its folder is; it needs no embedder here."""
+    """Return the caretaker of the bank of a project that is named like its folder; it needs no embedder here."""
     settings = Settings.model_validate({"storage": {"sqlite": driver.name}})
     return SqliteCare(bank, settings, Scope(project=bank.parents[1].name), Numbers)
 
@@ -109,7 +109,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def journal(victim: Path) -> bytes:
-    """Return a rollback journal that names a file as its super-journal, which older SQLite deletes with it."""
+    """Return a rollback journal that names a file as its super-journal, which older SQLite versions delete with it."""
     name = os.fsencode(victim)
     head = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + struct.pack(">5I", 0, 1, 1, 512, 4096)
     return (
@@ -164,7 +164,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
 def test_a_bank_with_anothers_content_or_in_another_place_is_noticed_and_can_be_taken_over(
     tmp_path: Path, driver: Driver, how: str, said: str
 ) -> None:
-    """An archive may be unpacked over the bank without making a new file; a user may move a project."""
+    """An archive may be unpacked over the bank without creating a new file; a user may move a project."""
     bank, other = (tmp_path / name / ".swarm" / "memory.db" for name in ("mine", "other"))
     close(connect(other, driver=driver), other)
     if how == "moved":
@@ -182,7 +182,7 @@ def test_a_bank_with_anothers_content_or_in_another_place_is_noticed_and_can_be_
 async def test_a_log_that_a_pull_brings_is_not_believed(
     database: Path, driver: Driver, open_bank: Any, tmp_path: Path, where: str
 ) -> None:
-    """The attacker has the very file, and writes to it what only its log says."""
+    """The attacker has this very file, and writes into it what only its log says."""
     async with open_bank() as store:
         backup = await store.back_up()
     if where == "restored":
@@ -306,7 +306,7 @@ def test_the_record_of_a_bank_lies_in_the_folder_of_records_on_every_system(bank
 
 
 async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, driver: Driver, open_bank: Any) -> None:
-    """Through changes, rows that go with others, what is undone, and what is forgotten."""
+    """Through changes, cascading deletes, rollbacks, and forgetting."""
     here = Scope(project="shop")
     async with open_bank() as store:
         items = [stored(made_item(f"Note {number}"), NUMBERS) for number in range(4)]
@@ -321,7 +321,7 @@ async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, 
             connection.execute("DELETE FROM patterns")
             connection.execute("ROLLBACK TO half")
             connection.execute("DELETE FROM patterns WHERE seq = (SELECT min(seq) FROM patterns)")
-            with suppress(driver.module.IntegrityError):  # undone after the first row
+            with suppress(driver.module.IntegrityError):  # rolled back after the first row
                 connection.execute("UPDATE patterns SET id = 'the same'")
 
         await store.write(change)
@@ -412,7 +412,7 @@ async def test_a_process_that_is_killed_when_it_has_bound_a_new_bank_locks_nobod
 async def test_a_journal_of_a_process_that_was_killed_while_it_chose_the_log_is_undone(
     database: Path, driver: Driver, open_bank: Any
 ) -> None:
-    """As after a restoring: a copy has a rollback journal until it is opened to be written."""
+    """As after a restore: a copy has a rollback journal until it is opened for writing."""
     async with open_bank() as store:
         await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
     with closing(driver.module.connect(database, isolation_level=None)) as connection:
@@ -425,5 +425,5 @@ async def test_a_journal_of_a_process_that_was_killed_while_it_chose_the_log_is_
     database.with_name("memory.db-journal").write_bytes(left)
     with pytest.raises(StoreUntrusted, match="none of it was played back"):
         connect(database, driver=driver)
-    registry.note(database, 0)  # as a restoring leaves it
+    registry.note(database, 0)  # as a restore leaves it
     close(connect(database, driver=driver), database)

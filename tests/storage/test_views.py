@@ -1,4 +1,4 @@
-"""The views that any client of SQLite reads: they say what the operations say, and what is withdrawn is marked."""
+"""The views that any SQLite client can read: they say what the operations say, and withdrawn memories are marked."""
 
 import os
 import re
@@ -24,7 +24,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "SQL.md"
 
 
 def read(folder: Path, query: str) -> list[dict[str, Any]]:
-    """Ask a closed bank as a stranger does: read-only and without extensions."""
+    """Query a closed bank as a stranger does: read-only and without extensions."""
     with closing(SQLITE.connect(f"file:{folder / 'memory.db'}?mode=ro", uri=True)) as connection:
         connection.row_factory = SQLITE.Row
         return [dict(row) for row in connection.execute(query)]
@@ -80,7 +80,7 @@ async def test_calls_of_tools_are_rows_with_what_they_were_for(tmp_path: Path) -
 async def test_lift_is_what_status_compares(tmp_path: Path, holdout_rate: float) -> None:
     async with opened(tmp_path) as bank:
         await bank.add("Migrate the orders table before the tests", "1. Run `make migrate`.")
-        await tasks_of(bank, 4)  # before anything was held out: not divided at random
+        await tasks_of(bank, 4)  # before any task was held out: not randomized
         await tasks_of(bank.set(holdout_rate=holdout_rate), 24, begin=4)
         effect = await memory_effect(bank.toolbox)
     (row,) = read(tmp_path, "SELECT * FROM v_lift")
@@ -89,7 +89,7 @@ async def test_lift_is_what_status_compares(tmp_path: Path, holdout_rate: float)
 
 
 async def tasks_of(bank: Shop, count: int, begin: int = 0) -> None:
-    """Tasks of which every third fails, and every other one is such that the bank has something for it."""
+    """Record `count` tasks: every third ends well, the others fail, and the bank has something for every second one."""
     for number in range(begin, begin + count):
         task_id = f"task-{number}"
         asked = "the tests fail: no such table orders, migrate" if number % 2 else "what shall we have for lunch"

@@ -1,4 +1,4 @@
-"""Tasks as a list, a timeline and a transcript; and verdicts that are said otherwise and given back."""
+"""Tasks as a list, a timeline and a transcript; and verdicts that are overruled and restored."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -42,7 +42,7 @@ def script(task_id: str = "s1:1", task: str = "make the returns tests pass") -> 
 
 
 def timed(run: Script, *, began: datetime = NOW, session_id: str = "s1", **fields: Any) -> Trajectory:
-    """One step a minute."""
+    """Return the trajectory of a script, one step per minute."""
     done = run.done()
     steps = [step.model_copy(update={"at": began + timedelta(minutes=at)}) for at, step in enumerate(done.steps)]
     ended = began + timedelta(minutes=len(steps))
@@ -124,7 +124,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
 
 async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(tools: Toolbox, tmp_path: Path) -> None:
     way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
-    # Of now, as the hook's clock is: what is shown falls between the failure and what was done then.
+    # At the present time, like the hook's clock: what is shown falls between the failure and what was done next.
     run = timed(script("s2:1"), began=datetime.now(UTC) - timedelta(minutes=2.5), session_id="s2")
     scores, began = {await Shop(tools).add(): 0.7}, run.steps[0].at
     filed = await Shop(tools).add("Ask", "1. Ask.")
@@ -174,13 +174,13 @@ async def test_of_a_long_task_a_window_is_shown_that_holds_the_step_asked_for(to
 
 
 def met() -> Trajectory:
-    """A task that ends well, and shows how: its evidence says Success."""
+    """Return a task that ends well and proves it: its evidence says Success."""
     script = Script("run the tests of the billing service").shell("npm test", "sh: 1: vitest: not found", 127)
     return script.shell("pnpm install", "Done").shell("pnpm test", "Tests  21 passed (21)").say("ok").done()
 
 
 def steps() -> Trajectory:
-    """A task met by a procedure that is worth keeping only as long as it counts as met."""
+    """Return a task met by a procedure that is worth keeping only as long as the task counts as met."""
     script = Script("publish the documentation of the billing service")
     for command in ("make docs", "python -m docs.check --strict", "make publish TARGET=staging", "make smoke"):
         script.shell(command, "ok")
@@ -188,7 +188,7 @@ def steps() -> Trajectory:
 
 
 async def taught(tools: Toolbox) -> LearnResult:
-    """Learn from it what its agent wrote down, which is no error's way out."""
+    """Learn from the task `steps` what its agent wrote down, which is no way out of an error."""
     draft = MemoryDraft(
         title="Publish to staging before the smoke test",
         description="Of use when documentation is published.",

@@ -1,4 +1,4 @@
-"""A team whose server and homes are banks in real files, or the server's in a real PostgreSQL."""
+"""A team whose server and homes have banks in real files, or the server's in a real PostgreSQL."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ __all__ = ["database_url", "engine", "home", "server"]
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the fixture `home` does elsewhere, which here makes people: an empty folder of the user's."""
+    """An empty home folder, as the fixture `home` makes elsewhere; here, `home` makes people."""
     folder = tmp_path / "user"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

@@ -1,4 +1,4 @@
-"""A team in one process: a server's bank, and homes of people that speak to it without a network."""
+"""A team in one process: a server's bank, and people's homes that talk to it without a network."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -43,7 +43,7 @@ class Home:
         return added
 
     async def tried(self, memory_id: str, task: str, *, worked: bool) -> None:
-        """Note what came of a memory in a task of a session of its own."""
+        """Record whether a memory worked in a task of a new session."""
         fields = {"signature": "s1", "task_id": f"{task}:1", "session_id": task, "worked": worked}
         await self.toolbox.store.add_event(self.toolbox.scope, Event(TRIED, NOW, memory_id, fields))
 
@@ -73,7 +73,7 @@ async def server(tmp_path: Path, user: None, database_url: str | None) -> AsyncI
 
 @pytest.fixture
 async def home(tmp_path: Path, server: Toolbox) -> AsyncIterator[NewHome]:
-    """What makes a person with a role, and their home."""
+    """Return a function that makes a person with a role, and their home."""
     settings = Settings().model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
     async with AsyncExitStack() as opened:
 

@@ -1,4 +1,4 @@
-"""Hostile proposals, a hostile server, and that nothing leaves which was not proposed."""
+"""Hostile proposals, a hostile server, and that nothing leaves that was not proposed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -115,11 +115,11 @@ async def test_counts_that_cannot_be_are_cut_and_too_many_proposals_refused(home
 
 @dataclass
 class Hostile:
-    """A server that answers what it is given, and keeps all that it was sent."""
+    """A server that answers with what it is given, and records everything that it was sent."""
 
     shared: tuple[SharedMemory, ...] = ()
     page: Callable[[int], Changes] | None = None
-    """What it answers who has read so far, where that is no end."""
+    """Returns the changes after a cursor, for a server whose changes never end."""
     heard: list[Any] = field(default_factory=list[Any])
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
@@ -191,7 +191,7 @@ async def test_a_server_that_never_ends_is_left(home: NewHome, monkeypatch: pyte
 
 
 async def test_nothing_leaves_that_was_not_proposed(home: NewHome) -> None:
-    """Every byte that goes out: of a bank with secrets, the user's word and memories that worked."""
+    """Checks every byte that goes out of a bank with secrets, the user's word and memories that worked."""
     ann = await home("ann")
     learned = Provenance(judge="evidence", task_id="t-secret", trajectory_id="tr_secret", agent_id="a-secret")
     texts = ("Only here: the zebra rotates", "1. Feed the zebra.")

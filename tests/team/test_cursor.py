@@ -1,4 +1,4 @@
-"""The cursor by which copies follow a team: whoever looks while many write misses no change."""
+"""The cursor with which copies follow a team: whoever reads while many write misses no change."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ pytestmark = BOTH_ENGINES
 
 
 class Copy:
-    """What somebody knows who only ever asks for what changed."""
+    """The knowledge of a reader that only ever asks for changes."""
 
     def __init__(self, server: Toolbox) -> None:
         self._server = server
@@ -45,7 +45,7 @@ class Copy:
         self.known: dict[str, SharedMemory] = {}
 
     async def look(self, limit: int = 50) -> None:
-        """Take in what changed, page by page."""
+        """Apply the changes, page by page."""
         more = True
         while more:
             changes = await self._server.store.team.changes(TEAM, self._stamp, self._cursor, "", limit)
@@ -56,7 +56,7 @@ class Copy:
             self._stamp, self._cursor, more = changes.stamp, changes.cursor, changes.has_more
 
     async def look_until(self, is_over: Callable[[], bool], limit: int) -> None:
-        """Look again and again; the last time when all is over."""
+        """Look again and again, for the last time once everything is over."""
         over = False
         while not over:
             over = is_over()
@@ -86,7 +86,7 @@ async def count(server: Toolbox, bank: str, memory_id: str, tried: int) -> None:
 
 async def edit(server: Toolbox, memory_id: str, description: str) -> None:
     await edit_memory(server.in_project(TEAM.project), memory_id, MemoryChange(description=description))
-    await Copy(server).look()  # who looks first counts it as a change
+    await Copy(server).look()  # the first reader counts it as a change
 
 
 async def withdraw(server: Toolbox, memory_id: str) -> None:
@@ -95,7 +95,7 @@ async def withdraw(server: Toolbox, memory_id: str) -> None:
 
 
 class Held:
-    """The first that counts a change is held there, in its open transaction, until it may go on."""
+    """Holds the first writer that counts a change, in its open transaction, until it may continue."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._counts, self._first = sharing.next_revision, threading.Lock()
@@ -111,7 +111,7 @@ class Held:
 
 
 async def until_it_waits(task: "asyncio.Task[None]", url: str | None) -> None:
-    """Return when a task is done, or waits for a lock of the database; of a file one has to wait, whatever it does."""
+    """Return once a task is done or waits for a database lock; with a file, return immediately."""
     if url is None:
         return
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as raw:
@@ -151,7 +151,7 @@ async def test_a_change_that_is_counted_first_and_committed_last_is_not_skipped(
     try:
         await until_it_waits(second, database_url)
         before = dict(copy.known)
-        if what in ("evidence", "an acceptance"):  # what was edited or withdrawn is seen by whoever looks, and waits
+        if what in ("evidence", "an acceptance"):  # whoever looks counts what was edited or withdrawn, and waits
             await copy.look()
             assert copy.known == before, "the second waits until the first is committed"
     finally:

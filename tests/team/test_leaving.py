@@ -1,4 +1,4 @@
-"""What is no longer the team's leaves the copies: of somebody who is forgotten, and what a backup does not have."""
+"""What is no longer the team's leaves the copies: a forgotten person's memories, and what a backup does not contain."""
 
 from pathlib import Path
 

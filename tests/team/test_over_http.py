@@ -1,4 +1,4 @@
-"""The team's routes and the client that asks them: the real server behind its guard, without a socket."""
+"""The team's routes and the client that calls them: the real server behind its guard, without a socket."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,7 +31,7 @@ Connect = Callable[..., TeamClient]
 
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
-    """Return what makes a client whose requests a transport answers."""
+    """Return a function that makes a client whose requests a transport answers."""
 
     def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20) -> TeamClient:
         monkeypatch.setenv(VARIABLE, token)

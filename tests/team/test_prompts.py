@@ -1,4 +1,4 @@
-"""What prompts show of what a team shares, also while its server is away."""
+"""What prompts show of what a team shares, even while its server is away."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.team.team_banks import LOGIN, PROJECT, URL, NewHome
 __all__ = ["place", "settings"]
 
 NOWHERE = "https://192.0.2.1"
-"""Of an address that no machine has (RFC 5737): a request would wait for its time limit."""
+"""An address that no machine has (RFC 5737): a request would wait for its time limit."""
 
 
 async def test_a_prompt_is_shown_what_the_team_shares_from_the_copy_and_asks_no_network(

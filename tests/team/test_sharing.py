@@ -1,4 +1,4 @@
-"""What is proposed, reviewed, shared, pulled and borne out: on real banks, without a network."""
+"""What is proposed, reviewed, shared, pulled and confirmed: on real banks, without a network."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ REMOTE = '[remote "origin"]\n\turl = git@github.com:acme/shop.git\n'
 
 
 def person(tmp_path: Path, name: str, url: str, token: str) -> HookProject:
-    """A home of its own, with a clone of the same repository in a folder of another name."""
+    """Return a person's own home, with a clone of the same repository in a folder of another name."""
     environment = {"SWARM_MEMORY_TEAM__URL": url, "SWARM_MEMORY_TEAM__TOKEN_ENV": "ACME_TOKEN", "ACME_TOKEN": token}
     project = HookProject(tmp_path / name / f"shop-of-{name}", tmp_path / name / "home", environment)
     for folder in (project.root / ".git", project.transcript.parent):
@@ -35,7 +35,7 @@ def person(tmp_path: Path, name: str, url: str, token: str) -> HookProject:
 
 @contextmanager
 def team_of_three(tmp_path: Path, database_url: str | None) -> Generator[list[HookProject]]:
-    """Give a team's server while it serves, and the homes of ann, of rob, who reviews, and of cem."""
+    """Yield a running team server, and the homes of ann, of rob, who reviews, and of cem."""
     told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
     server = HookProject(tmp_path / "hub", tmp_path / "hub-home", told_of_database)
     server.root.mkdir()
@@ -50,14 +50,14 @@ def team_of_three(tmp_path: Path, database_url: str | None) -> Generator[list[Ho
 
 
 def failure(project: HookProject, error: str, session: str) -> str:
-    """Return what the hook tells an agent beside a command that failed so."""
+    """Return what the hook tells an agent next to a command that failed with an error."""
     call = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest -q"}, "error": error}
     printed = project.printed("tool-failure", project.event(session_id=session, **call))
     return str(json.loads(printed)["hookSpecificOutput"]["additionalContext"]) if printed else ""
 
 
 def first_error(transcript: Path) -> str:
-    """Return what the first command of the session failed with."""
+    """Return the error with which the first command of the session failed."""
     for line in transcript.read_text("utf-8").splitlines():
         record: dict[str, Any] = json.loads(line)
         content: Any = record.get("message", {}).get("content")
@@ -70,7 +70,7 @@ SHARED = "SELECT worked, tried, people, proposed_by, accepted_by FROM {}shared_m
 
 
 def shared(server: HookProject, url: str | None) -> list[tuple[object, ...]]:
-    """Read what the server's bank shares; another process has it open."""
+    """Return what the server's bank shares, read while another process has it open."""
     if url is None:
         with closing(sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)) as bank:
             return bank.execute(SHARED.format("")).fetchall()
@@ -115,7 +115,7 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         assert "status: waiting" in answer
         (card,) = json.loads(rob.cli("team", "review", "--json"))
         assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 2)
-        cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to ask
+        cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to query
         cem.cli("jobs", "work", "--until-idle")
         assert failure(cem, error, "c0") == "", "nobody is shown it before it is accepted"
         decided = rob.cli("team", "review", card["id"], "accept", "--word", "seen it too")

@@ -1,4 +1,4 @@
-"""Texts: tokens, what is named exactly, cleaning before it is stored, and whose words are in a prompt."""
+"""Texts: tokens, exact names, cleaning before storage, and whose words are in a prompt."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ from swarm_memory.tools.text.tokens import (
         ("", ()),
         ("?! … 🙂", ()),
         ("who are you", ()),
-        ("not without before after until", ("not", "without", "befor", "after", "until")),  # they turn a strategy round
+        ("not without before after until", ("not", "without", "befor", "after", "until")),  # they reverse a strategy
     ],
 )
 def test_text_becomes_the_tokens_that_people_would_search_for(text: str, tokens: tuple[str, ...]) -> None:

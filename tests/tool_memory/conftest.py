@@ -1,4 +1,4 @@
-"""A bank in a real file for each test, with a clock that is moved by hand; calls as a caller logs them."""
+"""A bank in a real file for each test, with a clock that is set by hand; calls as a caller logs them."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +15,7 @@ OpenBank = Callable[..., AbstractAsyncContextManager[Toolbox]]
 
 @pytest.fixture
 def open_bank(tmp_path: Path) -> OpenBank:
-    """Return what opens the test's bank."""
+    """Return a function that opens the test's bank."""
     return partial(bank, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Calls as a caller logs them, and a clock that is moved by hand."""
+"""Calls as a caller logs them, and a clock that is set by hand."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +21,7 @@ def at(seconds: float) -> str:
 
 
 def call(tool: str = "search", **fields: Any) -> dict[str, Any]:
-    """Return a call that went well; what is not given has a default."""
+    """Return a call that succeeded; fields that are not given have defaults."""
     given: dict[str, Any] = {
         "tool_name": tool,
         "input": {"query": "weather in Rome"},
@@ -37,17 +37,17 @@ def failed(error: str = "Error: limit must be at most 100", tool: str = "search"
 
 
 def forward(toolbox: Toolbox, seconds: float) -> None:
-    """Set the clock so much later."""
+    """Move the clock forward."""
     assert isinstance(toolbox.clock, SetClock)
     toolbox.clock.at += timedelta(seconds=seconds)
 
 
 async def log_calls(toolbox: Toolbox, calls: Sequence[Mapping[str, Any]]) -> LogResult:
-    """Check and log calls as a caller gives them."""
+    """Validate and log calls as a caller sends them."""
     return await log_tool_calls(toolbox, read_calls(calls))
 
 
 def bank(folder: Path, chat: ChatModel | None = None, **settings: Any) -> AbstractAsyncContextManager[Toolbox]:
-    """Open a bank; `settings` are those of the tool memory."""
+    """Open a bank with these settings of the tool memory."""
     chosen = Settings(tool_memory=ToolMemorySettings.model_validate(settings))
     return opened_bank(folder / ".swarm" / "memory.db", settings=chosen, chat=chat)

@@ -1,4 +1,4 @@
-"""Evaluating calls: what evidence proves, what a model is believed, and what becomes of a failure."""
+"""Evaluating calls: what evidence proves, how far a model is trusted, and what becomes of a failure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +126,7 @@ async def test_a_model_that_cannot_be_reached_is_not_asked_for_every_call(open_b
 
 @dataclass
 class Remote:
-    """A remote model that notes when it was asked and answers slowly."""
+    """A remote model that records when it was called, and answers nothing before the fourth call."""
 
     name: str = "test:remote"
     is_local: bool = False
@@ -153,7 +153,7 @@ async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_
         begun = anyio.current_time()
         with anyio.fail_after(HANG_S):
             await evaluate_tool_calls(toolbox)
-    # A busy machine starts one late, and the next in time.
+    # A busy machine may start one late and the next one on time.
     assert all(start - begun >= 0.1 * number - 0.001 for number, start in enumerate(model.starts))
 
 

@@ -213,7 +213,7 @@ def _parts(calls: list[Any], size: int) -> list[list[Any]]:
 
 
 def _distinct(calls: list[Any]) -> list[Any]:
-    """Leave out calls whose id came before, whichever tool they are of."""
+    """Leave out calls whose id came before, whichever tool they belong to."""
     seen: set[str | None] = set()
     kept: list[Any] = []
     for each in calls:

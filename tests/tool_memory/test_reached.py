@@ -1,4 +1,4 @@
-"""The tool memory as it is reached: over MCP, from the command line, through hooks, jobs and the viewer."""
+"""The tool memory as it is accessed: over MCP, from the command line, through hooks, jobs and the viewer."""
 
 import json
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Guidance: for named tools, for a task, honest where nothing is known, and unmoved by praise."""
+"""Guidance: for named tools, for a task, honest if nothing is known, and unmoved by praise."""
 
 import random
 from pathlib import Path
@@ -22,7 +22,7 @@ WEATHER, HISTORY = "weather forecast for tomorrow", "causes of the Thirty Years 
 
 
 def asked(tool: str, query: str, good: bool, **fields: Any) -> dict[str, Any]:
-    """Return a call of a tool that answered a question well or not."""
+    """Return a call of a tool that answered a query well or badly."""
     return call(tool, input={"query": query}, output=query if good else "Something about cats", **fields)
 
 
@@ -72,7 +72,7 @@ async def test_the_tool_that_did_well_with_similar_calls_comes_first(toolbox: To
 async def test_of_tools_that_are_named_those_do_better_that_did_well_with_requests_that_begin_alike(
     toolbox: Toolbox, first: str, second: str, tasks: tuple[str, str]
 ) -> None:
-    """By the first word, or by the first two; what is to be expected decides."""
+    """Matched by the first word, or by the first two; the expected result decides."""
     topics = ("harbours", "violins", "glaciers", "tariffs", "orchids", "looms")
     for tool, met, missed in (("plain", first, second), ("deep", second, first)):
         await log_calls(toolbox, [asked(tool, met.format(topic), True) for topic in topics])

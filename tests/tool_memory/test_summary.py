@@ -1,4 +1,4 @@
-"""Summaries: figures, what calls teach, what is skipped, and what one failing tool does to the others."""
+"""Summaries: figures, what calls teach, what is skipped, and how one failing tool affects the others."""
 
 import random
 from typing import Any

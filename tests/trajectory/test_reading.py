@@ -18,7 +18,7 @@ def reading_of(script: Script) -> Reading:
 
 
 def written(script: Script) -> dict[str, bool]:
-    """The files that were written, and whether each is the agent's own."""
+    """Return the files that were written, and whether each is the agent's own."""
     return {file.path: file.is_own for file in reading_of(script).files if file.writes}
 
 

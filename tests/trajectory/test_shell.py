@@ -107,7 +107,7 @@ FAILED = {
         ("make all", "", False, True),  # without a summary the exit code decides
         ("make all", "", True, False),
         ("make all", "cc -o x x.c", False, True),
-        ("pytest | tail -1", "", False, None),  # that of a pipe says nothing of the check
+        ("pytest | tail -1", "", False, None),  # a pipe's exit code says nothing about the check
         ("pytest", "no tests ran in 0.01s", None, None),
         ("python -m unittest", "Ran 0 tests in 0.0s\n\nOK", None, None),
         ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s", False, None),  # the line prints it itself

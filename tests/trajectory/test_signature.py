@@ -1,4 +1,4 @@
-"""When two failures are the same error: whatever is of one run may differ, what failed and how may not."""
+"""When two failures are the same error: what is specific to a run may differ, what failed and how may not."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The pages of a real bank, as a browser that was let in asks for them; no network, no script."""
+"""The pages of a real bank, as an authorized browser requests them; no network, no scripts."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -43,7 +43,7 @@ class Browsing:
         return answer.text
 
     async def crawl(self, at_most: int = 120) -> dict[str, str]:
-        """Return every page that links of ours lead to, by path, from the first on."""
+        """Return every page that our links lead to, by path, starting from the first page."""
         found: dict[str, str] = {}
         waiting = ["/ui"]
         while waiting and len(found) < at_most:
@@ -56,11 +56,11 @@ class Browsing:
         return found
 
     async def text(self, path: str = "") -> str:
-        """Return what a reader sees of a page: words without markup, on one line."""
+        """Return what a reader sees on a page: words without markup, on one line."""
         return seen(await self.page(path))
 
     async def post(self, path: str, origin: str = ORIGIN, status: int = 303, **fields: str) -> str:
-        """Post a form with the token of the page, and return what the page says that comes next."""
+        """Post a form with the page's token, and return the text of the next page."""
         shown = await self.client.get("/ui")
         token = re.search(r'name="form_token" value="([^"]+)"', shown.text)
         given = {"form_token": token[1] if token else "", **fields}
@@ -70,7 +70,7 @@ class Browsing:
         return seen((await self.client.get(answer.headers["location"])).text if status == 303 else answer.text)
 
     async def toolbox(self) -> Toolbox:
-        """Return the toolbox of the bank that is looked at."""
+        """Return the toolbox of the viewed bank."""
         return await self.bank.toolbox()
 
     async def put(self, title: str, project: str | None = None, **fields: Any) -> str:
@@ -95,7 +95,7 @@ def seen(page: str) -> str:
 async def browsing(
     place: Location, settings: Settings, *, read_only: bool = False, made: bool = True, let_in: bool = True
 ) -> AsyncGenerator[Browsing]:
-    """Open the pages of a project; `made`: its bank is there."""
+    """Open the pages of a project; `made`: its bank exists."""
     if made and not place.is_remote:
         laid(place.database)
     bank = ServedBank(

@@ -1,4 +1,4 @@
-"""What the tests of the pages share."""
+"""What the tests of the viewer's pages share."""
 
 from collections.abc import AsyncGenerator
 
@@ -14,6 +14,6 @@ __all__ = ["place", "settings"]
 
 @pytest.fixture
 async def browser(place: Location, settings: Settings) -> AsyncGenerator[Browsing]:
-    """A browser that was let in, on the pages of an empty bank."""
+    """An authorized browser on the pages of an empty bank."""
     async with browsing(place, settings) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""A bank that holds one text wherever a bank holds any: what the pages of the viewer make of it is tested."""
+"""A bank with the same text wherever it stores text, to test what the viewer's pages make of it."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 async def lay_everywhere(toolbox: Toolbox, texts: Sequence[str]) -> None:
-    """Write each text wherever one may stand, past what cleans and screens: as in a bank that somebody made."""
+    """Write each text wherever text may be, bypassing cleaning and screening, as in a bank that somebody crafted."""
     for number, text in enumerate(texts):
         await _learned(toolbox, number, text)
     for text in texts[:3]:
@@ -31,7 +31,7 @@ async def lay_everywhere(toolbox: Toolbox, texts: Sequence[str]) -> None:
 
 
 async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
-    """Write a task with a verdict and what it taught: an active memory, one in quarantine, and their contradiction."""
+    """Write a task with a verdict and what it taught: an active memory, a quarantined one, and their contradiction."""
     now, failed = datetime.now(UTC), f"{text}\nError: {text}"
     steps = (
         Step(id="s1", kind="message", role="user", text=text),
@@ -101,7 +101,7 @@ async def _beside(toolbox: Toolbox, text: str) -> None:
 
 
 def hostile_run(text: str) -> BenchmarkRun:
-    """Return a run of a benchmark with a text wherever one may stand."""
+    """Return a benchmark run with a text wherever text may be."""
     results = SuiteResults(
         dataset=DatasetInfo(name=text, hash=text, items=1, questions=1),
         tables=(Table(title=text, headings=(text, text), rows=((text, "1"), (text,)), note=text),),

@@ -1,4 +1,4 @@
-"""Ways to run a script in a page: each marks the document when a browser obeys it."""
+"""Ways to run a script in a page: each marks the document if a browser obeys it."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -62,7 +62,7 @@ _FRAMES = (
 
 
 def payloads() -> Iterator[str]:
-    """Yield them, each once."""
+    """Yield the payloads, each once."""
     for frame in _FRAMES:
         yield frame.format(js=RUN)
 
@@ -76,11 +76,11 @@ ELEMENTS = frozenset((
     "line", "g", "kbd", "dialog", "br", "mark", "ins", "del", "fieldset", "legend", "b", "em",
     "small", "blockquote", "aside",
 ))  # fmt: skip
-"""What a page of ours may consist of."""
+"""The elements that our pages may contain."""
 
 
 class Page(HTMLParser):
-    """Collects what a browser could run, load, follow or send that is not ours."""
+    """Collects everything not ours that a browser could run, load, follow or send."""
 
     def __init__(self, elements: frozenset[str] = ELEMENTS) -> None:
         super().__init__()

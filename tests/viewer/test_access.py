@@ -1,4 +1,4 @@
-"""Only a browser that was let in sees a page, and only our own forms change something."""
+"""Only an authorized browser sees a page, and only our own forms change anything."""
 
 import pytest
 from clock import Watch
@@ -98,7 +98,7 @@ async def test_every_answer_forbids_scripts_frames_and_what_comes_from_elsewhere
         assert "default-src 'none'" in policy, (path, status)
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
-        assert headers["referrer-policy"] == "same-origin"  # else a browser names no origin when it posts a form
+        assert headers["referrer-policy"] == "same-origin"  # otherwise a browser sends no origin when it posts a form
         assert headers["cache-control"] == "no-store"
 
 

@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: every one light and dark, narrow and wide, by keyboard, on a bank that attacks them."""
+"""The pages in a real Chromium: each one light and dark, narrow and wide, by keyboard, on a bank that attacks them."""
 
 import os
 import re
@@ -48,12 +48,12 @@ ASKED = (
     "/ui/review?kind=quarantined",
     "/ui/review?kind=unverified",
 )
-"""Pages that show more for a question than without one."""
+"""Pages that show more with a query than without one."""
 
 
 @dataclass
 class Seen:
-    """A browser on the pages, and what went wrong in it."""
+    """A browser for the pages, and what went wrong in it."""
 
     origin: str
     browser: "Browser"
@@ -94,7 +94,7 @@ class Seen:
 
     @cached_property
     def paths(self) -> list[str]:
-        """The pages of the menu, and of each kind of page beneath them the first that is linked."""
+        """The pages of the menu, and the first linked page of each kind below them."""
         page = self.open()
         found = [each.get_attribute("href") or "" for each in page.locator("header nav a").all()]
         for path in list(found):
@@ -109,7 +109,7 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
-    """A browser that followed the link of `swarm-memory ui`, on a bank with attacks wherever a text may stand."""
+    """A browser that followed the link from `swarm-memory ui`, on a bank with attacks wherever text may be."""
     folder, home = tmp_path_factory.mktemp("shop"), tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
@@ -164,7 +164,7 @@ def test_every_page_can_be_read_by_everybody_and_runs_nothing_that_a_bank_holds(
 
 
 def serious(page: "Page", options: dict[str, Any]) -> list[str]:
-    """Return what axe-core finds on a page that keeps somebody from reading it."""
+    """Return what axe-core finds on a page that keeps people from reading it."""
     found = page.evaluate("options => axe.run(options)", {"resultTypes": ["violations"], **options})["violations"]
     kept = [each for each in found if each["impact"] in ("serious", "critical")]
     return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in kept]
@@ -225,7 +225,7 @@ def test_keys_go_places_mark_rows_and_send_what_is_typed(seen: Seen) -> None:
     page = seen.open("/ui")
     page.keyboard.press("?")
     page.locator("dialog[open]").wait_for()
-    page.keyboard.press("g")  # over the list of keys nothing else hears them
+    page.keyboard.press("g")  # while the list of keys is open, nothing else reacts to keys
     page.keyboard.press("Escape")
     for letter, path in (("s", "sessions"), ("p", "ask")):
         page.keyboard.press("g")

@@ -1,4 +1,4 @@
-"""Memories in the browser: searched and listed, one with all that is known of it, changed with a way back."""
+"""Memories in the browser: searched and listed, one with everything known about it, changed and undone."""
 
 import re
 

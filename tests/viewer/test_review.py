@@ -1,4 +1,4 @@
-"""Review in the browser, of a bank and of a team: what waits, each decision, who made it, and its way back."""
+"""Review in the browser, for a bank and for a team: what waits, each decision, who made it, and how to undo it."""
 
 import re
 from typing import Any
@@ -34,7 +34,7 @@ async def test_with_nothing_to_review_the_page_says_so_at_its_former_address_too
 
 async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser: Browsing) -> None:
     one, other = await contradicting(browser)
-    page = await browser.page("/review")  # the first kind of which something waits
+    page = await browser.page("/review")  # the first kind that has something waiting
     assert "Contradicting 1" in seen(page)
     assert "they give opposite advice (90%)" in page
     keys = re.findall(r'data-key="(\w)"', page)

@@ -1,4 +1,4 @@
-"""Sessions and tools in the browser: a timeline, a transcript, a verdict said otherwise and back, errors of tools."""
+"""Sessions and tools in the browser: a timeline, a transcript, a verdict overruled and restored, tool errors."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ def run(task: str = "make the returns tests pass", task_id: str = "s1:1", **fiel
 
 
 async def injected(tools: Toolbox, task_id: str) -> str:
-    """Record that a task was given the user's word at its prompt; return its title."""
+    """Record that the user's word was injected at a task's prompt; return its title."""
     await remember(tools, "Copy the example before the tests")
     (item,) = await tools.store.list_memories((tools.scope,), MemoryFilter(limit=1))
     now = datetime.now(UTC)

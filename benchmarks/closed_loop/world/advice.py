@@ -1,4 +1,4 @@
-"""How an agent reads notes: it finds commands in back-ticks and quoted errors, and in a guardrail what did not help."""
+"""How an agent reads notes: it finds commands in backticks and quoted errors, and in a guardrail what did not help."""
 
 import re
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ _MIN_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One note, read."""
+    """One note as the agent understands it."""
 
     symptoms: tuple[frozenset[str], ...]
     """The words of each error that it quotes."""
     advised: tuple[str, ...]
     in_vain: tuple[str, ...] = ()
-    """Of a guardrail, what it says did not help."""
+    """What a guardrail says did not help."""
 
     @property
     def at_once(self) -> bool:
-        """What it advises may help from the beginning: it quotes no error, so it speaks of the task itself."""
+        """Whether its advice may help from the start: it quotes no error, so it is about the task itself."""
         return not self.symptoms
 
     def meets(self, error: str) -> bool:
@@ -35,12 +35,12 @@ class Note:
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text, without marks such as `<path>` that replace what was taken out."""
+    """Return the words of a text, without marks such as `<path>` that replace what was redacted."""
     return frozenset(re.findall(r"[a-z0-9]+", re.sub(r"<\w+>", " ", text.lower())))
 
 
 def read_notes(prompt: str) -> tuple[Note, ...]:
-    """Return the numbered entries of a prompt: after an error that one quotes, every command in it may help."""
+    """Return the notes numbered in a prompt; after an error that a note quotes, every command in the note may help."""
     return tuple(_read(entry) for entry in _ENTRY.split(prompt)[1:])
 
 
@@ -53,7 +53,7 @@ def _read(entry: str) -> Note:
 
 
 def meant(span: str, actions: Sequence[Action]) -> frozenset[int]:
-    """Return the positions of the actions that a span of a note means best: most of its words are in them."""
+    """Return the positions of the actions that best match a span of a note: they contain most of its words."""
     wanted = words(span)
     shares = [len(wanted & words(f"{action.tool} {action.text}")) / max(1, len(wanted)) for action in actions]
     best = max(shares, default=0.0)

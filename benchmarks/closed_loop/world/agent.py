@@ -1,6 +1,6 @@
-"""An agent that explores: it tries what is plausible, at random, and takes advice from the text of its prompt alone.
+"""An agent that explores: it tries plausible actions at random, and takes advice only from text that it is shown.
 
-It knows no rule of any world, no outcome but what it is shown, and not how often anyone has tried before.
+It knows no rule of any world, no outcome except what it is shown, and not how often anyone has tried before.
 """
 
 import re
@@ -15,19 +15,19 @@ from world.terms import Action, Environment, Seen
 STEP_LIMIT = 10
 
 _GOAL, _SETTLED, _REPEATED, _DONE = 4.0, 0.05, 0.2, 0.3
-"""Weights against 1 for any action: what the task asks for; what went through already; what just failed and nothing
-changed since; what was done since the last failure."""
+"""Weights, compared with 1 for any other action: what the task asks for; what already succeeded; what just failed, with
+nothing changed since; what was done since the last failure."""
 
 _NAMED_IN_ERROR, _ADVISED, _IN_VAIN = 2.0, 8.0, 0.125
-"""Factors: words of the last error are in the action; a fitting note speaks for it, or says that it did not help."""
+"""Factors: the action contains words of the last error; a fitting note advises it, or says that it did not help."""
 
 DONE = "All that was asked for went through."
-"""What it says at the end where it believes that."""
+"""What it says at the end if it believes that it is done."""
 
 _COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
 
 AtFailure = Callable[[Action, Seen], str]
-"""Gives what is shown beside a failed result; empty for nothing."""
+"""Returns what is shown next to a failed result; empty for nothing."""
 
 
 @dataclass
@@ -38,11 +38,11 @@ class _Mind:
     goals: tuple[str, ...]
     reached: set[str] = field(default_factory=set[str])
     error: str = ""
-    """What the last failure said; stays until a goal goes through."""
+    """The output of the last goal that failed; kept until a goal succeeds."""
     failed: set[str] = field(default_factory=set[str])
-    """Failed, and nothing went through since."""
+    """The actions that failed, with no success since."""
     done: set[str] = field(default_factory=set[str])
-    """Went through since the last goal that was refused."""
+    """The actions that succeeded since the last failure or the last goal that succeeded."""
 
     def goal_of(self, action: Action) -> str | None:
         return next((goal for goal in self.goals if goal in (action.text, action.tool)), None)
@@ -63,7 +63,7 @@ class _Mind:
             self.done.clear()
 
     def hear(self, text: str, error: str) -> None:
-        """Take in what is shown beside a failed result: it speaks of that error."""
+        """Add the notes that are shown next to a failed result: they are about that error."""
         self.notes += tuple(replace(note, symptoms=(words(error),)) for note in read_notes(text))
 
     def weights(self, actions: Sequence[Action]) -> list[float]:
@@ -94,7 +94,7 @@ class _Mind:
         return {at for span in spans for at in meant(span, actions)}
 
     def _advised(self, actions: Sequence[Action]) -> set[int]:
-        """Return what fitting notes speak for now: at once, or after the error that they quote."""
+        """Return the actions that notes advise now: notes without an error, and those that quote the last one."""
         fitting = (note for note in self.notes if note.at_once or (self.error and note.meets(self.error)))
         advised = {at for note in fitting for span in note.advised for at in meant(span, actions)}
         return {at for at in advised if actions[at].text not in self.done | self.failed}
@@ -103,10 +103,10 @@ class _Mind:
 def attempt(
     environment: Environment, prompt: str, rng: Random, at_failure: AtFailure | None = None
 ) -> tuple[Step, ...]:
-    """Try the task within `STEP_LIMIT` calls and return the steps; it stops when all that was asked for went through.
+    """Try the task within `STEP_LIMIT` calls and return the steps; stop when all that was asked for has succeeded.
 
-    `prompt` is what the agent is shown beside the task, `at_failure` what it is shown beside a failed result; the
-    notes in them are all that it has from earlier tasks.
+    `prompt` is what the agent is shown with the task; `at_failure` returns what it is shown next to a failed result.
+    The notes in them are all that it has from earlier tasks.
     """
     goals = tuple(re.findall(r"`([^`]+)`", environment.task))
     mind = _Mind(notes=read_notes(prompt), goals=goals)

@@ -1,4 +1,4 @@
-"""The closed loop as an experiment: arms that differ in their memory alone, over the same tasks and random streams."""
+"""The closed loop as an experiment: arms that differ only in their memory, on the same tasks and random streams."""
 
 import asyncio
 import re
@@ -30,18 +30,18 @@ from world.terms import Action, Seen
 
 
 class Arm(NamedTuple):
-    """What an agent is shown of earlier tasks."""
+    """What an agent is shown from earlier tasks."""
 
     name: str
     notes: Literal["none", "own", "others", "every"] = "none"
-    """At the prompt: those that fit the task, as many of those that fit a task of another family, or, without a bank,
+    """The notes at the prompt: those that fit the task, as many that fit a task of another family, or, without a bank,
     every note that was left after a task of the same family."""
     at_failure: bool = False
-    """Beside a failed result: what ended that error, as the hook of a failed call shows it."""
+    """Whether what ended an error is shown next to a failed result, as the hook of a failed call shows it."""
     teaches: bool = False
     """Whether the agent leaves a note of its own after each task, by the tool `remember`."""
     failures_alone: bool = False
-    """Whether only the tasks that the agent gave up teach: what it tried in vain."""
+    """Whether only the tasks that the agent gave up teach anything: what it tried in vain."""
 
     @property
     def has_memory(self) -> bool:
@@ -50,10 +50,10 @@ class Arm(NamedTuple):
 
 NONE = Arm("none")
 TAUGHT = " (agent's)"
-"""Ends the name of an arm whose agent teaches."""
+"""Ends the name of each arm whose agent teaches."""
 
 EVERY = Arm(f"every note{TAUGHT}", "every", teaches=True)
-"""What the agent's notes are worth at most: none is lost, held back or missed."""
+"""The most that the agent's notes can be worth: none is lost, held back or missed."""
 
 FAILURES = Arm(f"failures alone{TAUGHT}", "own", teaches=True, failures_alone=True)
 """What failures are worth by themselves."""
@@ -70,8 +70,8 @@ ARMS: tuple[Arm, ...] = (
     EVERY,
     FAILURES,
 )
-"""No memory; notes at the prompt, what ended an error beside its failure, and as a control the notes of another task;
-the same with the notes that the agent itself leaves. Notes at the prompt are not shown beside a failure again."""
+"""No memory; notes at the prompt, what ended an error next to its failure, and as a control the notes of another task;
+the same with the notes that the agent itself leaves. Notes from the prompt are not shown again next to a failure."""
 
 
 OpenBank = Callable[[], AbstractAsyncContextManager[Toolbox]]
@@ -100,27 +100,27 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one task."""
+    """The result of one task."""
 
     seed: int
     family: str
     number: int
     arm: str
     met: bool
-    """By the world itself."""
+    """Whether the world itself says that the task was met."""
     steps: int
     """Tool calls."""
     label: Label | None
-    """What the judge said; None where nothing was judged."""
+    """The judge's label; None if nothing was judged."""
     notes: int = 0
     own_notes: int = 0
-    """Of these, distilled from a task of the same family."""
+    """How many of these come from a task of the same family."""
     at_failures: int = 0
-    """Failures that something was shown beside."""
+    """How many failures had something shown next to them."""
     false_cure: bool = False
-    """What was shown from tasks of the same family advises something, and nothing that helps."""
+    """Whether what was shown from tasks of the same family advises something, but nothing that helps."""
     stored: tuple[str, ...] = ()
-    """Titles of the items that were new."""
+    """The titles of the new items."""
 
 
 def schedule(seed: int, tasks: int) -> list[Place]:
@@ -135,14 +135,14 @@ def schedule(seed: int, tasks: int) -> list[Place]:
 
 
 def other_family(place: Place) -> Place:
-    """Return the task whose notes the shuffled arm is given instead: of another family, each in its turn."""
+    """Return the task whose notes the shuffled arm gets instead: one of another family, each family in turn."""
     names = list(FAMILIES)
     shift = 1 + (place.seed + place.number) % (len(names) - 1)
     return Place(place.seed, names[(names.index(place.family) + shift) % len(names)], place.number)
 
 
 async def run_arm(arm: Arm, places: Sequence[Place], open_bank: OpenBank) -> AsyncIterator[Result]:
-    """Yield the results of the tasks, one after the other, each learned from before the next."""
+    """Yield the results of the tasks in order; each task is learned from before the next begins."""
     if not arm.has_memory:
         for place in places:
             world = place.world()
@@ -175,7 +175,7 @@ def _without_bank(arm: Arm, places: Sequence[Place]) -> Iterator[Result]:
 
 
 async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
-    """Have one task done with what the arm shows, then learn from it."""
+    """Run one task with what the arm shows, then learn from it."""
     world = place.world()
     found: Retrieval | None = None
     if arm.notes != "none":
@@ -213,7 +213,7 @@ async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
 async def _taught(
     toolbox: Toolbox, arm: Arm, place: Place, trajectory: Trajectory, known: str
 ) -> tuple[Label | None, tuple[str, ...]]:
-    """Learn from a task what the arm learns from; return the label and the titles of what the rules stored."""
+    """Learn from a task as the arm does; return the label and the titles of what the rules stored."""
     session, steps = TaughtIn(place.key, place.key, (trajectory,)), trajectory.steps
     if arm.failures_alone:
         warning = None if steps[-1].text == DONE else warning_of(trajectory.task, steps)
@@ -230,7 +230,7 @@ async def _taught(
 def _beside(
     loop: asyncio.AbstractEventLoop, toolbox: Toolbox, place: Place, shown: list[str], action: Action, seen: Seen
 ) -> str:
-    """Return what is shown beside a failed call, and add it to `shown`; the task is done in a thread of its own."""
+    """Return what is shown next to a failed call, and add it to `shown`; the task runs in a thread of its own."""
     error = f"Exit code {seen.exit_code}\n{seen.text}" if seen.exit_code else seen.text
     handles = at_failure(action.tool, dict(action.input), error)
 

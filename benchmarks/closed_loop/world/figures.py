@@ -12,7 +12,7 @@ RESAMPLES = 2000
 
 
 def estimate(values: Sequence[float]) -> Interval:
-    """Return the mean of values, one a seed, and the 95 % percentile interval that resampling whole seeds gives."""
+    """Return the mean of values, one per seed, and the 95 % percentile interval from resampling whole seeds."""
     rng = Random(0)
     means = sorted(fmean(rng.choices(values, k=len(values))) for _ in range(RESAMPLES))
     bounds = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
@@ -23,12 +23,12 @@ Measure = Callable[[Result], float]
 
 
 def success(result: Result) -> float:
-    """1 where the world says that the task was met."""
+    """Return 1 if the world says that the task was met, otherwise 0."""
     return float(result.met)
 
 
 def calls(result: Result) -> float:
-    """Tool calls, also those of a task that was not met."""
+    """Return the number of tool calls, also for a task that was not met."""
     return float(result.steps)
 
 

@@ -1,4 +1,4 @@
-"""Tasks in a real folder with real commands for which no rule of distilling was made; and all families of tasks."""
+"""Tasks with real commands in a real folder, for which no rule of distilling was made; and all families of tasks."""
 
 import os
 import shutil
@@ -13,16 +13,16 @@ from world.rules import IN_MEMORY, World
 from world.terms import Action, Seen, shell
 
 LIMIT_S = 60.0
-"""Of one command; none of them waits for anything."""
+"""The time limit of one command; none of them waits for anything."""
 
 
 class Folder(World):
-    """A task whose commands run in a folder of its own: made when the first one does, and gone with the task."""
+    """A task whose commands run in a folder of its own, created for the first command and deleted with the task."""
 
     files: Mapping[str, str]
     commands: tuple[str, ...]
     made: str
-    """The file that is there when the task was met."""
+    """The file that exists once the task is met."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None
@@ -43,7 +43,7 @@ class Folder(World):
         return [shell(command) for command in self.commands]
 
     def act(self, action: Action) -> Seen:
-        """Run the command; what it prints to both outputs is seen, and its exit code."""
+        """Run the command; return what it prints to stdout and stderr, and its exit code."""
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         done = subprocess.run(
             ["sh", "-c", action.text], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, text=True,
@@ -56,12 +56,12 @@ class Folder(World):
         return self._folder is not None and self.is_right(self.folder / self.made)
 
     def is_right(self, made: Path) -> bool:
-        """Whether what was made is what was asked for."""
+        """Whether the file that was made is the requested one."""
         return made.exists()
 
 
 class Flaky(Folder):
-    """The step passes by itself at its third try, whatever is done between: nothing is a cure."""
+    """The step passes by itself on its third try, whatever is done in between: nothing is a cure."""
 
     made = "published"
 
@@ -92,7 +92,7 @@ class Flaky(Folder):
 
 
 class Ordered(Folder):
-    """Two steps are wanted before, in one order; the other way round the second one does nothing, in silence."""
+    """Two steps are needed first, in one order; run too early, the second one does nothing and reports no error."""
 
     made = "deployed"
     cures = frozenset({"sh build.sh", "sh sign.sh"})
@@ -121,7 +121,7 @@ class Ordered(Folder):
 
 
 class Misleading(Folder):
-    """The error names a section of the configuration; what is wrong is a spool that is full."""
+    """The error names a section of the configuration; what is really wrong is a full spool."""
 
     made = "loaded"
     cures = frozenset({"sh spool.sh flush"})
@@ -151,7 +151,7 @@ class Misleading(Folder):
 
 
 class OwnTest(Folder):
-    """The agent's own test passes on any output; the hidden check wants every row. Nobody says which way is right."""
+    """The agent's own test passes on any output; the hidden check wants every row. Nothing says which way is right."""
 
     made = "rows.csv"
     WRITE = "echo 'test -s rows.csv && echo 1 passed in 0.01s' > own_test.sh"
@@ -195,4 +195,4 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "in memory": tuple(IN_MEMORY),
     "in folders": tuple(IN_FOLDERS),
 }
-"""Those in memory were looked at while the rules of distilling were made."""
+"""The families in memory were looked at while the rules of distilling were made."""

@@ -1,7 +1,7 @@
-"""Harmful memories planted among good ones: how soon they are withdrawn, and what good ones suffer by that.
+"""Harmful memories planted among good ones: how soon they are withdrawn, and what good ones suffer from that.
 
-Tasks are simulated: each is of the memory's subject or another one, succeeds with its subject's chance and what the
-memory changes, and is judged as a judge would. Who is suspected, rests and is withdrawn is the product's own doing.
+Tasks are simulated: each is of the memory's subject or another one, succeeds with its subject's chance as changed by
+the memory, and is judged as a judge would. The product's own code suspects, rests and withdraws memories.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ from swarm_memory.tools.credit.harm import Tasks, rests
 from swarm_memory.tools.credit.intervals import wilson
 
 DECIDED, RIGHT = 0.8, 0.95
-"""Tasks that the judge decides, and verdicts that are right."""
+"""The share of tasks that the judge decides, and the share of its verdicts that are right."""
 
 SHARE = 0.25
-"""Of the project's tasks, those of the memory's subject."""
+"""The share of the project's tasks that are of the memory's subject."""
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
     without: float
     with_it: float
     others: float
-    """Of tasks of other subjects."""
+    """The chance of tasks of other subjects."""
 
 
 HARMFUL = (
@@ -58,14 +58,14 @@ class Life(NamedTuple):
     """What became of a memory."""
 
     withdrawn_at: int | None
-    """After how many tasks of its subject; None: never."""
+    """After how many tasks of its subject it was withdrawn; None: never."""
     fitted: int
     withheld: int
-    """Tasks of its subject that it fitted, and those of them that it was not shown to."""
+    """`fitted`: how many tasks of its subject there were; `withheld`: for how many of them it was not shown."""
 
 
 def live(case: Case, seed: str, most: int) -> Life:
-    """Do tasks until the memory is withdrawn, or so many of its subject are done."""
+    """Simulate tasks until the memory is withdrawn, or `most` tasks of its subject are done."""
     rng, tasks, fitted, withheld = Random(seed), Tasks(), 0, 0
     for number in count():
         if fitted == most:
@@ -93,7 +93,7 @@ def _verdict(rng: Random, *, met: bool) -> Label:
 
 
 def planted_tables(seeds: Iterable[int], most: int) -> list[Table]:
-    """Return for each case what became of a memory of each seed within so many tasks of its subject."""
+    """Return tables of what became of each case's memories, one per seed, within `most` tasks of their subject."""
     numbers = list(seeds)
     lives = {case: [live(case, f"{case.name} {seed}", most) for seed in numbers] for case in (*HARMFUL, *GOOD)}
     soon = ("memory", "withdrawn by 60", f"by {most}", "median task")

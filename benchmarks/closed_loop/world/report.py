@@ -18,7 +18,7 @@ _PAIRED = "each seed is its own control: same tasks, same random streams"
 
 
 class WorldReport:
-    """Results of seeds that every arm has done, so that all is compared in pairs."""
+    """Results of seeds that every arm has run, so that everything is compared in pairs."""
 
     def __init__(self, results: Sequence[Result]) -> None:
         self._results = results
@@ -30,7 +30,7 @@ class WorldReport:
         self._groups = {name: families for name, families in groups.items() if families}
 
     def results(self) -> SuiteResults:
-        """Return figures, tables, and each result as it is."""
+        """Return figures, tables, and every single result."""
         return SuiteResults(
             figures=tuple(self._figures()),
             tables=(

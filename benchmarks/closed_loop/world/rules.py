@@ -1,4 +1,4 @@
-"""Worlds with a hidden rule each, and whether their task was truly met; they know no agent and no memory."""
+"""Worlds with one hidden rule each, which know whether their task was truly met, but no agent and no memory."""
 
 import json
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ class World(ABC):
 
     task: str
     cures: frozenset[str]
-    """Actions that truly help, beside those that the task names."""
+    """Actions that truly help, besides those that the task names."""
 
     @abstractmethod
     def actions(self) -> Sequence[Action]:
@@ -21,7 +21,7 @@ class World(ABC):
 
     @abstractmethod
     def act(self, action: Action) -> Seen:
-        """Do it and change the state."""
+        """Perform the action and change the state."""
 
     @property
     @abstractmethod
@@ -38,7 +38,7 @@ def _failed(text: str, code: int = 1) -> Seen:
 
 
 class _Commands(World):
-    """A goal command fails until the right one of many commands was run; the others do something else."""
+    """A goal command fails until the right one of many commands has been run; the others do something else."""
 
     others: tuple[tuple[str, Seen], ...] = ()
     fix: str
@@ -135,7 +135,7 @@ class LockFile(_Commands):
 
 
 class _Allowance(World):
-    """So many goals go through, then one of many commands renews what is left."""
+    """A limited number of goals succeed; then one of many commands must renew the allowance."""
 
     left: int
     renewed: int
@@ -164,7 +164,7 @@ class _Allowance(World):
 
     @abstractmethod
     def passed(self, what: str) -> Seen:
-        """Return what a goal gives."""
+        """Return the result of a goal that succeeds."""
 
     @property
     def met(self) -> bool:
@@ -172,7 +172,7 @@ class _Allowance(World):
 
 
 class Token(_Allowance):
-    """An API that wants a token first; the token is good for two calls."""
+    """An API that needs a token first; the token is good for two calls."""
 
     left, renewed = 0, 2
     fix, fixed = "ledger token issue --scope export", _ok("token issued")
@@ -205,7 +205,7 @@ class Token(_Allowance):
 
 
 class RateLimit(_Allowance):
-    """Two calls are let through, then a long pause is wanted; a call in between is refused."""
+    """Two calls are let through, then a long pause is needed; an earlier call is refused."""
 
     left = renewed = 2
     fix, fixed = "sleep 30", _ok("")
@@ -281,7 +281,7 @@ class Schema(World):
 
 
 class Pages(World):
-    """Past its end a list gives its last page again, so that who counts every row counts too many; nobody says so."""
+    """Past its end, a list returns its last page again, so counting every row counts too many; nothing says so."""
 
     def __init__(self, rng: Random) -> None:
         self.resource = rng.choice(("members", "parcels", "rentals", "bookings", "permits"))
@@ -328,4 +328,4 @@ IN_MEMORY: dict[str, type[Migration | LockFile | Token | RateLimit | Schema | Pa
     "schema": Schema,
     "pages": Pages,
 }
-"""One hidden rule each; a task of a family differs from the next in its surface values and wording alone."""
+"""One hidden rule each; the tasks of a family differ only in surface values and wording."""

@@ -1,7 +1,7 @@
-"""What the exploring agent leaves for the next one after a task: which of the things that it did ended a refusal.
+"""What the exploring agent leaves for the next one after a task: which of its actions ended a refusal.
 
-An agent that did the work mostly knows that, and the explorer, which acts at random, does not. So it is given which of
-its actions helped, and in `WRONG` of its notes it names another one.
+An agent that did the work usually knows that, but the explorer, which acts at random, does not. So it is told which of
+its actions helped; in a share `WRONG` of its notes it names another one.
 """
 
 import re
@@ -17,7 +17,7 @@ WRONG = 0.05
 
 
 def note_of(task: str, steps: Sequence[Step], cures: Container[str], known: str, rng: Random) -> Note | None:
-    """Return the note that it would leave; None where nothing was refused, or it is `known` from what was shown."""
+    """Return the agent's note; None if nothing was refused or no cure named, or if `known` (what it saw) has it all."""
     goals = re.findall(r"`([^`]+)`", task)
     refused: dict[str, str] = {}
     done: list[str] = []
@@ -37,7 +37,7 @@ def note_of(task: str, steps: Sequence[Step], cures: Container[str], known: str,
 
 
 def warning_of(task: str, steps: Sequence[Step]) -> Note | None:
-    """Return the note that it would leave where it gave up: what it did before the last refusal did not help."""
+    """Return the note of an agent that gave up: what it did before the last refusal did not help."""
     goals = re.findall(r"`([^`]+)`", task)
     done, vain = list[str](), list[str]()
     goal = symptom = ""

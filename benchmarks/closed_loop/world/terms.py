@@ -1,4 +1,4 @@
-"""What a world and an agent say to each other: actions, what comes back, the task's words; no rule of any world."""
+"""What a world and an agent exchange: actions, their results, the task's text; no rule of any world."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ class Seen:
 
 
 class Environment(Protocol):
-    """All that an agent is shown of a world: neither its rules nor whether the task is truly met."""
+    """All that an agent sees of a world: neither its rules nor whether the task is truly met."""
 
     @property
     def task(self) -> str:
-        """The task; what must go through is named in it in backticks."""
+        """The task's text; it names in backticks what must succeed."""
         ...
 
     def actions(self) -> Sequence[Action]:

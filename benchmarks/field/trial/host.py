@@ -1,4 +1,4 @@
-"""One session as Claude Code conducts it: the user's prompts, calls through a shell, our hooks and server.
+"""One session as Claude Code runs it: the user's prompts, calls through a shell, our hooks and server.
 
 The hooks and the server are those that `swarm-memory install` writes into the settings of the session's own home.
 """
@@ -36,7 +36,7 @@ BANK = "bank.db"
 
 
 class Session:
-    """A session that was begun. `model`: the name that the transcript gives to who plays."""
+    """One session. `model`: the name that the transcript gives to the player."""
 
     def __init__(self, place: Place, project: Project, name: str, arm: str, model: str = "player") -> None:
         self.place, self.arm, self._prompts = place, arm, list(project.prompts[name])
@@ -51,10 +51,10 @@ class Session:
         self._server: Server | None = None
 
     def install(self, settings: Path | None = None, before: Place | None = None) -> None:
-        """Install our server and hooks for this home, except in the arm none.
+        """Install our server and hooks for this home, except in the arm `none`.
 
-        `settings`: the user's settings file, which names the model of the arm model. `before`: where an earlier session
-        of the same user was played, whose bank this one goes on with.
+        `settings`: the user's settings file, which names the model of the arm `model`. `before`: where an earlier
+        session of the same user was played; this session continues with its bank.
         """
         if self.arm == "none":
             return
@@ -64,7 +64,7 @@ class Session:
             target.write_bytes(settings.read_bytes())
         self._own("install", "--user", "--agent", "claude", "--yes", "--learn-with", LEARN_WITH[self.arm])
         if before is not None and (bank := before.folder / BANK).is_file():
-            state = Path(".local", "state", "swarm-memory")  # it says which banks this user made
+            state = Path(".local", "state", "swarm-memory")  # the record of the banks that this user made
             shutil.copytree(before.home / state, self.place.home / state, dirs_exist_ok=True)
             self._own("bank", "restore", "--yes", str(bank))
         claude = self.place.home / ".claude"
@@ -78,7 +78,7 @@ class Session:
             run = entry["mcpServers"]["swarm-memory"]
             with (self.place.folder / "server.log").open("ab") as log:
                 pipe, environment = subprocess.PIPE, self._environment()
-                # A child of this process, which starts the hooks too: they find the server by that.
+                # A child of this process, as the hooks are: they find the server by their common parent.
                 command = [run["command"], *run["args"]]
                 process = subprocess.Popen(
                     command, cwd=self.place.root, env=environment, stdin=pipe, stdout=pipe, stderr=log
@@ -91,7 +91,7 @@ class Session:
         return shown + self._prompt()
 
     def run(self, command: str) -> str:
-        """Make one shell call in the project's folder; return what the agent reads of it."""
+        """Make one shell call in the project's folder; return what the agent sees."""
         arguments = {"command": command}
         call_id = self.transcript.call("Bash", arguments)
         about = {"tool_name": "Bash", "tool_input": arguments, "tool_use_id": call_id}
@@ -130,8 +130,8 @@ class Session:
         return f"{before}{content[0]['text']}\n{after}"
 
     def say(self, text: str) -> str:
-        """End a turn with an answer; return what comes then: a question of a hook, the next prompt, or the end."""
-        if text.strip():  # a turn that a hook made go on may end without more words
+        """End a turn with an answer; return what follows: a question of a hook, the next prompt, or the end."""
+        if text.strip():  # a turn that a hook continued may end without further text
             self.transcript.said(text)
         shown = self._fire("Stop", "", stop_hook_active=self._asked)
         if self._asked:
@@ -139,7 +139,7 @@ class Session:
         return shown + (self._prompt() if self._prompts else "The user has no further prompt: end the session.\n")
 
     def end(self) -> str:
-        """End the session: wait until it was learned from, and keep a backup of the bank beside the home."""
+        """End the session: wait until it is learned from, and keep a backup of the bank next to the home."""
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
@@ -162,7 +162,7 @@ class Session:
     def _fire(self, event: str, subject: str, call_id: str | None = None, **fields: Any) -> str:
         """Run an event's hooks; record and return what they add, framed as Claude Code frames it.
 
-        `subject`: what the matcher of an entry is held against.
+        `subject`: what an entry's matcher is compared with.
         """
         self._asked = self._asked and event != "Stop"
         path = self.transcript.path
@@ -171,12 +171,12 @@ class Session:
         name, framed = f"{event}:{subject}" if subject else event, ""
         entries = [each for each in self._hooks.get(event, []) if _matches(each.get("matcher", ""), subject)]
         answers = [self._hook(hook, said) for each in entries for hook in each["hooks"]]
-        if event == "UserPromptSubmit":  # a prompt is in the transcript only when its hooks have been heard
+        if event == "UserPromptSubmit":  # a prompt enters the transcript only after its hooks have run
             self.transcript.prompt(fields["prompt"])
         for answer in answers:
             if added := answer.get("hookSpecificOutput", {}).get("additionalContext"):
                 self.transcript.context(event, name, added, call_id)
-                self._asked = self._asked or event == "Stop"  # the turn goes on with it
+                self._asked = self._asked or event == "Stop"  # the turn continues with it
                 framed += f"<system-reminder>\n{name} hook additional context: {added}\n</system-reminder>\n"
             if answer.get("decision") == "block":
                 self._asked = True
@@ -203,7 +203,7 @@ class Session:
         return json.loads(done.stdout) if done.stdout.strip() else {}
 
     def _shell(self, command: str) -> tuple[str, int]:
-        """Return a command's output and exit code. What it leaves running in the background runs on until the end."""
+        """Return a command's output and exit code. What it starts in the background runs until the session ends."""
         with tempfile.TemporaryFile() as file:
             process = subprocess.Popen(
                 ["bash", "-c", command],
@@ -222,13 +222,13 @@ class Session:
                 code, late = 143, f"\nCommand timed out after {CALL_S:g} s"
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 0)
-                self._groups.append(process.pid)  # something runs on
+                self._groups.append(process.pid)  # something is still running
             file.seek(0)
             output = file.read().decode("utf-8", "replace")
         return output[:MAX_OUTPUT_CHARS].rstrip("\n") + late, code
 
     def _tool_said(self, server: Mapping[str, Any]) -> str:
-        """Return what Claude Code shows the agent of our server and of the tools that a player may call."""
+        """Return what Claude Code shows the agent about our server and the tools that a player may call."""
         assert self._server is not None
         about = [server.get("instructions", "")]
         for tool in self._server.ask("tools/list", {})["tools"]:
@@ -253,7 +253,7 @@ class Session:
             ).stdout
 
     def _environment(self) -> dict[str, str]:
-        """Return the variables of Claude Code's own process where a person sits before it."""
+        """Return the environment of Claude Code's own process when a person uses it interactively."""
         return self.place.environment() | {"CLAUDE_PROJECT_DIR": str(self.place.root), "CLAUDE_CODE_ENTRYPOINT": "cli"}
 
     def _note(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The small projects: what they hide, how a session of one is laid out, and whether its task was met."""
+"""The small projects: what they hide, how a session's folder is set up, and whether its task was met."""
 
 import os
 import runpy
@@ -22,7 +22,7 @@ class Project(NamedTuple):
     title: str
     kind: str
     half: str
-    """looked or unseen: who works on the product plays only the first."""
+    """`looked` or `unseen`: people who work on the product play only the first half."""
     hidden: str
     needless: tuple[str, ...]
     """The later sessions in which what is hidden does not matter."""
@@ -31,7 +31,7 @@ class Project(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Where the project's data is."""
+        """The folder with the project's data."""
         return ROOT / self.name
 
 
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 class Place(NamedTuple):
-    """Where a session is played: a home folder that holds the project, and beside it what the player does not see."""
+    """Where a session is played: a home folder that holds the project, and next to it what the player does not see."""
 
     folder: Path
     project: str
@@ -64,7 +64,7 @@ class Place(NamedTuple):
         return self.home / self.project
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the user's shell: none of ours."""
+        """Return the environment of the user's shell, with none of our variables."""
         path = os.pathsep.join([str(self.home / "bin"), "/usr/local/bin", "/usr/bin", "/bin"])
         return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -96,7 +96,7 @@ def lay_out(project: Project, session: str, folder: Path) -> Place:
 
 
 def _install(source: Path, target: Path) -> None:
-    """Make a private tool that runs but does not show its source to who looks at it in passing."""
+    """Install a private tool that runs but does not reveal its source at a glance."""
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -110,13 +110,13 @@ def _git(place: Place, *words: str) -> None:
 
 
 class Done(NamedTuple):
-    """What a project's check looks at: the folders as they were left, and all that was answered."""
+    """What a project's check examines: the folders as they were left, and everything that the player answered."""
 
     place: Place
     answer: str
 
     def run(self, command: str) -> str:
-        """Return what a command gives in the project's folder, with "exit N" at its end."""
+        """Run a command in the project's folder; return its output, with "exit N" at the end."""
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.place.root,
@@ -130,12 +130,12 @@ class Done(NamedTuple):
         return f"{done.stdout}exit {done.returncode}"
 
     def read(self, name: str) -> str:
-        """Return a file of the project; empty where there is none."""
+        """Return the text of a project's file; empty if there is no such file."""
         path = self.place.root / name
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def log(self, tool: str) -> list[str]:
-        """Return the lines that a private tool noted of what was done with it."""
+        """Return the lines in which a private tool logged its uses."""
         path = self.place.home / ".local" / "state" / tool / "log"
         return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 

@@ -1,4 +1,4 @@
-"""Plays each session with its written solutions: the right one must be met, and the plausible wrong one not."""
+"""Plays each session with its written solutions: the right one must meet the task, the plausible wrong one must not."""
 
 import tempfile
 import tomllib
@@ -14,7 +14,7 @@ QUESTION = ("Stop hook feedback", "<system-reminder>\nStop hook")
 
 
 def rehearse(projects: Iterable[str], arms: Sequence[str]) -> list[str]:
-    """Play all of them and print a line for each session; return what did not come out as it should."""
+    """Play all sessions and print a line for each; return the outcomes that are not as they should be."""
     faults: list[str] = []
     for name in projects:
         for arm in arms:
@@ -24,7 +24,7 @@ def rehearse(projects: Iterable[str], arms: Sequence[str]) -> list[str]:
 
 
 def _rehearse(name: str, arm: str, folder: Path) -> list[str]:
-    """Return the faults of one project in one arm; each later session begins with what the first one left."""
+    """Return the faults of one project in one arm; each later session starts with what the first one left."""
     project = load(name)
     solutions = tomllib.loads((project.folder / "solution.toml").read_text(encoding="utf-8"))
     faults: list[str] = []
@@ -35,7 +35,7 @@ def _rehearse(name: str, arm: str, folder: Path) -> list[str]:
                 continue
             place = lay_out(project, session, folder / f"{session}-{kind}")
             (place.home / ".local" / "state").mkdir(parents=True)
-            (place.home / ".local" / "state" / "no-wait").touch()  # the slow tools heed it
+            (place.home / ".local" / "state" / "no-wait").touch()  # tells the slow tools not to wait
             played = Session(place, project, session, arm)
             played.install(None, first if session != "A" else None)
             notes = solutions["notes"] if (session, arm) == ("A", "agent") else ()

@@ -1,4 +1,4 @@
-"""What came of played sessions, one by one and by arm."""
+"""Results of played sessions, one by one and by arm."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ class Result(NamedTuple):
 
 
 def result_of(folder: Path) -> Result:
-    """Check a session that was played in a folder."""
+    """Check a session that was played in a folder; return its result."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     project = load(plan["project"])
     place = Place(folder, project.name)
@@ -37,7 +37,7 @@ def result_of(folder: Path) -> Result:
 
 
 def shown(result: Result) -> str:
-    """Return one session's result in lines."""
+    """Return one session's result as lines of text."""
     figures = result.figures
     met = f"NOT MET: {result.why_unmet}" if result.why_unmet else "met"
     lines = [
@@ -51,7 +51,7 @@ def shown(result: Result) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return the figures by arm, first sessions and later ones apart, and beneath them each task that was not met."""
+    """Return the figures by arm, separately for first and later sessions, and below them each task that was not met."""
     head = "| arm | sessions | met | calls | failed | seconds | chars read | tokens injected | injected in | moments |"
     lines = [head, "|" + "---|" * 10]
     for is_later in (False, True):

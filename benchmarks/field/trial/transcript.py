@@ -19,7 +19,7 @@ MOMENTS = {
 }
 CHARS_PER_TOKEN = 4
 TITLE = r"^(?:\d+[.)] |[-*] )?(.+?) \[rm_\w{9,}\]"
-"""What stands before a note's id."""
+"""Matches a note's title, which precedes its id."""
 
 
 class Transcript:
@@ -31,7 +31,7 @@ class Transcript:
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def prompt(self, text: str, *, is_meta: bool = False) -> None:
-        """Write what the user says; `is_meta`: what a hook says in the user's place."""
+        """Write a prompt of the user; `is_meta`: a hook says it in the user's place."""
         self._write("user", {"message": {"role": "user", "content": text}} | ({"isMeta": True} if is_meta else {}))
 
     def said(self, text: str) -> None:
@@ -46,12 +46,12 @@ class Transcript:
         return call_id
 
     def result(self, call_id: str, content: Any, *, is_error: bool, details: Any) -> None:
-        """Write a call's result. `details`: what Claude Code keeps of it beside what the model reads."""
+        """Write a call's result. `details`: what Claude Code keeps in addition to what the model reads."""
         block = {"type": "tool_result", "content": content, "is_error": is_error, "tool_use_id": call_id}
         self._write("user", {"message": {"role": "user", "content": [block]}, "toolUseResult": details})
 
     def context(self, event: str, name: str, text: str, call_id: str | None) -> None:
-        """Write what a hook added to what the model reads."""
+        """Write the context that a hook added for the model."""
         added = {"type": "hook_additional_context", "content": [text], "hookName": name, "hookEvent": event}
         self._write("attachment", {"attachment": added | {"toolUseID": call_id}})
 
@@ -84,7 +84,7 @@ class Injected(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a session took; sizes in characters, `seconds` from its first record to its last."""
+    """A session's figures; sizes in characters, `seconds` from its first record to its last."""
 
     calls: int
     failed: int

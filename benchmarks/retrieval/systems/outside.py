@@ -1,4 +1,4 @@
-"""An outside memory server, reached over MCP as a file describes it: its command, and which tool does what."""
+"""An outside memory server over MCP, described by a file: its command, and which tool does what."""
 
 import json
 import tempfile
@@ -24,16 +24,16 @@ MAX_PROCESSES = 12
 
 
 class ToolUse(Model):
-    """One tool of an outside system; {id}, {content}, {group}, {time}, {query}, {k} in arguments stand for values."""
+    """One tool of an outside system; {id}, {content}, {group}, {time}, {query}, {k} in arguments are placeholders."""
 
     tool: str = Field(min_length=1)
     arguments: dict[str, JsonValue]
     results: str = ""
-    """Where the hits (of a search) or the id (of storing) are in the answer: keys and numbers, with dots between."""
+    """The path to the hits (of a search) or the id (of storing) in the answer: keys and indexes, separated by dots."""
     id: str = ""
-    """Where the id is in a hit; it is the one that storing answered with, or the item's own."""
+    """The path to the id in a hit: the id that storing returned, or the item's own."""
     text: str = ""
-    """Where the text is in a hit, for a system that gives no id; it is matched with the content."""
+    """The path to the text in a hit, for a system that returns no id; the text is matched with the content."""
 
 
 class OutsideSystem(Model):
@@ -50,17 +50,17 @@ class OutsideSystem(Model):
 class OutsideMemory:
     """Starts processes of one system, each in an empty folder that is removed afterwards, and calls their two tools.
 
-    A process of its own for each group, unless the system knows groups. Its answers are data: an id in them counts
-    only when it is one that was stored.
+    Each group has its own process, unless the system supports groups. Answers are data: an id in them counts only if
+    it is one that was stored.
     """
 
     def __init__(self, config: OutsideSystem, stack: AsyncExitStack) -> None:
         self.config, self.name, self._stack = config, config.name, stack
         self.folders: list[Path] = []
-        """Where its processes run."""
+        """The folders in which its processes run."""
         self._clients: dict[str, Client] = {}
         self._known: dict[str, dict[str, str]] = {}
-        """By group, the item of each id and of each text that the system may answer with."""
+        """By group: the item's id for each id and each text that the system may return."""
 
     async def fill(self, groups: Groups) -> Filled:
         started = time.perf_counter()
@@ -87,7 +87,7 @@ class OutsideMemory:
         return Answer(ids, bool(ids))
 
     async def client(self, group: str) -> "Client":
-        """Return the client of a group's process, which is started where none is. Raises `ConfigError`."""
+        """Return the client of a group's process, starting it if necessary. Raises `ConfigError`, `InputError`."""
         knows_groups = "{group}" in self.config.store.model_dump_json()
         key = "" if knows_groups else group
         if key not in self._clients:
@@ -120,9 +120,9 @@ class OutsideMemory:
             raise ConfigError(f"{config.name}: {program} cannot be started: {error.strerror}") from error
 
     async def _call(self, group: str, use: ToolUse, values: Values) -> Any:
-        """Return what a tool answered: its structure, that of its text where this is JSON, else the text.
+        """Call a tool; return its structured content, else its text, parsed if that is JSON.
 
-        Raises `ConfigError` for a server that refuses or does not answer.
+        Raises `ConfigError` if the server refuses or does not answer.
         """
         from mcp.shared.exceptions import MCPError
 
@@ -144,7 +144,7 @@ class OutsideMemory:
 
 
 def _filled(value: JsonValue, values: Values) -> JsonValue:
-    """Put values in the place of their names; a string that is one name alone becomes the value itself."""
+    """Replace placeholders with their values; a string that is just one placeholder becomes the value itself."""
     if isinstance(value, list):
         return [_filled(each, values) for each in value]
     if isinstance(value, dict):
@@ -159,7 +159,7 @@ def _filled(value: JsonValue, values: Values) -> JsonValue:
 
 
 def _replaced(text: str, names: Sequence[str], values: Values) -> str:
-    """Replace each name once, from left to right, so that a name inside a value means nothing."""
+    """Replace each placeholder once, from left to right, so that a placeholder inside a value is left alone."""
     done = ""
     for name in names:
         before, found, after = text.partition(f"{{{name}}}")
@@ -169,7 +169,7 @@ def _replaced(text: str, names: Sequence[str], values: Values) -> str:
 
 
 def _at(answer: Any, path: str) -> Any:
-    """Return what stands at a path of keys and numbers in an answer; None where there is nothing."""
+    """Return what is at a path of keys and indexes in an answer; None if there is nothing."""
     for step in filter(None, path.split(".")):
         if isinstance(answer, dict):
             answer = cast("dict[str, Any]", answer).get(step)
@@ -181,12 +181,12 @@ def _at(answer: Any, path: str) -> Any:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return a list as it is, one value as a list, and nothing as an empty one."""
+    """Return a list unchanged, a single value as a list, and None as an empty list."""
     return [] if value is None else list(cast("list[Any]", value)) if isinstance(value, list) else [value]
 
 
 def _named(hit: Any, search: ToolUse, known: Mapping[str, str]) -> str | None:
-    """Return the item that a hit is: by its id, else by its text."""
+    """Return the id of the item that a hit refers to, by the hit's id or else by its text; None for an unknown item."""
     if search.id and (named := known.get(str(_at(hit, search.id)))):
         return named
     text = _at(hit, search.text) if search.text else hit

@@ -1,4 +1,4 @@
-"""The retrieval suite with other memories, over MCP."""
+"""The retrieval suite with other memory systems, over MCP."""
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from systems.outside import OutsideMemory, OutsideSystem
 
 
 class ComparedOptions(RetrievalOptions):
-    """What can be asked beside what the product's suite can."""
+    """The options of the product's suite, and other systems to compare with."""
 
     outside: tuple[OutsideSystem, ...] = Field(default=(), description="Other memory systems; --config only")
 

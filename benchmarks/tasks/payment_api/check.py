@@ -1,4 +1,4 @@
-"""Checks `payments.py` in the folder that it is given, against a payment service with faults."""
+"""Checks `payments.py` in a given folder against a payment service with faults."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ NOW = 1_800_000_000.0
 
 
 class Service(ThreadingHTTPServer):
-    """Charges orders, and has the faults that its task names."""
+    """Charges orders, and has the faults that the task names."""
 
     daemon_threads = True
 
@@ -26,11 +26,11 @@ class Service(ThreadingHTTPServer):
         self.charges: dict[str, tuple[str, str, int]] = {}
         """Payment, order and amount by key."""
         self.bad_moments: list[int] = []
-        """Answers that are given instead, one after the other."""
+        """Statuses that are returned for the next charges instead of 201, one after another."""
         self.asked = 0
 
     def requests(self) -> int:
-        """Return how many charges were asked for since it was set to 0."""
+        """Return how many charges were requested since `asked` was set to 0."""
         return self.asked
 
 
@@ -81,12 +81,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """End with 0 when all of it works."""
+    """End with code 0 if everything works."""
     spec = importlib.util.spec_from_file_location("payments", Path(sys.argv[1]) / "payments.py")
     if spec is None or spec.loader is None or not (Path(sys.argv[1]) / "payments.py").is_file():
         sys.exit("there is no payments.py")
     module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)  # what the code under check raises ends this with code 1 too
+    spec.loader.exec_module(module)  # an exception in the checked code ends this with code 1 too
     check_charges(module)
     check_webhooks(module)
 
@@ -136,19 +136,19 @@ def check_webhooks(module: Any) -> None:
 
 
 def signed(body: bytes, at: float) -> str:
-    """Return the header of a webhook."""
+    """Return the signature header of a webhook."""
     moment = f"{at:.0f}"
     return f"t={moment},v1={hmac.new(SECRET.encode(), moment.encode() + b'.' + body, hashlib.sha256).hexdigest()}"
 
 
 def expect(truth: bool, otherwise: str) -> None:
-    """End unless it is so."""
+    """End with a message unless the condition is true."""
     if not truth:
         sys.exit(otherwise)
 
 
 def raises(kind: type[BaseException], call: Any, what: str) -> None:
-    """End unless a call raises the error."""
+    """End with a message unless a call raises the error."""
     try:
         call()
     except kind:

@@ -1,4 +1,4 @@
-"""Checks `migrate.py` in the folder that it is given, on databases of its own, with a reader beside it."""
+"""Checks `migrate.py` in a given folder, on databases of its own, with a concurrent reader."""
 
 import hashlib
 import sqlite3
@@ -19,7 +19,7 @@ Row = tuple[int, int, int, str | None]
 
 
 def make(path: Path, seed: int, broken: str | None = None) -> list[Row]:
-    """Make a database of version 1, and return what its orders are worth."""
+    """Make a database of version 1, and return its orders with their amounts in cents."""
     chance = Random(seed)
     rows: list[Row] = []
     for number in range(1, ORDERS + 1):
@@ -37,13 +37,13 @@ def make(path: Path, seed: int, broken: str | None = None) -> list[Row]:
 
 
 def text(cents: int, chance: Random) -> str:
-    """Return an amount as some program wrote it."""
+    """Return an amount in one of the formats that programs wrote."""
     whole = chance.choice((f"{cents / 100:.2f}", f"{cents / 100:,.2f}"))
     return whole.removesuffix("0") if whole.endswith("0") and chance.random() < 0.5 else whole
 
 
 def migrate(folder: Path, database: Path) -> int:
-    """Run what was written, and return its exit code."""
+    """Run the written `migrate.py` and return its exit code."""
     command = [sys.executable, str(folder / "migrate.py"), str(database)]
     try:
         return subprocess.run(command, cwd=folder, capture_output=True, timeout=LIMIT_S, check=False).returncode
@@ -52,7 +52,7 @@ def migrate(folder: Path, database: Path) -> int:
 
 
 class Reader(threading.Thread):
-    """Reads all the time, and takes down what was neither version 1 nor version 2."""
+    """Reads continuously, and records every state that is neither version 1 nor version 2."""
 
     def __init__(self, database: Path, orders: int, kept: int) -> None:
         super().__init__(daemon=True)
@@ -75,7 +75,7 @@ class Reader(threading.Thread):
 
 
 def main() -> None:
-    """End with 0 when all of it works."""
+    """End with code 0 if everything works."""
     folder = Path(sys.argv[1])
     if not (folder / "migrate.py").is_file():
         sys.exit("there is no migrate.py")
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def check_migration(folder: Path, database: Path) -> None:
-    """Migrate with a reader beside it, twice."""
+    """Migrate with a concurrent reader, then migrate again."""
     rows = make(database, 5)
     kept = [row for row in rows if row[1] <= CUSTOMERS]
     reader = Reader(database, len(rows), len(kept))
@@ -105,7 +105,7 @@ def check_migration(folder: Path, database: Path) -> None:
 
 
 def compare(database: Path, rows: list[Row], kept: list[Row]) -> None:
-    """End unless the database is of version 2 and nothing was lost."""
+    """End with a message unless the database is of version 2 and nothing was lost."""
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
         select = "SELECT id, customer_id, total_cents, note FROM {} ORDER BY id"
@@ -137,7 +137,7 @@ def compare(database: Path, rows: list[Row], kept: list[Row]) -> None:
 
 
 def check_refused(folder: Path, database: Path, broken: str) -> None:
-    """A database with a total that is none must stay as it is."""
+    """Check that a database with an invalid total is refused and stays unchanged."""
     make(database, 6, broken)
     before = dumped(database)
     if migrate(folder, database) == 0:
@@ -147,7 +147,7 @@ def check_refused(folder: Path, database: Path, broken: str) -> None:
 
 
 def dumped(database: Path) -> str:
-    """Return a hash of all that is in a database."""
+    """Return a hash of everything in a database, and its version."""
     whole = hashlib.sha256()
     with closing(sqlite3.connect(database)) as connection:
         for line in connection.iterdump():
