@@ -19,7 +19,7 @@ Kind = Literal["preference", "convention", "fact", "procedure"]
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
-WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
+FIX, OPEN_PROBLEM = "repair", "open-problem"
 """Tags of memories distilled from calls: a fix seen to end an error; in older banks, an error that nothing ended."""
 
 CANDIDATE = "candidate"
@@ -32,8 +32,8 @@ HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
 """Where the words that an agent passed on as the user's were found: in a prompt of the user, in a tool's result, or in
 no prompt of the session; unseen: there was no prompt to search."""
 
-Use = Literal["strategy", "way_out", "open_problem"]
-"""strategy: useful at every prompt that it fits. way_out: useful when its error comes again, or when a task mentions
+Use = Literal["strategy", "fix", "open_problem"]
+"""strategy: useful at every prompt that it fits. fix: useful when its error comes again, or when a task mentions
 its program. open_problem: no advice; only in older banks."""
 
 Leg = Literal["vector", "exact_scan", "keyword"]
@@ -146,7 +146,7 @@ class MemoryItem(Model):
         """What it is for."""
         if self.provenance.distiller in ("model", "agent", "user"):
             return "strategy"
-        return "way_out" if WAY_OUT in self.tags else "open_problem" if OPEN_PROBLEM in self.tags else "strategy"
+        return "fix" if FIX in self.tags else "open_problem" if OPEN_PROBLEM in self.tags else "strategy"
 
     @property
     def embedding_text(self) -> str:

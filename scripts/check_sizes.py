@@ -38,7 +38,7 @@ BUDGETS = {
     "server/storage/stores": 3_273,  # aim 3,000
     "server/storage/search": 695,
     "server/storage/engine": 1_843,  # aim 1,300
-    "server/storage/care": 513,
+    "server/storage/care": 514,
     "server/storage/postgres": 790,
     "server/storage/*.py": 565,  # aim 800
     "server/hooks": 1_020,  # aim 900

@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
-from swarm_memory.server.project.folder import git, held
+from swarm_memory.server.project.folder import git, read_bounded
 from swarm_memory.tools.memories.decide import edit, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
@@ -204,7 +204,7 @@ class _Run:
                 if not kept.seen:  # the user accepted it, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue
-            text, found = written(item).encode(), held(self._folder / name, MAX_BYTES)
+            text, found = written(item).encode(), read_bounded(self._folder / name, MAX_BYTES)
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # changed by hand: it must be read before it is written
@@ -213,7 +213,7 @@ class _Run:
             self._files[name] = text
             self._note(name, item)
         for name, kept in [(name, each) for name, each in self.kept.items() if each.bank and each.id not in active]:
-            found = held(self._folder / name, MAX_BYTES)
+            found = read_bounded(self._folder / name, MAX_BYTES)
             if found is None or _digest(found) == kept.file in kept.seen:
                 (self._folder / name).unlink(missing_ok=True)
                 self.count["removed"] += 1
@@ -241,7 +241,7 @@ def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
         if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
             path.unlink(missing_ok=True)
         is_one = path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md"
-        if is_one and len(found) < MAX_FILES and (text := held(path, MAX_BYTES)) is not None:
+        if is_one and len(found) < MAX_FILES and (text := read_bounded(path, MAX_BYTES)) is not None:
             found[path.name] = text
         elif is_one:
             left_out.append(path.name)

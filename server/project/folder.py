@@ -97,10 +97,10 @@ async def git(folder: Path, *words: str) -> Finished | None:
 @lru_cache(_KEPT_TEXTS)
 def _text(path: Path, stamp: tuple[int, int, int]) -> str:
     """Return the text of a regular file, empty for any other; `stamp` changes when the file does."""
-    return (held(path, MAX_BYTES) or b"").decode("utf-8", "replace")
+    return (read_bounded(path, MAX_BYTES) or b"").decode("utf-8", "replace")
 
 
-def held(path: Path, most: int) -> bytes | None:
+def read_bounded(path: Path, most: int) -> bytes | None:
     """Return the bytes of a regular file; None if it is missing, a link, larger than `most` or unreadable."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_items import made_item
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, Provenance
+from swarm_memory.schema.memory import FIX, MemoryItem, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors.handles import at_call, at_failure, at_prompt, handles_of, named_handles
@@ -108,7 +108,7 @@ def test_what_the_author_names_calls_for_it_and_a_fix_is_called_for_by_its_error
     named = named_handles(["git push", "the ledger", "`src/rates.py`", "mcp__tracker__create_issue"])
     assert {"command:git push", "word:the ledger", "file:src/rates.py", "tool:mcp__tracker__create_issue"} <= set(named)
     fix = note("1. Run `make db`.", when="When `make test` fails").model_copy(
-        update={"tags": (WAY_OUT,), "provenance": Provenance(handles=("error:1",))}
+        update={"tags": (FIX,), "provenance": Provenance(handles=("error:1",))}
     )
     assert handles_of(fix) == ("error:1",)
 

@@ -9,7 +9,7 @@ from patience import grows_by
 from scripted_chat import ScriptedChatModel
 from scripted_runs import Script, opened
 
-from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft
+from swarm_memory.schema.memory import CANDIDATE, FIX, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -44,7 +44,7 @@ def test_an_action_after_which_the_same_call_went_through_is_a_fix_and_a_candida
         "2. Run `pip install web`.",
         "3. Run `manage test` again: after that it succeeded.",
     ]
-    assert {WAY_OUT, CANDIDATE} <= set(draft.tags)
+    assert {FIX, CANDIDATE} <= set(draft.tags)
     assert "harbour" not in draft.description
 
 

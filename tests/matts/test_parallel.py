@@ -9,7 +9,7 @@ from scripted_runs import learn_fix
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.schema.memory import WAY_OUT
+from swarm_memory.schema.memory import FIX
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
@@ -218,6 +218,6 @@ async def test_a_fix_that_a_failed_task_found_too_is_one_memory_that_both_bear_o
     (known,) = (item for item in result.stored if "contrast" in item.tags)
     again = await learn(tools, failed, agent_verdict=own)
     assert again.reinforced == (known.id,)
-    ways = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(WAY_OUT,)))
-    assert [item.id for item in ways] == [known.id]
-    assert ways[0].confidence > known.confidence
+    fixes = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(FIX,)))
+    assert [item.id for item in fixes] == [known.id]
+    assert fixes[0].confidence > known.confidence

@@ -11,7 +11,7 @@ from made_items import made_item, put
 from still_bank import Add
 
 from swarm_memory.schema.errors import InputError, StoreReadOnly
-from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.memory import FIX, OPEN_PROBLEM, MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
@@ -246,7 +246,7 @@ WAY = {
     "title": "Start the database before `shipctl migrate`",
     "content": "1. Run `shipctl up db`.\n2. Run `shipctl migrate` again.",
     "description": 'Of use when `shipctl migrate` ends with "could not reach the ledger at all".',
-    "tags": (WAY_OUT, "error"),
+    "tags": (FIX, "error"),
     "domain": "shell.shipctl",
 }
 OPEN = {**WAY, "title": 'Not solved yet: "could not reach the ledger"', "tags": (OPEN_PROBLEM,)}

@@ -327,7 +327,7 @@ async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, 
         await store.write(change)
     connection = connect(database, driver=driver, read_only=True)
     assert connection.execute("SELECT count(*) FROM pattern_links").fetchone() > (0,)
-    assert binding.held(connection, registry.secret_of(database)) is not None
+    assert binding.sealed_number(connection, registry.secret_of(database)) is not None
     connection.close()
     assert set(schema_objects()) > binding.DERIVED
 
@@ -364,9 +364,9 @@ async def test_writes_go_on_where_the_files_cannot_be_noted(open_bank: Any, tmp_
 async def test_a_bank_that_is_folded_while_its_rows_are_read_is_read_again(
     database: Path, open_bank: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, times = binding.held, iter(range(100))
+    read, times = binding.sealed_number, iter(range(100))
 
-    def held(connection: Any, secret: str) -> int | None:
+    def sealed_number(connection: Any, secret: str) -> int | None:
         number = read(connection, secret)
         if next(times) < 3:
             os.utime(database)
@@ -374,7 +374,7 @@ async def test_a_bank_that_is_folded_while_its_rows_are_read_is_read_again(
 
     async with open_bank() as store:
         os.utime(database)
-        monkeypatch.setattr(binding, "held", held)
+        monkeypatch.setattr(binding, "sealed_number", sealed_number)
         await store.add_memories([stored(made_item("Note"), NUMBERS)], NUMBERS.name)
     assert next(times) > 3
 

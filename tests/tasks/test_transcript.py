@@ -123,7 +123,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
 
 
 async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(tools: Toolbox, tmp_path: Path) -> None:
-    way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
+    way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "fix")
     # At the present time, like the hook's clock: what is shown falls between the failure and what was done next.
     run = timed(script("s2:1"), began=datetime.now(UTC) - timedelta(minutes=2.5), session_id="s2")
     scores, began = {await Shop(tools).add(): 0.7}, run.steps[0].at
@@ -239,10 +239,10 @@ async def test_what_rested_on_the_wrong_verdict_is_superseded_and_what_was_seen_
 
 async def test_a_way_past_an_error_that_was_seen_stays_one_memory(bank: Opened) -> None:
     tools, items = bank
-    ways = [item.id for item in await learn_fix(tools, met()) if item.use == "way_out"]
-    assert ways
+    fixes = [item.id for item in await learn_fix(tools, met()) if item.use == "fix"]
+    assert fixes
     await say_verdict(tools, "t1", "Failure")
-    assert [item.id for item in await items.items() if item.use == "way_out"] == ways
+    assert [item.id for item in await items.items() if item.use == "fix"] == fixes
 
 
 async def test_saying_the_former_verdict_again_gives_back_the_very_memories(bank: Opened) -> None:

@@ -101,7 +101,7 @@ def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
 
 def _named(item: MemoryItem) -> dict[str, None]:
     advising = (each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
-    text = (item.use == "way_out" and "\n".join(item.actions)) or "\n".join(advising)
+    text = (item.use == "fix" and "\n".join(item.actions)) or "\n".join(advising)
     files = (_FILE + path.rstrip("/") for path in paths_in(text) if ".." not in path.split("/"))
     scripts = (f"script:{script}" for script in SCRIPT.findall(text))
     return dict.fromkeys((*files, *scripts, *(f"package:{package}" for package in packages_in(text))))

@@ -11,7 +11,7 @@ from functools import cache
 from threading import Event as Flag
 from typing import Literal, NamedTuple, TypeVar
 
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Merged, Outcome
+from swarm_memory.schema.memory import FIX, MemoryItem, MemoryLink, Merged, Outcome
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.records import TriedFix, UpkeepBatch, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.preamble import helps
@@ -285,10 +285,10 @@ def outcome_of(item: MemoryItem) -> Outcome:
     """
     source = item.provenance
     is_seen = source.distiller == "extractive" and source.imported_from is None
-    return "Success" if WAY_OUT in item.tags and item.status == "active" and is_seen else item.outcome
+    return "Success" if FIX in item.tags and item.status == "active" and is_seen else item.outcome
 
 
-async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:
+async def supersede_failed_fixes(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:
     """Archive fixes that were in vain more often than not, if another one ended the error; return their ids.
 
     Only fixes that `tried` reports as failed. It is a batch of the learning run, undone with it. Raises `StorageError`.

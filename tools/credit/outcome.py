@@ -163,7 +163,7 @@ async def record_outcome(
         )
         uses = detect_uses(known, [*items.values()], since, named)
     fixed = {item.id for item in items.values() if item.provenance.is_users_word}
-    fixes = [item.id for item in items.values() if item.use == "way_out"]
+    fixes = [item.id for item in items.values() if item.use == "fix"]
     ends = {  # the fixes that the task tried, and whether the last try ended the error
         memory_id: bool(event.data["worked"])
         for memory_id, events in (await store.memory_histories(toolbox.readable, fixes, (TRIED,))).items()

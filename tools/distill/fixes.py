@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import CANDIDATE, FIX, MemoryDraft, MemoryItem
 from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, draft_of, guardrail_draft, repair_draft
 from swarm_memory.tools.ports.records import TriedFix
 from swarm_memory.tools.text.cleaning import one_line
@@ -166,7 +166,7 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
         others = [item.actions for item in known if session is None or session != item.provenance.session_id]
         commons = [common for actions in others if (common := fix.common(actions, names))]
         shown = max(commons, key=lambda each: len(each.actions), default=fix)
-        yield repair_draft(shown.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
+        yield repair_draft(shown.repair, names, tags=(FIX,) if commons else (FIX, CANDIDATE))
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedFix]:
@@ -183,7 +183,7 @@ def learned_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -
     `learned` are ids of memories in the bank, each with the item that was distilled from the trajectory.
     """
     fixes = {fix.repair.failed.step.id: fix for fix in fixes_of(reading)}
-    held = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in learned if WAY_OUT in item.tags)
+    held = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in learned if FIX in item.tags)
     found = (TriedFix(fixes[step].signature, each) for each, first in held for step in first if step in fixes)
     return tuple(dict.fromkeys(found))
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from swarm_memory.schema.memory import CANDIDATE, OPEN_PROBLEM, WAY_OUT, Distillation, MemoryDraft
+from swarm_memory.schema.memory import CANDIDATE, FIX, OPEN_PROBLEM, Distillation, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import accepted, held_to
@@ -21,7 +21,7 @@ from swarm_memory.tools.trajectory.reading import read
 MAX_CONTENT_CHARS = 1_200
 """Characters of one item with all its steps: all items together get 600 tokens in a prompt."""
 
-_RULES_TAGS = frozenset({WAY_OUT, OPEN_PROBLEM, CANDIDATE, FROM_USER, USERS_WORD})
+_RULES_TAGS = frozenset({FIX, OPEN_PROBLEM, CANDIDATE, FROM_USER, USERS_WORD})
 """Tags that mark what the rules themselves extracted; a model may not set them."""
 
 _MAX_TAGS, _MAX_REASON_CHARS, _TIMEOUT_S = 5, 400, 60.0

@@ -17,7 +17,7 @@ from swarm_memory.schema.base import MEMORY, RUN, TRAJECTORY, Scope, counted, ne
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import (
     CANDIDATE,
-    WAY_OUT,
+    FIX,
     Distillation,
     LearnResult,
     MemoryDraft,
@@ -34,7 +34,7 @@ from swarm_memory.tools.consolidate.pairs import (
     duplicate_threshold,
     is_same,
     outcome_of,
-    supersede_ways,
+    supersede_failed_fixes,
 )
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -310,9 +310,9 @@ async def _distillations(
     )
     known = await known_fixes(toolbox, reading)
     seen = await asyncio.to_thread(distill_by_extraction, reading, verdict, toolbox.settings, known)
-    ways = tuple(draft for draft in seen.drafts if WAY_OUT in draft.tags)
+    fixes = tuple(draft for draft in seen.drafts if FIX in draft.tags)
     own = Distillation(drafts=drafts, distiller="agent", reason="; ".join(refused) or None)
-    return [own, seen.model_copy(update={"drafts": ways})]
+    return [own, seen.model_copy(update={"drafts": fixes})]
 
 
 async def _learned(
@@ -344,7 +344,7 @@ async def _learned(
     found = await new_items(toolbox, kept, made)
     known = await known_fixes(toolbox, reading)
     new = {item.id: item for item in found.items}
-    ways = await asyncio.to_thread(lambda: (*learned_fixes(reading, new.items()), *tried(reading, known)))
+    fixes = await asyncio.to_thread(lambda: (*learned_fixes(reading, new.items()), *tried(reading, known)))
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
@@ -356,7 +356,7 @@ async def _learned(
         reinforced=found.known,
         reinforcement=0.0 if replaces else found.reinforcement,  # what it finds again, it had found before
         at=now,
-        tried_fixes=tuple(dict.fromkeys(ways)),
+        tried_fixes=tuple(dict.fromkeys(fixes)),
         new_per_day=toolbox.new_per_day,
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces.run_id if replaces else None,
@@ -367,7 +367,7 @@ async def _learned(
     credited = () if replaces else await _credit(toolbox, reading, verdict)
     await put_to_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
-    again = ", ".join(dict.fromkeys(each.memory_id for each in ways if each.worked and each.memory_id not in new))
+    again = ", ".join(dict.fromkeys(each.memory_id for each in fixes if each.worked and each.memory_id not in new))
     shown_again = f"its calls again show what {again} says" if again else None
     return LearnResult(
         status="learned" if found.new else "nothing_new",
@@ -391,7 +391,7 @@ async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | Lea
     first = await toolbox.store.learned_before(toolbox.scope, record.trajectory)
     if first is not None and first.run_id != record.run_id:
         return first
-    superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
+    superseded += await supersede_failed_fixes(toolbox, record.tried_fixes, record.run_id)
     await link_contradictions(toolbox, {each.item.id: each.vector for each in record.memories}, record.run_id)
     return superseded
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, Distiller, Outcome
+from swarm_memory.schema.memory import CANDIDATE, FIX, Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.distill.bounds import check_drafts
@@ -129,7 +129,7 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
         failures += each.label == "Failure" and mark in each.failed and each.failed[mark][-1].position > past
     # The steps of all attempts that confirm the fix are its evidence.
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
-    draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
+    draft = repair_draft(repair, owner.reading.particulars, checked, tags=(FIX,))
     others = [each.repaired[mark][0] for each in went if each is not owner]
     steps = [step for other in others for step in (*other.failed.ids, *other.success.ids)]
     evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]
@@ -217,7 +217,7 @@ class ContrastedItem(DistilledItem):
     kind: Literal["strategy", "guardrail"]
 
 
-class Contrasted(Answered):
+class ContrastAnswer(Answered):
     """What the prompt asks for."""
 
     analysis: str
@@ -276,7 +276,7 @@ async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode
     asked = await ask_about(
         chat,
         lambda tokens: _prompt(attempts, mode, settings, tokens),
-        Contrasted,
+        ContrastAnswer,
         purpose="self_contrast",
         effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=ATTEMPTS_TOKENS,

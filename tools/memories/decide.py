@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import FIX, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.guard.gate import WORDS, admitted
 from swarm_memory.tools.guard.redact import redact
@@ -370,7 +370,7 @@ async def _quarantined(toolbox: Toolbox) -> list[Card]:
     """Return what is in quarantine and all candidates but fixes, each with the active memory it contradicts, if any."""
     which = MemoryFilter(("quarantined", "candidate"), limit=MOST_WAITING)
     every = await toolbox.store.list_memories(toolbox.readable, which)
-    found = [item for item in every if item.status == "quarantined" or WAY_OUT not in item.tags]
+    found = [item for item in every if item.status == "quarantined" or FIX not in item.tags]
     against: dict[str, str] = {}
     for link in await toolbox.store.memory_links(toolbox.scope.readable(), [item.id for item in found]):
         if link.relation == "contradicts":

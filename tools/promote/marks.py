@@ -23,7 +23,7 @@ _MARK = re.compile(
 _DIGEST_CHARS = 12
 
 
-class Marked(NamedTuple):
+class MarkedSkill(NamedTuple):
     """One of our skills as a file holds it, with what its mark says."""
 
     ids: tuple[str, ...]
@@ -40,7 +40,7 @@ def marked(ids: Sequence[str], source: str, body: str) -> str:
     return f"{body}\n{_OPEN}{' '.join(ids)} of {source} text {digest(body)} -->\n"
 
 
-def find_skill(text: str) -> Marked | None:
+def find_skill(text: str) -> MarkedSkill | None:
     """Return the skill if a whole file is one of ours, else None."""
     found = _marks(text)
     if len(found) != 1:
@@ -48,7 +48,7 @@ def find_skill(text: str) -> Marked | None:
     (mark,) = found
     body = text[: mark.start()].replace("\r\n", "\n").removesuffix("\n")
     is_edited = digest(body) != mark["text"] or bool(text[mark.end() :].strip())
-    return Marked(tuple(mark["ids"].split()), mark["source"], body, is_edited)
+    return MarkedSkill(tuple(mark["ids"].split()), mark["source"], body, is_edited)
 
 
 def _marks(text: str) -> list[re.Match[str]]:

@@ -18,7 +18,7 @@ from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.promote.documents import name_of, screened_text, skill, source_of, subjects_of
-from swarm_memory.tools.promote.marks import Marked
+from swarm_memory.tools.promote.marks import MarkedSkill
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
     """One of our skills that is in a project."""
 
     name: str
-    marked: Marked
+    marked: MarkedSkill
 
 
 class Document(NamedTuple):

@@ -161,7 +161,7 @@ def _worded(
     notes: list[tuple[str, str, str]] = []
     for item in items:
         title, content, counted = item.title, item.content, counts.get(item.id)
-        if counted is not None and (item.use == "way_out" or counted.people is not None):
+        if counted is not None and (item.use == "fix" or counted.people is not None):
             title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
             content = without_symptom(content)  # what failed is known
         title = says.get(item.id, "") + title

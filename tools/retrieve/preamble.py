@@ -200,7 +200,7 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
-async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, dict[str, int]]:
+async def team_evidence(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, dict[str, int]]:
     """Return for those that the team shares in how many tasks each `worked` and was `tried`, and for how many `people`.
 
     Raises `StorageError`.
@@ -262,7 +262,7 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
 
     Raises `StorageError`.
     """
-    ids = [each.item.id for each in found if each.item.use == "way_out"]
+    ids = [each.item.id for each in found if each.item.use == "fix"]
     known = await toolbox.store.known_fixes(toolbox.scope, beside=ids) if ids else []
     counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors, the surest
     ways = ((each, counts.get(each.item.id)) for each in found)

@@ -256,7 +256,7 @@ class Fit:
         if candidate.is_strategy:
             return True
         item = candidate.read_item()
-        if item.use == "way_out" and covered < MIN_COVERAGE:  # then the query must name its program, or its error
+        if item.use == "fix" and covered < MIN_COVERAGE:  # then the query must name its program, or its error
             words, program = self._weights, tokenize((item.domain or "").partition(".")[2])
             symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
             is_named = bool(program) and all(token in words for token in program)

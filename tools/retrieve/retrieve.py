@@ -22,7 +22,7 @@ from swarm_memory.tools.retrieve.preamble import (
     moments_of,
     otherwise,
     preamble,
-    team_counts,
+    team_evidence,
     with_fix_counts,
     without_contradictions,
     without_repeats,
@@ -286,7 +286,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         rest = [each.memory().model_copy(update={"fits": "unlikely"}) for each in others[: wanted - len(agreeing)]]
         agreeing = await without_contradictions(toolbox, [*fitting, *rest])  # somebody asked: nothing is hidden
     counts = (
-        await team_counts(toolbox, [each.item for each in agreeing if each.fits == "likely"]) if toolbox.team else {}
+        await team_evidence(toolbox, [each.item for each in agreeing if each.fits == "likely"]) if toolbox.team else {}
     )
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
     changed = {each.item.id: "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))) for each in agreeing}

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, digest, is_teams
 from swarm_memory.schema.errors import InputError, TeamUnavailable
-from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.memory import FIX, OPEN_PROBLEM, MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.sharing import (
     MAX_EVIDENCE,
@@ -54,7 +54,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             raise InputError(f"{item.id} is already the team's")
         if item.status != "active":
             raise InputError(f"{item.id} is {item.status}: only active memories can be proposed")
-        if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
+        if OPEN_PROBLEM in item.tags and FIX not in item.tags and item.provenance.distiller == "extractive":
             raise InputError(f"{item.id} is an open problem: it holds no advice yet")
     evidence = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)

@@ -34,7 +34,7 @@ from swarm_memory.server.storage.care.repair import (
 from swarm_memory.server.storage.driver import Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
-from swarm_memory.server.storage.engine.binding import held
+from swarm_memory.server.storage.engine.binding import sealed_number
 from swarm_memory.server.storage.engine.connection import (
     check_content,
     check_path,
@@ -97,7 +97,8 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             # Known means that none of the checks of the files, the bank's id and its rows would refuse to open it.
             is_known = record is not None and (not record.banks or registry.identity(connection) in record.banks)
             secret = registry.secret_of(database)
-            if is_known and (not secret or (held(connection, secret) or -1) >= registry.noted_number(database)):
+            noted = registry.noted_number(database)
+            if is_known and (not secret or (sealed_number(connection, secret) or -1) >= noted):
                 raise InputError(f"{database} was made here by this user: it is trusted already")
             yield connection
 

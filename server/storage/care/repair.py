@@ -20,7 +20,7 @@ from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import REPAIR, RESTORE, advice, back_up, copy_bank, list_backups
-from swarm_memory.server.storage.engine.binding import holds
+from swarm_memory.server.storage.engine.binding import is_intact
 from swarm_memory.server.storage.engine.connection import (
     check_content,
     check_path,
@@ -256,7 +256,7 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
     with closing(open_read_only(module, source)) as connection:
         if check_content(connection, source) == "new":
             raise InputError(f"{source} is empty: it is not a backup")
-        if not holds(connection, source):
+        if not is_intact(connection, source):
             raise StoreUntrusted(registry.replaced(source))
         if wrong := damaged(connection):
             raise StoreDamaged(f"{source} is damaged: memories that are not as written: {len(wrong)}")

@@ -35,7 +35,7 @@ _SEALED = "SELECT c.value, s.value FROM meta AS c JOIN meta AS s ON s.key = 'sea
 _PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
-def install(connection: SqliteConnection, secret: str) -> None:
+def install_triggers(connection: SqliteConnection, secret: str) -> None:
     """Make everything that the connection writes from now on update the sum."""
     key = bytes.fromhex(secret)
     connection.create_function("tallied", -1, partial(_tallied, key), deterministic=True)
@@ -74,7 +74,7 @@ def seal(connection: SqliteConnection) -> int:
     return number
 
 
-def holds(connection: SqliteConnection, database: Path) -> bool:
+def is_intact(connection: SqliteConnection, database: Path) -> bool:
     """Whether what a connection sees is what this user last left at a path; also True for a bank never bound.
 
     Unless the files are as they were noted, all rows are read, and then the files are noted.
@@ -84,7 +84,7 @@ def holds(connection: SqliteConnection, database: Path) -> bool:
         return True
     for _ in range(_LOOKS):
         noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
-        number = held(connection, secret)
+        number = sealed_number(connection, secret)
         if number is None or number < noted:
             return False
         if registry.look(database) == seen:
@@ -94,7 +94,7 @@ def holds(connection: SqliteConnection, database: Path) -> bool:
     return True
 
 
-def held(connection: SqliteConnection, secret: str) -> int | None:
+def sealed_number(connection: SqliteConnection, secret: str) -> int | None:
     """Return the number of the bank's seal; None if the rows do not match the seal."""
     key = bytes.fromhex(secret)
     connection.execute("BEGIN")

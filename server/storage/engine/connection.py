@@ -243,7 +243,7 @@ def connect(
             driver.prepare(connection)
             if not read_only:
                 _complete(module, connection, database, state, timeout_s)
-                binding.install(connection, registry.secret_of(database))
+                binding.install_triggers(connection, registry.secret_of(database))
         except BaseException:
             connection.close()
             raise
@@ -432,7 +432,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankSta
         connection = open_read_only(module, database)
     with closing(connection):
         state, bank = check_content(connection, database), registry.identity(connection)
-        return state, bank, not bank or binding.holds(connection, database)
+        return state, bank, not bank or binding.is_intact(connection, database)
 
 
 def open_read_only(module: ModuleType, database: Path) -> SqliteConnection:

@@ -26,7 +26,7 @@ _QUERIES, _MEMORIES = queries("index"), common_queries("memories")
 _NAMES = {MEMORIES: "memories", PASSAGES: "passages"}
 
 
-class Words(NamedTuple):
+class IndexedWords(NamedTuple):
     """What is entered into the index for one item."""
 
     seq: int
@@ -36,7 +36,7 @@ class Words(NamedTuple):
     """For each word, the sum of its weights at all its places."""
 
 
-def words_of(seq: int, fields: Sequence[str | bytes]) -> Words:
+def words_of(seq: int, fields: Sequence[str | bytes]) -> IndexedWords:
     """Return the words of an item from its packed tokens, or of a passage from the tokens of its three fields."""
     texts = unpack(fields[0]).split("\n") if len(fields) == 1 else [str(each) for each in fields]
     weights: Counter[str] = Counter()
@@ -46,7 +46,7 @@ def words_of(seq: int, fields: Sequence[str | bytes]) -> Words:
         length += len(tokens)
         for token in tokens:
             weights[folded(token)] += weight
-    return Words(seq, length, weights)
+    return IndexedWords(seq, length, weights)
 
 
 class PostgresIndex(Index):
@@ -139,7 +139,7 @@ class PostgresIndex(Index):
         values = {"kind": self.kind, "space_id": space.id, "partition": partition, "seq": seq}
         connection.execute(_QUERIES["leave_vector"], values)
 
-    def _enter_words(self, connection: Connection, partition: int, items: Sequence[Words]) -> None:
+    def _enter_words(self, connection: Connection, partition: int, items: Sequence[IndexedWords]) -> None:
         rows = [(token, each.seq, weight, each.length) for each in items for token, weight in each.weights.items()]
         if rows:
             columns = zip(("tokens", "seqs", "weights", "lengths"), map(list, zip(*rows, strict=True)), strict=True)
@@ -156,7 +156,7 @@ class PostgresIndex(Index):
             (scope_id,) = connection.execute(_QUERIES["scope_of_partition"], {"partition": partition}).fetchone()
         return {"kind": self.kind, "partition": partition, "scope_id": scope_id}
 
-    def _words(self, connection: Connection, seqs: Sequence[int]) -> list[Words]:
+    def _words(self, connection: Connection, seqs: Sequence[int]) -> list[IndexedWords]:
         rows = connection.execute(_QUERIES[f"words_of_{_NAMES[self.kind]}"], {"seqs": list(seqs)}).fetchall()
         return [words_of(seq, fields) for seq, *fields in rows]
 

@@ -11,7 +11,7 @@ from unicodedata import normalize
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job
-from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import FIX, OPEN_PROBLEM, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
@@ -60,7 +60,7 @@ _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql(
 
 _MOST_FIXES = 20
 
-_WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
+_FIX, _OPEN_PROBLEM = f'"{FIX}"', f'"{OPEN_PROBLEM}"'
 """The tags of items distilled from calls, as they appear in an item's JSON; within a text, quotes are escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
@@ -443,7 +443,7 @@ def answer_of(
             cosine=alike[place],
             keyword=scored[place][0],
             words=scored[place][1],
-            is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
+            is_strategy=_FIX not in item[3] and _OPEN_PROBLEM not in item[3],
             read_item=partial(item_at, place),
             read_vector=lambda: None if blob is None else decode(blob, quantization),
             views=views[seq],
