@@ -79,7 +79,7 @@ async def test_a_flood_of_one_session_ends_at_the_quota(tools: Toolbox, tmp_path
     assert found.memories[0].item.title == "Check the quota of region 7 first"
 
 
-async def test_nobody_fills_the_desk_of_a_team(tools: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_fills_the_review_of_a_team(tools: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bank.MAX_WAITING == 200
     monkeypatch.setattr(bank, "MAX_WAITING", 2)
     titles = ("Retry the upload of a parcel", "Migrate the schema first", "Quote the shell's words")

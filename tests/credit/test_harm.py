@@ -67,7 +67,7 @@ def test_a_memory_is_kept_back_where_its_tasks_mostly_fail_and_not_where_they_en
     assert known.records["m"].resting
 
 
-def test_a_trial_counts_only_what_the_lot_decided_after_it_had_begun() -> None:
+def test_a_trial_counts_only_what_chance_decided_after_it_had_begun() -> None:
     known = Tasks()
     for number in range(6):
         known.count(outcome(f"before{number}", "Failure", ("m",)))

@@ -112,7 +112,7 @@ async def test_a_longer_version_of_the_task_replaces_the_former_credit(shop: Sho
     ]
 
 
-async def test_a_label_that_somebody_gave_stays_and_use_is_seen_anew(shop: Shop) -> None:
+async def test_a_label_that_somebody_gave_stays_and_use_is_seen_again(shop: Shop) -> None:
     memory = await shop.add()
     await shop.inject(memory)
     blind = await shop.outcome("Failure", given=True)

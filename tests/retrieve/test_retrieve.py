@@ -253,14 +253,12 @@ OPEN = {**WAY, "title": 'Not solved yet: "could not reach the ledger"', "tags": 
 
 
 @pytest.mark.parametrize("query", ["shipctl must release the shop", "why could it not reach the ledger today"])
-async def test_a_way_out_is_told_where_its_program_or_its_error_is_spoken_of(
-    toolbox: Toolbox, add: Add, query: str
-) -> None:
+async def test_a_fix_is_shown_if_its_program_or_its_error_is_mentioned(toolbox: Toolbox, add: Add, query: str) -> None:
     shown = await add(**WAY)
     assert [each.item.id for each in (await retrieve(toolbox, query)).memories] == [shown]
 
 
-async def test_nearness_alone_brings_no_way_out(toolbox: Toolbox, add: Add) -> None:
+async def test_nearness_alone_brings_no_fix(toolbox: Toolbox, add: Add) -> None:
     await add(**WAY)
     query = "start up another database and migrate its tables"
     assert [each.fits for each in (await retrieve(toolbox, query)).memories] == ["unlikely"]
@@ -274,7 +272,7 @@ async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(to
     assert [each.item.id for each in (await retrieve(toolbox, "shipctl migrate")).memories] == [shown]
 
 
-async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
+async def test_an_open_problem_is_not_shown(toolbox: Toolbox, add: Add) -> None:
     await add(**OPEN)
     query = "shipctl migrate could not reach the ledger at all"
     assert (await retrieve(toolbox, query, unasked=Unasked())).memories == ()

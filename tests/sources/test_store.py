@@ -84,7 +84,7 @@ class Other(StaticEmbedder):
         self.name = "other-256"
 
 
-async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox) -> None:
+async def test_indexes_are_rebuilt_and_given_to_another_embedder(toolbox: Toolbox) -> None:
     await MadeSource("document", {"a.md": TEXTS}).index(toolbox)
     once = await search_sources(toolbox, "retry limit")
     await raw(toolbox).reindex()
@@ -152,7 +152,7 @@ HARMS = {
 
 @pytest.mark.skipif("scan" in AVAILABLE[:1], reason="without sqlite-vec there is no vector index to harm")
 @pytest.mark.parametrize("harm", HARMS)
-async def test_an_index_of_sources_out_of_step_is_seen_and_made_anew(tmp_path: Path, harm: str) -> None:
+async def test_an_index_of_sources_out_of_step_is_seen_and_rebuilt(tmp_path: Path, harm: str) -> None:
     database = tmp_path / "memory.db"
     async with opened_bank(database) as toolbox:
         await MadeSource("document", {"guide.md": TEXTS}).index(toolbox)

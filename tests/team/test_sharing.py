@@ -143,7 +143,7 @@ async def test_a_cache_is_changed_on_the_server_alone(home: NewHome) -> None:
         await edit(there, memory_id, MemoryChange(title="Other words"))
 
 
-async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home: NewHome, server: Toolbox) -> None:
+async def test_a_recreated_server_leaves_nothing_of_the_former_one(home: NewHome, server: Toolbox) -> None:
     ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
     memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
     await cem.sync()

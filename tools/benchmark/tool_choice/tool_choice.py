@@ -86,7 +86,7 @@ _NOTE = "score: 0 or 1 as evaluated by the tool memory, which sees the call and 
 class ToolSuiteOptions(SuiteOptions):
     """The options of the tool memory benchmark."""
 
-    epochs: int = Field(default=3, ge=1, le=100, description="Each draws its calls anew; what was trained is kept")
+    epochs: int = Field(default=3, ge=1, le=100, description="Each draws new calls; what was trained is kept")
     per_level: int | None = Field(default=None, ge=1, description="Limit on the questions of each level; default: all")
     path: str | None = Field(default=None, description="Questions as in ReMe's query.json; default: the shipped ones")
     chooser: Literal["auto", "model", "reader"] = Field(
