@@ -3,7 +3,7 @@
 
 const FOLLOW_MS = 5000;
 const TYPING_MS = 250;
-let tag = "";
+let tag = "", drawn = 0;
 
 /** True while something on the page would be lost if it were shown again. */
 function inUse() {
@@ -14,14 +14,15 @@ function inUse() {
   return typing || selected || edited;
 }
 
-/** Draw the page of an address again, where it is not as it was. */
+/** Draw the page of an address again, where it is not as it was; an answer that a later request overtook is dropped. */
 async function draw(address) {
+  const turn = ++drawn;
   const answer = await fetch(address, { headers: tag ? { "If-None-Match": tag } : {} });
   if (answer.status === 401) location.reload();
   if (!answer.ok) return;
-  tag = answer.headers.get("ETag") ?? "";
   const main = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
-  if (!main) return;
+  if (!main || turn !== drawn) return;
+  tag = answer.headers.get("ETag") ?? "";
   const focused = document.activeElement?.id;
   const row = focusedCard()?.querySelector("a")?.href;
   const open = new Set([...document.querySelectorAll("main details[open][id]")].map((each) => each.id));
