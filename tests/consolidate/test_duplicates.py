@@ -20,7 +20,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.consolidate import pairs
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.consolidate.pairs import MAX_PARTNERS, NEAREST, Pair, near_pairs
+from swarm_memory.tools.consolidate.pairs import MAX_PARTNERS, NEAREST, near_pairs
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.embed import with_indexes
 from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, own_bank
@@ -230,12 +230,10 @@ def _rows(count: int, dimensions: int, seed: int) -> NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal((count, dimensions), dtype=np.float32)
 
 
-def _silent(done: int, total: int) -> None:
-    del done, total
-
-
-def _near(directions: Sequence[bytes], floor: float, element: Literal["int8", "float32"] = "float32") -> list[Pair]:
-    return near_pairs(directions, element, floor, _silent)
+def _near(
+    directions: Sequence[bytes], floor: float, element: Literal["int8", "float32"] = "float32"
+) -> list[tuple[int, int]]:
+    return near_pairs(directions, element, floor, lambda done, total: None)[["first", "second"]].tolist()
 
 
 def _encoded(row: list[float], element: str) -> bytes:
@@ -264,16 +262,15 @@ def test_the_exact_comparison_finds_what_a_comparison_by_hand_finds(
     numbers: list[list[float]] = _rows(count, 6, seed).tolist()
     directions = [_encoded(row, element) for row in numbers]
     sure, doubtful = (_by_hand(directions, "b" if element == "int8" else "f", floor + by) for by in (1e-5, -1e-5))
-    found = {(pair.first, pair.second) for pair in _near(directions, floor, element)}
-    assert sure <= found <= doubtful
+    assert sure <= set(_near(directions, floor, element)) <= doubtful
 
 
 def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_leader() -> None:
     rows = _rows(1, 32, 3) + 0.05 * _rows(400, 32, 4)
     pairs = _near([rows[place].tobytes() for place in range(len(rows))], 0.87)
-    by_second: dict[int, list[Pair]] = {}
-    for pair in pairs:
-        by_second.setdefault(pair.second, []).append(pair)
+    by_second: dict[int, list[int]] = {}
+    for first, second in pairs:
+        by_second.setdefault(second, []).append(first)
     assert NEAREST < max(map(len, by_second.values())) <= MAX_PARTNERS
     assert set(by_second) == set(range(1, 400))
-    assert all(any(pair.first == 0 for pair in own) for own in by_second.values())
+    assert all(0 in own for own in by_second.values())

@@ -188,8 +188,8 @@ async def test_totals_are_exact_and_windows_hold_whatever_is_logged(logged: list
     ]
     with tempfile.TemporaryDirectory() as folder:
         async with bank(Path(folder), max_history_tool_call_cnt=window) as toolbox:
-            for part in _parts(calls, cuts):
-                await log_calls(toolbox, part)
+            for start in range(0, len(calls), cuts):
+                await log_calls(toolbox, calls[start : start + cuts])
             distinct = _distinct(calls)
             for tool in ("a", "b"):
                 own = [each for each in distinct if each["tool_name"] == tool]
@@ -206,10 +206,6 @@ async def test_totals_are_exact_and_windows_hold_whatever_is_logged(logged: list
                 assert totals.kept == len(kept) == min(window, len(own))
                 newest = sorted((each["create_time"] for each in own), reverse=True)[:window]
                 assert sorted((k.call.created_at.isoformat() for k in kept), reverse=True) == newest
-
-
-def _parts(calls: list[Any], size: int) -> list[list[Any]]:
-    return [calls[start : start + size] for start in range(0, len(calls), size)]
 
 
 def _distinct(calls: list[Any]) -> list[Any]:

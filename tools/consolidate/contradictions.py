@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Merged, Related
-from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, merged, texts_of
+from swarm_memory.tools.consolidate.pairs import Near, Survey, merged
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.ports.models import ChatModel, Vector
 from swarm_memory.tools.ports.records import UpkeepBatch, UpkeepChange
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
+from swarm_memory.tools.text.opposition import CACHED_TEXTS, CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox
 
 PROMPT = "contradiction"
@@ -49,10 +50,10 @@ class Relations:
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
-    """Two memories that may contradict each other, the newer one first."""
+    """Two memories that may contradict each other, by their ids."""
 
-    newer: MemoryItem
-    older: MemoryItem
+    newer: str
+    older: str
     by_rules: float
     cosine: float
 
@@ -70,12 +71,12 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
         if chat is not None and number < MAX_ASKED:
             found.asked += 1
             try:
-                related = await _by_model(chat, suspect, found)
+                related = await _by_model(toolbox, chat, suspect, found)
             except ModelUnavailable as error:
                 found.notices.append(f"contradictions were looked for by rules alone: {_brief(str(error))}")
                 chat = None
         if related is None:
-            related = _related(suspect.newer.id, suspect.older.id, suspect.by_rules)
+            related = _related(suspect.newer, suspect.older, suspect.by_rules)
         if related.link.weight >= CONTRADICTS:
             found.related.append(related)
     return found
@@ -141,42 +142,50 @@ async def _suspects(
     toolbox: Toolbox, survey: Survey, gone: set[str], found: Relations, *, every: bool
 ) -> list[_Suspect]:
     """Return the pairs to examine: those that a rule suspects and, with `every`, the `MAX_ASKED` nearest others."""
-    pairs = [pair for pair in survey.pairs if gone.isdisjoint(pair.ids)]
-    if len(pairs) > MAX_PAIRS:
-        left = len(pairs) - MAX_PAIRS
-        found.notices.append(f"{left} of {len(pairs)} near pairs were not searched for contradictions")
-        pairs = sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS]
-    texts = await texts_of(toolbox, pairs)
+    import numpy
+
+    pairs = survey.pairs
+    if (beyond := len(pairs) - MAX_PAIRS) > 0:
+        found.notices.append(f"{beyond} of {len(pairs)} near pairs were not searched for contradictions")
+        pairs = pairs[(-pairs["cosine"]).argsort(kind="stable")[:MAX_PAIRS]]
+    # Two blocks of memories at a time, whose clauses fit into the cache: in any other order most would be parsed again.
+    block = CACHED_TEXTS // 2
+    pairs = pairs[numpy.lexsort((pairs["first"] // block, pairs["second"] // block))]
+    texts = await survey.texts_of(toolbox, pairs, attrgetter("advice"))
     suspected: list[_Suspect] = []
     others: list[_Suspect] = []
-    for part in in_parts(pairs, AT_ONCE):
+    for part in survey.parts(pairs):
         await toolbox.give_way()
-        for suspect in await asyncio.to_thread(_look, part, texts):
+        left = [pair for pair in part if gone.isdisjoint(pair.ids)]
+        for suspect in await asyncio.to_thread(_look, left, texts):
             (suspected if suspect.by_rules else others).append(suspect)
         others = sorted(others, key=lambda suspect: -suspect.cosine)[: MAX_ASKED if every else 0]
     return [*sorted(suspected, key=lambda suspect: (-suspect.by_rules, -suspect.cosine)), *others]
 
 
-def _look(pairs: Sequence[Near], texts: Mapping[str, MemoryItem]) -> list[_Suspect]:
+def _look(pairs: Sequence[Near], texts: Mapping[str, str]) -> list[_Suspect]:
     """Apply the rules to pairs whose texts still exist."""
     found: list[_Suspect] = []
     for *both, cosine in pairs:
-        newer, older = (texts.get(each.id) for each in sorted(both, key=lambda item: -item.position))
-        if newer is not None and older is not None:
-            found.append(_Suspect(newer, older, opposition(newer.advice, older.advice), cosine))
+        newer, older = (each.id for each in sorted(both, key=lambda item: -item.position))
+        if texts.keys() >= {newer, older}:
+            found.append(_Suspect(newer, older, opposition(texts[newer], texts[older]), cosine))
     return found
 
 
-async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
-    """Return how likely the model considers a contradiction; None when its answer cannot be used."""
-    texts = {"first": suspect.newer.embedding_text, "second": suspect.older.embedding_text}
+async def _by_model(toolbox: Toolbox, chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
+    """Return how likely the model considers a contradiction; None when its answer cannot be used, or one is gone."""
+    asked = await toolbox.store.get_memories((toolbox.scope,), [suspect.newer, suspect.older])
+    if len(asked) < 2:
+        return None
+    texts = {name: item.embedding_text for name, item in zip(("first", "second"), asked, strict=True)}
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
     answer, name = await ask(chat, prompt, Contradiction, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
         why = answer.reason if isinstance(answer, Unparsed) else "its probability is not between 0 and 1"
-        found.notices.append(f"rules decided about {suspect.newer.id} and {suspect.older.id}: {_brief(why)}")
+        found.notices.append(f"rules decided about {suspect.newer} and {suspect.older}: {_brief(why)}")
         return None
-    related = _related(suspect.newer.id, suspect.older.id, answer.probability)
+    related = _related(suspect.newer, suspect.older, answer.probability)
     return related.model_copy(update={"method": "model", "prompt_hash": prompt.hash, "model": name})
 
 

@@ -4,12 +4,13 @@ another one says the same, or ended an error that the former fix did not.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
+from operator import methodcaller
 from threading import Event as Flag
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from swarm_memory.schema.memory import FIX, MemoryItem, MemoryLink, Merged, Outcome
 from swarm_memory.schema.settings import RetrieveSettings
@@ -19,6 +20,9 @@ from swarm_memory.tools.retrieve.rank import HALF_LIFE_DAYS, recency
 from swarm_memory.tools.text.opposition import CONTRADICTS, is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
 """Pairs with this cosine or more may contradict each other; the second applies when a large bank is compared whole."""
@@ -37,18 +41,13 @@ SATURATION = 5
 AT_ONCE = 50
 """How many texts are read, or pairs are compared, before others get their turn."""
 
-_PAGE, _ROWS_AT_ONCE = 250, 512
+_PAGE, _ROWS_AT_ONCE, _COLUMNS_AT_ONCE, _CACHED_TEXTS = 250, 256, 1024, 2048
+
+PAIR = [("first", "i4"), ("second", "i4"), ("cosine", "f4")]
+"""Two vectors by their indexes, of which `first` ranks before `second`: a large bank has some 200,000 pairs."""
 
 OnProgress = Callable[[int, int], None]
 T = TypeVar("T")
-
-
-class Pair(NamedTuple):
-    """Two vectors by their indexes: `first` ranks before `second`."""
-
-    first: int
-    second: int
-    cosine: float
 
 
 class Near(NamedTuple):
@@ -68,14 +67,31 @@ class Survey:
     """The bank before a run: all active memories in the order of their rank, best first, and their near pairs."""
 
     items: tuple[UpkeepItem, ...]
-    pairs: tuple[Near, ...]
-    """Without the pairs that are already linked."""
+    known: tuple[UpkeepItem, ...]
+    """Those that have a vector."""
+    pairs: "NDArray[Any]"
+    """Indexes of `known`, as `near_pairs` returns them, without the pairs that are already linked."""
     compared: int
     """How many memories had their neighbours searched for."""
     kept_before: frozenset[str]
     """Memories that others were archived as duplicates of."""
     without_vector: int
     """How many new memories could not be compared."""
+
+    def parts(self, pairs: "NDArray[Any]") -> Iterator[list[Near]]:
+        """Yield some of the pairs with their items, `AT_ONCE` in each part."""
+        for start in range(0, len(pairs), AT_ONCE):
+            part = pairs[start : start + AT_ONCE].tolist()
+            yield [Near(self.known[first], self.known[second], cosine) for first, second, cosine in part]
+
+    async def texts_of(self, toolbox: Toolbox, pairs: "NDArray[Any]", read: Callable[[MemoryItem], T]) -> dict[str, T]:
+        """Return what `read` takes from each memory of the pairs that still exists, by id. Raises `StorageError`."""
+        found: dict[str, T] = {}
+        places: set[int] = {*pairs["first"].tolist(), *pairs["second"].tolist()}
+        for ids in in_parts([self.known[place].id for place in sorted(places)], AT_ONCE):
+            await toolbox.give_way()
+            found |= {item.id: read(item) for item in await toolbox.store.get_memories((toolbox.scope,), ids)}
+        return found
 
 
 class _Stopped(Exception):
@@ -89,7 +105,6 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
         every, after = [*every, *page], page[-1].position
         await toolbox.give_way()
     links = await links_of(toolbox, [item.id for item in every])
-    linked = {frozenset((link.src_id, link.dst_id)) for link in links}
     kept_before = frozenset(link.dst_id for link in links if link.relation == "duplicate_of")
     now, settings = toolbox.clock.now(), toolbox.settings.retrieve
 
@@ -100,13 +115,16 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
     ranked = sorted(every, key=rank)
     known = [item for item in ranked if item.direction is not None]
     new = [full or item.position > state.consolidated for item in known]
-    near = (
-        Near(known[pair.first], known[pair.second], pair.cosine)
-        for pair in await _compared(toolbox, known, new, on_progress)
-    )
+    pairs = await _compared(toolbox, known, new, on_progress)
+    places = {item.id: place for place, item in enumerate(known)}
+    ends = [(places.get(link.src_id), places.get(link.dst_id)) for link in links]
+    linked = {tuple(sorted((one, other))) for one, other in ends if one is not None and other is not None}
+    if linked:
+        pairs = pairs[[(first, second) not in linked for first, second, _ in map(methodcaller("item"), pairs)]]
     return Survey(
         items=tuple(ranked),
-        pairs=tuple(pair for pair in near if frozenset(pair.ids) not in linked),
+        known=tuple(known),
+        pairs=pairs,
         compared=sum(new),
         kept_before=kept_before,
         without_vector=sum(item.direction is None and (full or item.position > state.consolidated) for item in every),
@@ -138,15 +156,6 @@ def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
-async def texts_of(toolbox: Toolbox, pairs: Iterable[Near]) -> dict[str, MemoryItem]:
-    """Return the memories of the pairs that still exist, by id. Raises `StorageError`."""
-    found: dict[str, MemoryItem] = {}
-    for ids in in_parts(list(dict.fromkeys(each for pair in pairs for each in pair.ids)), AT_ONCE):
-        await toolbox.give_way()
-        found |= {item.id: item for item in await toolbox.store.get_memories((toolbox.scope,), ids)}
-    return found
-
-
 async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
     """Return every link from or to one of the memories. Raises `StorageError`."""
     found: list[MemoryLink] = []
@@ -158,7 +167,7 @@ async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
 
 async def _compared(
     toolbox: Toolbox, items: Sequence[UpkeepItem], new: Sequence[bool], on_progress: OnProgress
-) -> list[Pair]:
+) -> "NDArray[Any]":
     """Compare in a thread, which ends soon after its caller is cancelled."""
     loop, stop = asyncio.get_running_loop(), Flag()
 
@@ -181,8 +190,8 @@ def near_pairs(
     floor: float,
     on_progress: OnProgress,
     new: Sequence[bool] | None = None,
-) -> list[Pair]:
-    """Return pairs with a cosine of `floor` (above 0) or more, sorted by `second`, then nearest first.
+) -> "NDArray[Any]":
+    """Return pairs, as `PAIR` says, with a cosine of `floor` (above 0) or more, by `second`, then nearest first.
 
     `directions` are vectors of one length above 0, best rank first, as the bytes that the store keeps. Each `new` one
     (None: all are new) is compared with those that are not new, and with the new ones of better rank; at most
@@ -190,27 +199,37 @@ def near_pairs(
     """
     import numpy
 
+    found = numpy.empty(0, PAIR)
     if len(directions) < 2:
-        return []
+        return found
     stored = numpy.frombuffer(b"".join(directions), dtype="i1" if element == "int8" else "f4")
-    unit = stored.reshape(len(directions), -1).astype("f4")
-    unit /= numpy.linalg.norm(unit, axis=1, keepdims=True)
-    fresh = numpy.ones(len(unit), dtype=bool) if new is None else numpy.array(new, dtype=bool)
-    rows, found = numpy.flatnonzero(fresh), list[Pair]()
+    stored = stored.reshape(len(directions), -1)
+
+    def unit(rows: "slice | NDArray[Any]") -> "NDArray[Any]":
+        part = stored[rows].astype("f4")  # a part at a time: all of a large bank would take four times its vectors
+        return part / numpy.linalg.norm(part, axis=1, keepdims=True)
+
+    fresh = numpy.ones(len(stored), dtype=bool) if new is None else numpy.array(new, dtype=bool)
+    rows, all_fresh = numpy.flatnonzero(fresh), bool(fresh.all())
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[start : start + _ROWS_AT_ONCE]
-        width = int(block[-1]) if fresh.all() else len(unit)  # where all are new, only those of better rank count
-        for place, cosines in zip(block.tolist(), unit[block] @ unit[:width].T, strict=True):
+        width = int(block[-1]) if all_fresh else len(stored)  # where all are new, only those of better rank count
+        own, products = unit(block), numpy.empty((len(block), width), dtype="f4")
+        for at in range(0, width, _COLUMNS_AT_ONCE):
+            products[:, at : at + _COLUMNS_AT_ONCE] = own @ unit(slice(at, min(at + _COLUMNS_AT_ONCE, width))).T
+        partners = [found]
+        for place, cosines in zip(block.tolist(), products, strict=True):
             is_partner = (cosines >= floor) & ((numpy.arange(width) < place) | ~fresh[:width])
             near = numpy.flatnonzero(is_partner)
-            nearest = near[numpy.argsort(-cosines[near], kind="stable")][:NEAREST].tolist()
-            leading = [other for other in near[:BEST].tolist() if other not in nearest]
-            found += [
-                Pair(min(place, other), max(place, other), min(1.0, float(cosines[other])))
-                for other in [*nearest, *leading]
-            ]
+            nearest = near[numpy.argsort(-cosines[near], kind="stable")][:NEAREST]
+            others = numpy.union1d(nearest, near[:BEST])
+            pairs = numpy.empty(len(others), PAIR)
+            pairs["first"], pairs["second"] = numpy.minimum(place, others), numpy.maximum(place, others)
+            pairs["cosine"] = numpy.minimum(1, cosines[others])
+            partners.append(pairs)
+        found = numpy.concatenate(partners)
         on_progress(start + len(block), len(rows))
-    return sorted(found, key=lambda pair: (pair.second, -pair.cosine, pair.first))
+    return found[numpy.lexsort((found["first"], -found["cosine"], found["second"]))]
 
 
 MIN_SHARED_WORDS = 0.40
@@ -228,18 +247,16 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
     others were archived for stays, and so does what the user said.
     """
     threshold = duplicate_threshold(toolbox)
-    pairs = [
-        pair
-        for pair in survey.pairs
-        if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.priority <= 0
-    ]
-    texts, words = await texts_of(toolbox, pairs), cache(words_of)  # each text is compared with many
+    pairs = survey.pairs[survey.pairs["cosine"] >= threshold]
+    texts = await survey.texts_of(toolbox, pairs, lambda item: item)
+    words = lru_cache(_CACHED_TEXTS)(words_of)  # each text is compared with many
     found: dict[str, Merged] = {}
-    for part in in_parts(pairs, AT_ONCE):
+    for part in survey.parts(pairs):
         await toolbox.give_way()
         for better, other, cosine in part:
+            may_go = other.id not in survey.kept_before and other.priority <= 0
             is_open = found.keys().isdisjoint((better.id, other.id)) and texts.keys() >= {better.id, other.id}
-            if is_open and is_same(texts[other.id], texts[better.id], words):
+            if may_go and is_open and is_same(texts[other.id], texts[better.id], words):
                 found[other.id] = Merged(id=other.id, kept=better.id, similarity=round(cosine, 4))
     return list(found.values())
 

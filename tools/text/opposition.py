@@ -30,7 +30,8 @@ _MIN_COMMON = 3
 """Two words in common may be an accident, unless they are all there is."""
 
 _MAX_CLAUSES = 40
-_CACHED = 20_000
+CACHED_TEXTS = 4_000
+"""The clauses of at most this many texts are kept, some 12 MB."""
 
 _NEGATION = lazy(
     r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
@@ -111,7 +112,7 @@ def _antonyms() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-@lru_cache(_CACHED)
+@lru_cache(CACHED_TEXTS)
 def clauses(text: str) -> tuple[Clause, ...]:
     """Return the instructions of a text that say enough to be compared; the first ones if there are too many."""
     found: list[Clause] = []
