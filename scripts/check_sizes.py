@@ -35,7 +35,7 @@ BUDGETS = {
     "tools/promote": 455,
     "tools/ports tools/*.py": 970,  # aim 800
     "schema": 2_298,  # aim 2,000
-    "server/storage/stores": 3_273,  # aim 3,000
+    "server/storage/stores": 3_276,  # aim 3,000
     "server/storage/search": 695,
     "server/storage/engine": 1_843,  # aim 1,300
     "server/storage/care": 514,

@@ -4,9 +4,10 @@ SELECT e.type, e.created_at, e.subject_id, e.data, o.data, substr(t.query, 1, :c
 FROM (
   SELECT
     seq, scope_id, type, subject_id, data, created_at,
-    CASE type WHEN :withheld THEN subject_id ELSE data ->> '$.task_id' END AS task_id
+    CASE type WHEN :retrieved THEN data ->> '$.task_id' ELSE subject_id END AS task_id
   FROM events
-  WHERE scope_id IN (SELECT value::bigint FROM json_each(:scopes)) AND type IN (:retrieved, :withheld)
+  WHERE scope_id IN (SELECT value::bigint FROM json_each(:scopes)) AND type IN (:retrieved, :withheld, :injected)
+    AND (type <> :injected OR data ->> '$.via' = :briefing)
     AND seq >= coalesce((SELECT min(seq) FROM events WHERE subject_id = :id), 0) AND strpos(data, :id) > 0
   ORDER BY seq DESC LIMIT :limit
 ) AS e

@@ -214,8 +214,7 @@ def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
     base = Result(0, "lock", 1, "none", met=False, steps=10, label=None)
     theirs = [replace(base, seed=seed, steps=seed) for seed in range(1, 9)]
     ours = [replace(each, arm="memory", steps=each.steps - 1) for each in theirs]
-    found = gain(ours, theirs, calls)
-    assert found == (-1, -1, -1)
+    assert gain(ours, theirs, calls) == (-1, -1, -1)
     assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
     with pytest.raises(ValueError, match="same seeds"):
         gain(ours[1:], theirs, calls)

@@ -267,9 +267,8 @@ def test_the_exact_comparison_finds_what_a_comparison_by_hand_finds(
 
 def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_leader() -> None:
     rows = _rows(1, 32, 3) + 0.05 * _rows(400, 32, 4)
-    pairs = _near([rows[place].tobytes() for place in range(len(rows))], 0.87)
     by_second: dict[int, list[int]] = {}
-    for first, second in pairs:
+    for first, second in _near([row.tobytes() for row in rows], 0.87):
         by_second.setdefault(second, []).append(first)
     assert NEAREST < max(map(len, by_second.values())) <= MAX_PARTNERS
     assert set(by_second) == set(range(1, 400))

@@ -213,8 +213,7 @@ async def test_what_was_shown_is_recorded_for_the_task_with_its_moment(toolbox: 
     await ask(**call("git commit"))
     await settled(toolbox)
     assert list((await toolbox.store.injections(toolbox.scope, "s1:1")).given) == [done.item.id]
-    events = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, 9)
-    assert "call" in [event.data.get("via") for event in events]
+    assert "call" in [each.data.get("via") for each in await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, 9)]
 
 
 async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(toolbox: Toolbox, ask: Ask) -> None:

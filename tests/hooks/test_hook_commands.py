@@ -59,6 +59,7 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
     assert SAID in answer["additionalContext"]
     assert NOTE not in answer["additionalContext"], "a fix is shown where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
+    assert learned.rows("SELECT usage_count FROM patterns WHERE usage_count > 0") == [(1,)]
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
     assert learned.printed("session-start") == ""
 

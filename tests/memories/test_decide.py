@@ -11,6 +11,7 @@ from still_bank import Add
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -282,6 +283,7 @@ async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox
     await record_outcome(toolbox, "t1", Verdict.by_agent("Success"), named=[one], given=True)
     await tell(toolbox, one, "t2", withheld=True)
     await tell(toolbox, other, "t3")
+    await toolbox.store.add_event(toolbox.scope, Event(INJECTED, NOW, "t4", {"ids": [one], "via": BRIEFING}))
     record = await memory_record(toolbox, one)
     assert record.source is not None
     assert (record.source.task, record.source.verdict) == ("Fix the login", verdict)
@@ -292,7 +294,8 @@ async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox
         ("1. Parse it.\n2. Send it.", True),
     ]
     assert [(link.relation, item.id) for link, item in record.links] == [("contradicts", other)]
-    held, given = record.injections
+    began, held, given = record.injections
+    assert (began.via, began.task_id, record.item.usage_count) == ("briefing", "t4", 2)
     assert (held.withheld, held.task_id, held.via, held.label) == (True, "t2", "hook", None)
     assert (given.withheld, given.task_id, given.query, given.score) == (False, "t1", "the query", 0.7)
     assert (given.label, given.use, given.change) == ("Success", "cited", 0.05)

@@ -209,8 +209,7 @@ async def test_two_servers_write_one_folder_and_take_in_a_change_once(toolbox: T
         both.start_soon(mirror, toolbox, job, report)
         both.start_soon(mirror, other, job, report)
     await other.store.close()
-    done = await mirror(toolbox, job, report)
-    assert done == {"folder": NOTES, "notices": []}
+    assert await mirror(toolbox, job, report) == {"folder": NOTES, "notices": []}
     assert len(files(place.root)) == 1
     assert len(await toolbox.store.said(toolbox.scope, "Use tabs, no spaces.")) == 1
 

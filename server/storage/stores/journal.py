@@ -55,7 +55,10 @@ class Journal(Engine):
 
     @writes
     def add_event(self, connection: Connection, scope: Scope, event: Event) -> None:
+        """Write an event; what it says was shown to a task counts as a use of each of these memories."""
         log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, event.data, event.at)
+        if event.kind == INJECTED:
+            _SQL.run(connection, "use_patterns", ids=event.data["ids"], tenant_id=scope.tenant_id, at=event.at)
 
     @reads
     def events_of_kind(

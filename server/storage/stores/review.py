@@ -7,7 +7,7 @@ from typing import Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.outcome import OutcomeRecord
-from swarm_memory.schema.sqlite.events import OUTCOME, RETRIEVED, WITHHELD
+from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED, OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
@@ -30,8 +30,8 @@ class Review(Part):
     def showings(self, connection: Connection, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Showing]:
         """Return when a memory was shown in the scopes, or withheld from a task, newest first."""
         values = {"scopes": find_scopes(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
-        kinds = {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
-        rows = _SQL.rows(connection, "showings", **values, **kinds)
+        kinds = {"retrieved": RETRIEVED, "withheld": WITHHELD, "injected": INJECTED, "outcome": OUTCOME}
+        rows = _SQL.rows(connection, "showings", **values, **kinds, briefing=BRIEFING)
         return [shown for row in rows if (shown := _showing(memory_id, row)) is not None]
 
     @reads
@@ -107,19 +107,19 @@ def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:
     """Return the showing that a row records; None if the row only names the memory in its query."""
     kind, at, subject, text, outcome, task = row
     data: dict[str, Any] = json.loads(text)
-    withheld = kind == WITHHELD
-    if memory_id not in (data.get("ids", ()) if withheld else data.get("scores", {})):
+    retrieved = kind == RETRIEVED
+    if memory_id not in (data.get("scores", {}) if retrieved else data.get("ids", ())):
         return None
     record = None if outcome is None else OutcomeRecord.model_validate_json(outcome)
     credit = next((each for each in record.credits if each.memory_id == memory_id), None) if record else None
     return Showing(
         at=to_moment(at),
-        withheld=withheld,
+        withheld=kind == WITHHELD,
         at_failure="failure" in data,
         query=data.get("query", ""),
         via=data.get("via"),
-        score=None if withheld else data["scores"][memory_id],
-        task_id=subject if withheld else data.get("task_id"),
+        score=data["scores"][memory_id] if retrieved else None,
+        task_id=data.get("task_id") if retrieved else subject,
         session_id=data.get("session_id"),
         task=task or "",
         label=None if record is None else record.label,
