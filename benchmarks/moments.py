@@ -33,7 +33,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.memories.remember import remember_notes
-from swarm_memory.tools.retrieve.preamble import moments_of
+from swarm_memory.tools.retrieve.preamble import render_moments
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -95,7 +95,7 @@ async def measure(projects: Sequence[dict[str, Any]], folder: Path, settings: Se
             bank = await stack.enter_async_context(opened)
             notes = [Note(title=rule["title"], when=rule["when"], note=rule["note"]) for rule in project["rules"]]
             stored = [done.item for note in notes for done in await remember_notes(bank, [note])]
-            moments = {line: item.id for item in stored for line in LISTED.findall(moments_of([item]))}
+            moments = {line: item.id for item in stored for line in LISTED.findall(render_moments([item]))}
             for other in projects:
                 for number, task in enumerate(other["rules"]):
                     played = await play(bank, moments, task, f"{other['project']}-{number}")

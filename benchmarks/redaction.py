@@ -26,9 +26,9 @@ from secret_lines import after
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.guard.redact import archivable, redact, stored
+from swarm_memory.tools.guard.redact import archivable, redact, strip_places
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.tool_memory.log import kept_call
 from swarm_memory.tools.toolbox import Toolbox
@@ -120,8 +120,8 @@ def kept(line: Line) -> Iterator[tuple[str, str]]:
             Step(id="3", kind="observation", role="tool", call_id="c", text=observed),
         )
         trajectory = Trajectory(task_id="t", task=text, steps=steps, source="claude_code")
-        yield f"transcript, {way}", stored(archivable(trajectory, PLAIN), PLAIN).model_dump_json()
-        logged = LoggedCall(tool_name="x", input=given, output=observed, success=True)
+        yield f"transcript, {way}", strip_places(archivable(trajectory, PLAIN), PLAIN).model_dump_json()
+        logged = ReportedCall(tool_name="x", input=given, output=observed, success=True)
         yield (
             f"log, {way}",
             kept_call(logged, Scope(project="x"), PLAIN, NOW).model_dump_json(),

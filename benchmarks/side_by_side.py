@@ -34,7 +34,7 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parent / "retrieval"
 from made_banks import docstrings, stdlib_modules
 from systems.outside import OutsideMemory, OutsideSystem, ToolUse
 
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion
 from swarm_memory.tools.text.tokens import count_tokens
 
 K = 5
@@ -149,7 +149,7 @@ async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str
         for side in in_turn(sides, turn):
             for number, (_, text) in part:
                 began = time.perf_counter()
-                await side.server.ingest(GROUP, [BenchmarkItem(id=f"item{number}", content=text, group=GROUP)])
+                await side.server.ingest(GROUP, [BenchmarkDocument(id=f"item{number}", content=text, group=GROUP)])
                 side.store.append((time.perf_counter() - began) * 1000)
             if turn == 0:
                 side.begun = side.bytes_kept, len(part)

@@ -29,8 +29,8 @@ from swarm_memory.server.jobs.transcripts import is_worth_a_model
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.judge import combine, judge_by_evidence, judge_by_model
-from swarm_memory.tools.model.parse import Unparsed, parse_object
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_by_model, weigh_model_verdict
+from swarm_memory.tools.model.parse import ParseFailure, parse_object
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 
@@ -58,7 +58,7 @@ class AnswersFromFiles:
             (self._asked / f"{key}.md").write_text(text, encoding="utf-8")
             raise ModelUnavailable(f"{key} is not answered yet")
         data = parse_object(answer.read_text(encoding="utf-8"), request.answer_schema)
-        if isinstance(data, Unparsed):
+        if isinstance(data, ParseFailure):
             raise ModelAnswerInvalid(data.reason)
         return ChatAnswer(data=data, model=self.name, usage=ChatUsage(), latency_ms=0)
 
@@ -122,7 +122,7 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
         said = await judge_by_model(model, trajectory, settings)
     except ModelUnavailable:
         return
-    judged = combine(by_evidence, said)
+    judged = weigh_model_verdict(by_evidence, said)
 
     def beside(verdict: Verdict) -> Judged:
         return Judged(known, verdict.label, verdict.confidence)

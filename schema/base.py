@@ -48,12 +48,12 @@ def is_teams(scope: Scope) -> bool:
     return scope.project.startswith(TEAM)
 
 
-def local(at: datetime) -> datetime:
+def ensure_aware(at: datetime) -> datetime:
     """Return a moment with a zone: this machine's where it names none. Raises `OverflowError`, `ValueError`."""
     return at if at.tzinfo is not None else at.astimezone()
 
 
-LocalTimestamp = Annotated[datetime, AfterValidator(local)]
+LocalTimestamp = Annotated[datetime, AfterValidator(ensure_aware)]
 """A moment that some program may have written without a zone."""
 
 

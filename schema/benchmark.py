@@ -21,7 +21,7 @@ def _in_utc(value: object) -> object:
 Moment = Annotated[Timestamp, BeforeValidator(_in_utc)]
 
 
-class BenchmarkItem(Model):
+class BenchmarkDocument(Model):
     """One document that can be found."""
 
     id: str = Field(min_length=1)
@@ -50,7 +50,7 @@ class Dataset(Model):
     """Items and questions in the one form that every retrieval suite takes."""
 
     name: str = Field(min_length=1)
-    items: tuple[BenchmarkItem, ...]
+    items: tuple[BenchmarkDocument, ...]
     questions: tuple[BenchmarkQuestion, ...]
 
 
@@ -64,7 +64,7 @@ class DatasetInfo(Model):
     questions: int
 
 
-class Figure(Model):
+class MetricValue(Model):
     """One number that was measured."""
 
     subject: str
@@ -95,7 +95,7 @@ class SuiteResults(Model, extra="ignore"):
 
     # Runs of earlier versions, in files and banks, also hold plots and the values of single cases.
     dataset: DatasetInfo | None = None
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[MetricValue, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out or reduced, and why."""

@@ -47,7 +47,7 @@ class Fault(Model):
     reason: str
 
 
-class IndexedSource(Model):
+class IndexingReport(Model):
     """What indexing a source did. The numbers count groups, except `passages`."""
 
     kind: SourceKind

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import LocalTimestamp, Model, Scope, Timestamp, Un
 ToolName = Annotated[str, Field(min_length=1, max_length=300)]
 
 
-class LoggedCall(Model, populate_by_name=True):
+class ReportedCall(Model, populate_by_name=True):
     """One use of a tool as a caller reports it. Inputs of any form are accepted; unknown keys are refused."""
 
     tool_name: ToolName

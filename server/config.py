@@ -115,7 +115,7 @@ def resolve_settings(
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, unknown, left_out)
 
 
-def lines_left_out(root: Path) -> tuple[str, ...]:
+def project_file_errors(root: Path) -> tuple[str, ...]:
     """Return why a project's settings file is left out; empty where it is not."""
     return _of_project(project_file(root))[1]
 

@@ -26,7 +26,7 @@ def project_root(cwd: str | None = None) -> str:
     return folder
 
 
-def own_state() -> str:
+def user_state_folder() -> str:
     """Return the folder for the state of this user's installation, outside every project; it may not exist.
 
     Raises `RuntimeError` where this user has no home folder.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.folders import own_state, project_root
+from swarm_memory.server.folders import project_root, user_state_folder
 
 FOLDER = ".swarm"
 FILE = "memory.db"
@@ -56,7 +56,7 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
 
 def state_folder() -> Path:
     """Return the folder for the state of this user's installation, outside every project; it may not exist."""
-    return Path(own_state())
+    return Path(user_state_folder())
 
 
 def user_file(environ: Mapping[str, str]) -> Path:

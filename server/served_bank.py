@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.access.roles import calling
-from swarm_memory.server.hosts.host import all_folders
+from swarm_memory.server.hosts.host import transcript_folders
 from swarm_memory.server.location import locate
 from swarm_memory.server.switch import off_by
 
@@ -120,7 +120,7 @@ class ServedBank:
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
         """The folders below which a caller may name a transcript: the hosts' own, and the project."""
-        return tuple(map(Path, all_folders(self.root)))
+        return tuple(map(Path, transcript_folders(self.root)))
 
     @property
     def is_made(self) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.job import LEARN
-from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.hosts.files.promoted import skill_paths_by_memory
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
 from swarm_memory.tools.guard.person_names import check_detector
@@ -58,7 +58,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     check_detector(settings.distill.redact_pii)
     embedder = make_embedder(settings.embedding, in_haste=in_haste)
     store = await _open_store(place, settings, embedder)
-    scope, clock, missing = scope_of(place, settings), SystemClock(), without_minilm(settings.embedding)
+    scope, clock, missing = scope_of(place, settings), SystemClock(), embedder_fallback_reason(settings.embedding)
     team: tuple[Scope, ...] = ()
     if settings.team.url is not None:
         from swarm_memory.schema.team.sharing import team_scopes
@@ -73,7 +73,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         settings=settings,
         scope=scope,
         project=ProjectFolder(place.root),
-        promoted=partial(promoted_for, place.root),
+        promoted=partial(skill_paths_by_memory, place.root),
         team=team,
         chat=make_chat_model(settings, store, scope, clock),
         reranker=make_reranker(settings),
@@ -121,7 +121,7 @@ async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[T
             async with opened_toolbox(thrown_away, without_server(settings)) as toolbox:
                 yield toolbox
         finally:
-            registry.throw_away(thrown_away.database)
+            registry.forget_temporary(thrown_away.database)
 
 
 def make_reranker(settings: Settings) -> Reranker | None:
@@ -181,7 +181,9 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
     Raises `ConfigError` when one of its settings, or what it needs, is missing.
     """
     match settings.provider:
-        case "auto" | "minilm" if not in_haste and (settings.provider == "minilm" or without_minilm(settings) is None):
+        case "auto" | "minilm" if not in_haste and (
+            settings.provider == "minilm" or embedder_fallback_reason(settings) is None
+        ):
             from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 
             return MiniLMEmbedder()
@@ -195,7 +197,7 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
             return OpenAIEmbedder(settings, api_key_of(settings))
 
 
-def without_minilm(settings: EmbeddingSettings) -> str | None:
+def embedder_fallback_reason(settings: EmbeddingSettings) -> str | None:
     """Return why the static table replaces the MiniLM that the settings ask for; None where it does not."""
     if settings.provider != "auto" or find_spec("onnxruntime") is not None:
         return None
@@ -209,7 +211,7 @@ def api_key_of(settings: EmbeddingSettings) -> str | None:
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
 
 
-def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[], ChatModel | None]:
+def learning_model_getter(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[], ChatModel | None]:
     """Return a function that returns the model for learning from finished tasks in the background, or None.
 
     `read` returns the current settings: permission that was withdrawn, or cannot be read, ends immediately.
@@ -238,7 +240,7 @@ def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] 
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker
 
-    model = learning_model(toolbox, read or (lambda: toolbox.settings))
+    model = learning_model_getter(toolbox, read or (lambda: toolbox.settings))
     handlers = {LEARN: partial(learn_from_job, root=place.root, model=model)}
     return Worker(
         toolbox.for_agents(),

@@ -27,7 +27,7 @@ Promoted = Callable[[str | None], Mapping[str, str]]
 """Returns which memories are in which of the project's files that an agent (by name; None: any) reads by itself."""
 
 
-async def at_once() -> None:
+async def noop() -> None:
     """Continue immediately: no caller is being served meanwhile."""
 
 
@@ -50,7 +50,7 @@ class Toolbox:
     """At most this many memories may be added to the project in a day; None: the user is at work, without a limit."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the latest at the end (`retrieve.query`)."""
-    give_way: GiveWay = at_once
+    give_way: GiveWay = noop
     wake: Callable[[], None] | None = None
     """Makes this process's worker look for jobs immediately; None: it has no worker."""
     promoted: Promoted = lambda _: {}

@@ -165,7 +165,7 @@ class Member(Model):
     role: Literal["read", "write", "review", "admin"]
 
 
-class Sharing(Model):
+class SharedMemoryInfo(Model):
     """What is known of a shared memory besides its words."""
 
     memory_id: str

@@ -25,7 +25,7 @@ from swarm_memory.tools.guard.screen import (
     WEIGHTS,
     WORD_BUCKETS,
     by_rules,
-    concept_columns,
+    count_concept_columns,
     features_of,
     readings,
     units,
@@ -65,7 +65,7 @@ def load() -> Data:
         for column in columns
     ]
     row_of, column_of, value_of = zip(*cells, strict=True)
-    shape = (sum(map(len, units_of)), concept_columns() + WORD_BUCKETS)
+    shape = (sum(map(len, units_of)), count_concept_columns() + WORD_BUCKETS)
     rows = csr_matrix((value_of, (row_of, column_of)), shape=shape, dtype=np.float64)
     text_of = np.repeat(np.arange(len(texts)), [len(each) for each in units_of])
     weight = np.concatenate([_weights(example, found) for example, found in zip(texts, units_of, strict=True)])
@@ -146,7 +146,7 @@ def report(data: Data, *, by_shape: bool) -> None:
 def write(data: Data) -> None:
     """Write the weights of a classifier that learned from all rows, 8 bits each."""
     model = fit(data, np.flatnonzero(data.weight > 0))
-    groups = np.split(model.coef_[0], [concept_columns()])
+    groups = np.split(model.coef_[0], [count_concept_columns()])
     scales = [float(np.abs(group).max() / 127) for group in groups]
     values = b"".join(
         np.round(group / scale).astype(np.int8).tobytes() for group, scale in zip(groups, scales, strict=True)

@@ -75,7 +75,7 @@ def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
     return max([of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None)], key=rank)
 
 
-def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:
+def restrict_tool(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:
     """Return a tool as `tools/list` shows it to a caller: without actions and arguments that their role does not allow.
 
     None where they may not use it at all.

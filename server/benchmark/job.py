@@ -19,7 +19,7 @@ ONLY_FROM_A_COMMAND = ("command", "tasks")
 """Options that start programs: only the user may give them, on the command line, and no model."""
 
 
-def what_there_is() -> list[dict[str, JsonValue]]:
+def list_suites() -> list[dict[str, JsonValue]]:
     """Return the suites with what each measures and costs, and its options."""
     from swarm_memory.server.benchmark.running import SUITES, find_suite
 

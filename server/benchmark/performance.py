@@ -22,7 +22,7 @@ from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.benchmark.figures import Column, figure, percentile, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -88,7 +88,7 @@ class PerformanceOptions(SuiteOptions):
     repeats: int = Field(default=100, ge=3, le=10_000, description="How often each is timed")
 
 
-class Measurement(NamedTuple):
+class TimedOperation(NamedTuple):
     """One operation that is timed."""
 
     key: str
@@ -100,16 +100,18 @@ class Measurement(NamedTuple):
 
 
 MEASUREMENTS = (
-    Measurement("open", "Database Connection", "call", "opening the file: checks, schema, indexes, and closing it"),
-    Measurement("configuration", "Configuration Loading", "call", "reading files and environment, checking values"),
-    Measurement("insert", "Memory Insertion (Single)", "memory", "embedding, row, both indexes, one durable commit"),
-    Measurement("batch", "Batch Insertion (100)", "100 memories", "100 memories, embedded, in one durable commit"),
-    Measurement("retrieve", "Memory Retrieval (No Filter)", "call", "embedding, two legs, fusion, the record"),
-    Measurement("retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same over a quarter of the items"),
-    Measurement("usage", "Usage Increment", "call", "recording a retrieval of three, durably"),
-    Measurement("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
-    Measurement("statistics", "View Queries", "call", "all counts in the bank's status"),
-    Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
+    TimedOperation("open", "Database Connection", "call", "opening the file: checks, schema, indexes, and closing it"),
+    TimedOperation("configuration", "Configuration Loading", "call", "reading files and environment, checking values"),
+    TimedOperation("insert", "Memory Insertion (Single)", "memory", "embedding, row, both indexes, one durable commit"),
+    TimedOperation("batch", "Batch Insertion (100)", "100 memories", "100 memories, embedded, in one durable commit"),
+    TimedOperation("retrieve", "Memory Retrieval (No Filter)", "call", "embedding, two legs, fusion, the record"),
+    TimedOperation(
+        "retrieve_domain", "Memory Retrieval (Domain Filter)", "call", "the same over a quarter of the items"
+    ),
+    TimedOperation("usage", "Usage Increment", "call", "recording a retrieval of three, durably"),
+    TimedOperation("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
+    TimedOperation("statistics", "View Queries", "call", "all counts in the bank's status"),
+    TimedOperation("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
 )
 """The measurements of the ReasoningBank report (2025-10-10, version 1.0.0), in its order."""
 
@@ -138,7 +140,7 @@ class _Run:
         return SuiteResults(figures=tuple(middles), tables=tables, notes=tuple(self.notes))
 
     def _table(self, name: str) -> Table:
-        columns: list[Column[tuple[int, Measurement]]] = [
+        columns: list[Column[tuple[int, TimedOperation]]] = [
             Column("#", lambda row: str(row[0])),
             Column("measurement", lambda row: row[1].name),
             Column("unit", lambda row: f"ms per {row[1].per}"),
@@ -212,7 +214,7 @@ async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[Mem
         "open": opened,
         "configuration": configured,
         "usage": used,
-        "metric": lambda: bank.store.add_event(bank.scope, Event("benchmark.measured", bank.clock.now())),
+        "metric": lambda: bank.store.add_event(bank.scope, BankEvent("benchmark.measured", bank.clock.now())),
         "statistics": lambda: bank.store.statistics(bank.scope, bank.embedder.name),
         "all_active": lambda: bank.store.list_memories([bank.scope], MemoryFilter(limit=_EVERYTHING)),
     }

@@ -23,11 +23,11 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.server.child_process import run
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.runners.workplace import Workplace, permitted
+from swarm_memory.server.runners.workplace import RolloutWorkspaces, parse_allowed
 from swarm_memory.tools.benchmark.figures import RESAMPLES, Column, figure, figures, table, written
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.credit.intervals import Interval, wilson
-from swarm_memory.tools.credit.outcome import steps_of
+from swarm_memory.tools.credit.outcome import count_steps
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
@@ -192,7 +192,7 @@ class Scenario(NamedTuple):
     """A script that is given a folder, tries what was made there, and ends with 0 when all of it works, else with 1."""
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """One task of a run: the `round`-th time that a scenario is done."""
 
     seed: int
@@ -209,10 +209,10 @@ class Place(NamedTuple):
         return f"run_{hashlib.sha256(self.key.encode()).hexdigest()[:26].upper()}"
 
 
-def schedule(seed: int, scenarios: Sequence[Scenario], rounds: int) -> list[Place]:
+def schedule(seed: int, scenarios: Sequence[Scenario], rounds: int) -> list[Slot]:
     """Return all scenarios once per round, each round in a random order."""
     chance = Random(f"tasks-{seed}")
-    return [Place(seed, each, at) for at in range(1, rounds + 1) for each in chance.sample(scenarios, len(scenarios))]
+    return [Slot(seed, each, at) for at in range(1, rounds + 1) for each in chance.sample(scenarios, len(scenarios))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class ScenarioRunner:
         shown = [request.prompt, *(f"{step.text} {step.tool_input or ''}" for step in (done.steps if done else ()))]
         self.attempts[request.number] = Attempt(
             met=code == 0,
-            steps=steps_of(done) if done else 0,
+            steps=count_steps(done) if done else 0,
             tokens=counted or sum(map(count_tokens, shown)),
             tokens_counted=counted > 0,
             said=one_line(said, 300),
@@ -320,7 +320,7 @@ class TaskRun:
         details: dict[str, JsonValue] = {"tasks": [asdict(each) for each in self.tasks]}
         return found.model_copy(update={"notes": (note, *found.notes), "details": details})
 
-    async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> None:
+    async def do(self, arm: TaskArm, place: Slot, bank: Toolbox) -> None:
         """Do a task in an arm, learn from it, and report the progress of the run.
 
         The judge never learns the checker's result. Raises `ConfigError`, `InputError` (a bad runner), `StorageError`.
@@ -328,7 +328,7 @@ class TaskRun:
         counted = None if bank.chat is None else CountingChat(bank.chat)
         bank = replace(bank, chat=counted)
         scratch = self.context.folder / "rollouts" / arm / place.scenario.name
-        workplace = Workplace(place.scenario.work, scratch, bank.settings.matts)
+        workplace = RolloutWorkspaces(place.scenario.work, scratch, bank.settings.matts)
         agent = CommandRunner(self.options.command or "", workplace)
         runner = ScenarioRunner(place.scenario, agent, scratch)
         best, notes = await self._rollouts(arm, place, bank, runner)
@@ -354,7 +354,7 @@ class TaskRun:
         message = f"{arm}: {place.scenario.name}, round {place.round}"
         await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
 
-    async def _rollouts(self, arm: TaskArm, place: Place, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
+    async def _rollouts(self, arm: TaskArm, place: Slot, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
         """Do a task; return the number of the rollout that counts, and how many notes it had."""
         task = place.scenario.task
         if arm == "reasoningbank+matts":
@@ -389,11 +389,11 @@ class TaskRun:
 
 async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     """Do the tasks in all arms. Raises `InputError`, `ConfigError`, `StorageError`."""
-    scenarios = await anyio.to_thread.run_sync(read_scenarios, context.root, options)
+    scenarios = await anyio.to_thread.run_sync(load_scenarios, context.root, options)
     run, toolbox = TaskRun(context, options, scenarios), context.toolbox
     if options.command is None:
         raise InputError("option command: tasks need an agent: give one of matts.allowed_commands")
-    permitted(options.command, toolbox.settings.matts)
+    parse_allowed(options.command, toolbox.settings.matts)
     matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
     for arm in TASK_ARMS:  # each with an empty bank, and the user's settings and chat model
@@ -404,7 +404,7 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     return run.results()
 
 
-def read_scenarios(root: Path, options: TaskOptions) -> tuple[Scenario, ...]:
+def load_scenarios(root: Path, options: TaskOptions) -> tuple[Scenario, ...]:
     """Return the tasks of the options' folder. Raises `InputError` that says what is missing, and where."""
     if options.tasks is None:
         raise InputError(

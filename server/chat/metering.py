@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.parse import Unparsed, parse_object
+from swarm_memory.tools.model.parse import ParseFailure, parse_object
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage, Clock
 from swarm_memory.tools.ports.records import ChatRecord
 
@@ -100,11 +100,11 @@ class MeteredModel(ABC):
             async with asyncio.timeout(request.timeout_s):
                 reply = await self._ask(request, usage)
                 data = _checked(reply, request)
-                if reply.is_cut and isinstance(data, Unparsed) and request.max_tokens < MAX_ROOM:
+                if reply.is_cut and isinstance(data, ParseFailure) and request.max_tokens < MAX_ROOM:
                     request = request.model_copy(update={"max_tokens": MAX_ROOM})
                     reply = await self._ask(request, usage)
                     data = _checked(reply, request)
-            if isinstance(data, Unparsed):
+            if isinstance(data, ParseFailure):
                 raise ModelAnswerInvalid(f"{self.name} gave no usable answer: {data.reason}")
             outcome = "answered"
         except TimeoutError:
@@ -119,16 +119,16 @@ class MeteredModel(ABC):
         return ChatAnswer(data=data, model=self.name, usage=usage, latency_ms=latency_ms)
 
 
-def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed:
+def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | ParseFailure:
     """Return the object of an answer, or why it cannot be used."""
-    cut = Unparsed(f"The answer was cut off at {request.max_tokens:,} tokens.")
+    cut = ParseFailure(f"The answer was cut off at {request.max_tokens:,} tokens.")
     if reply.is_cut and not reply.text.lstrip().startswith("{"):
         return cut
     if not reply.text.strip():
-        return Unparsed("The answer is empty.")
+        return ParseFailure("The answer is empty.")
     data = parse_object(reply.text, request.answer_schema)
     # A whole object counts even if a weak model went on after it until it was cut.
-    return cut if reply.is_cut and isinstance(data, Unparsed) else data
+    return cut if reply.is_cut and isinstance(data, ParseFailure) else data
 
 
 def system_with_schema(request: ChatRequest) -> str:

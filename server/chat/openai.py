@@ -123,7 +123,7 @@ class OpenAIChatModel(MeteredModel):
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
         renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
-        # Each answer's schema is closed and requires all of its fields (`Answered`), as the strict mode demands.
+        # Each answer's schema is closed and requires all of its fields (`BaseAnswer`), as the strict mode demands.
         form = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
         system = {"role": "system", "content": system_with_schema(request)}
         body: dict[str, Any] = {

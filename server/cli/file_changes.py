@@ -62,7 +62,9 @@ def planned_setting(key: str, value: str) -> FileChange | None:
     return None if after == before else FileChange(path, before, after)
 
 
-def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:
+def planned_learn_with(
+    invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool
+) -> FileChange | None:
     """Return the change to the user's settings file that sets who learns; None where nothing is to be written.
 
     `given` is the answer on the command line. Without it the user is asked, provided that `may_ask` and that no setting

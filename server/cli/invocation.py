@@ -127,7 +127,7 @@ class Invocation(Site):
         """Do what a worker would do with such a job. If it can be resumed, the `key` for that is printed first."""
         from swarm_memory.schema.job import Job
         from swarm_memory.server.jobs.handlers import long_handlers
-        from swarm_memory.server.jobs.worker import Reported
+        from swarm_memory.server.jobs.worker import ProgressReporter
 
         if key is not None:
             click.echo(f"{kind} {key}", err=True)
@@ -135,4 +135,4 @@ class Invocation(Site):
         now = toolbox.clock.now()
         given = {"kind": kind, "key": kind, "payload": dict(payload), "run_after": now, "created_at": now}
         job = Job.model_validate({"id": kind, "scope": toolbox.scope, **given})
-        return dict(await long_handlers(self.root)[kind](toolbox, job, Reported(self._show)))
+        return dict(await long_handlers(self.root)[kind](toolbox, job, ProgressReporter(self._show)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.server.embedding.static import names_of
+from swarm_memory.server.embedding.static import labels_for_errors
 from swarm_memory.tools.retrieve.embed import BATCH
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class OpenAIEmbedder:
         return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
 
     async def _embed(self, prefix: str, texts: Sequence[str]) -> list[Vector]:
-        prepared = [_model_text(prefix, text, name) for text, name in zip(texts, names_of(texts), strict=True)]
+        prepared = [_model_text(prefix, text, name) for text, name in zip(texts, labels_for_errors(texts), strict=True)]
         starts = range(0, len(prepared), BATCH)
         return [vector for at in starts for vector in await self._embed_batch(prepared[at : at + BATCH])]
 

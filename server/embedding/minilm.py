@@ -18,7 +18,7 @@ import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, names_of, verify
+from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, labels_for_errors, verify
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -66,7 +66,7 @@ class MiniLMEmbedder:
 
         The first is a whole query and the others are its sentences, as long together: both are embedded in parallel.
         """
-        names = names_of(texts)
+        names = labels_for_errors(texts)
         whole = anyio.to_thread.run_sync(self._embed, texts[:1], names[:1], 1)
         if len(texts) < 2:
             return await whole
@@ -77,7 +77,9 @@ class MiniLMEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text."""
-        return await anyio.to_thread.run_sync(self._embed, texts, names_of(texts), MAX_WINDOWS) if texts else []
+        return (
+            await anyio.to_thread.run_sync(self._embed, texts, labels_for_errors(texts), MAX_WINDOWS) if texts else []
+        )
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text as the model gets them."""

@@ -155,7 +155,7 @@ class StaticEmbedder:
 
         Raises an `InputError` that names a blank text, `ConfigError` for a damaged table.
         """
-        counts = [self._counts(text, name) for text, name in zip(texts, names_of(texts), strict=True)]
+        counts = [self._counts(text, name) for text, name in zip(texts, labels_for_errors(texts), strict=True)]
         starts = range(0, len(counts), _TEXTS_AT_ONCE)
         return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
@@ -239,7 +239,7 @@ def verify(path: Path) -> None:
         raise _damaged(path, f"its SHA-256 is not the one in {checksum.name}")
 
 
-def names_of(texts: Sequence[str]) -> list[str]:
+def labels_for_errors(texts: Sequence[str]) -> list[str]:
     """Return the names that errors use for the texts."""
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"] * len(texts)
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.folders import project_root
-from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.client import notify_servers
 from swarm_memory.server.hosts.host import Said, host
-from swarm_memory.server.hosts.paths import named_transcript
+from swarm_memory.server.hosts.paths import session_transcript
 from swarm_memory.server.location import Location, locate, log_line
 from swarm_memory.server.missed_hooks import note_missed
 from swarm_memory.server.numpy_threads import start_no_threads
@@ -57,7 +57,7 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
             return await answer_hook(open_once, event, "hook", place, called)
 
     done = asyncio.run(answer())
-    wake(root, str(event.get("session_id") or ""))
+    notify_servers(root, str(event.get("session_id") or ""))
     return json.dumps(done).encode() + b"\n"
 
 
@@ -71,7 +71,7 @@ def end_session(of: str, text: bytes) -> None:
     if not event or switched_off(Path(root)) is not None:
         return
     session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")
-    transcript = named_transcript(session_id, named, (*agent.folders(), root))
+    transcript = session_transcript(session_id, named, (*agent.folders(), root))
     if transcript is None:
         return  # a session without a prompt leaves none
     session = ("--session", session_id, "--transcript", transcript)
@@ -84,7 +84,7 @@ def end_session(of: str, text: bytes) -> None:
         subprocess.Popen(command, cwd=root, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
 
 
-def stand_back() -> bool:
+def has_installed_hooks() -> bool:
     """Whether hooks are installed besides the plugin's, which called; `doctor` says how to remove one of the two."""
     from swarm_memory.server.hosts.claude_code.host import HOST
 

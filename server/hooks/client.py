@@ -16,7 +16,7 @@ import sys
 import time
 from zlib import crc32
 
-from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX, own_state
+from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX, user_state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ MAX_ADDRESS_BYTES = 100
 
 def run_folder() -> str:
     """Return the folder of the sockets of running servers; it may not exist."""
-    return os.path.join(own_state(), "run")
+    return os.path.join(user_state_folder(), "run")
 
 
 def socket_prefix(root: str | os.PathLike[str]) -> str:
@@ -83,7 +83,7 @@ def ask(
     return None
 
 
-def wake(root: str | os.PathLike[str], session_id: str) -> bool:
+def notify_servers(root: str | os.PathLike[str], session_id: str) -> bool:
     """Wake the servers of a project, as there may be work from this session; return whether there is a server."""
     return len(list(_reached(root, session_id))) > 0
 
@@ -116,7 +116,7 @@ def send(channel: _socket.socket, path: str, request: bytes, by: float) -> None:
     """Connect and send. Raises `OSError`; the socket of a server that has ended is removed."""
     channel.settimeout(max(by - time.monotonic(), 0.001))
     try:
-        with short_name(path) as address:
+        with short_socket_path(path) as address:
             channel.connect(address)
     except ConnectionRefusedError:
         try:
@@ -149,7 +149,7 @@ def is_private(folder: str) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
-class short_name:  # noqa: N801 - used as a function; contextlib would take as long as all else
+class short_socket_path:  # noqa: N801 - used as a function; contextlib would take as long as all else
     """Holds a socket's name that fits into an address: on Linux a long one is reached through its open folder."""
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:

@@ -18,18 +18,18 @@ from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
 from swarm_memory.server.hosts.host import Said, host
-from swarm_memory.server.hosts.paths import named_transcript
+from swarm_memory.server.hosts.paths import session_transcript
 from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed_hooks import note_missed
-from swarm_memory.server.storage.engine.registry import is_first_notice
+from swarm_memory.server.storage.engine.registry import claim_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
-from swarm_memory.tools.ports.records import CORRECTED, Event, HostSession
+from swarm_memory.tools.ports.records import CORRECTED, BankEvent, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, at_start, beside_call, beside_failure
-from swarm_memory.tools.retrieve.preamble import briefing_of, moments_of
+from swarm_memory.tools.retrieve.preamble import briefing_of, render_moments
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -164,14 +164,14 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
         checked = HookEvent.model_validate({**heard, **told})
         if named == "Stop":
             folders = (*agent.folders(), place.root)
-            transcript = named_transcript(checked.session_id or "", checked.transcript_path or "", folders)
+            transcript = session_transcript(checked.session_id or "", checked.transcript_path or "", folders)
             checked = checked.model_copy(update={"transcript_path": transcript})
         done = await handle_hook(open_toolbox, checked, via, place)
         return agent.answered(named, done) if done else {}
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
         if named == "SessionStart":
-            return {"systemMessage": f"swarm-memory: {reason}"} if is_first_notice(place.database) else {}
+            return {"systemMessage": f"swarm-memory: {reason}"} if claim_first_notice(place.database) else {}
     except ValidationError as error:
         reason = f"not a hook event: {error.errors(include_url=False, include_input=False)[0]['msg']}"
         log.warning("%s", reason)
@@ -248,7 +248,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     others = [each for each in surest if each.id not in known]
 
     async def note(kind: str, subject: str, data: dict[str, JsonValue]) -> None:
-        await _begun(partial(store.add_event, toolbox.scope, Event(kind, toolbox.clock.now(), subject, data)))
+        await _begun(partial(store.add_event, toolbox.scope, BankEvent(kind, toolbox.clock.now(), subject, data)))
 
     if rested:
         await note(RESTED, first, {"ids": [*rested]})
@@ -260,7 +260,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         session = await store.get_session(toolbox.scope, session_id)
         task_id = (session and session.task_id) or first
         await note(INJECTED, task_id, {"ids": [each.id for each in words], "via": BRIEFING})
-    return "\n".join(filter(None, (briefing_of(words), moments_of(others))))
+    return "\n".join(filter(None, (briefing_of(words), render_moments(others))))
 
 
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
@@ -276,7 +276,7 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
         session = former.model_copy(update={"updated_at": now, "transcript_path": path or former.transcript_path})
         wanted = wanted and len(session.task.split()) < _MIN_PROMPT_WORDS
         if feedback(prompt) == "correction":  # it objects to the session's last call
-            writes.append(partial(store.add_event, toolbox.scope, Event(CORRECTED, now, subject_id=session_id)))
+            writes.append(partial(store.add_event, toolbox.scope, BankEvent(CORRECTED, now, subject_id=session_id)))
         writes.append(partial(_queue_learning, toolbox, session, _CONTINUED_HOLD))
     else:
         number = (former.task_number if former else 0) + 1
@@ -327,7 +327,7 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
         log.warning("nothing was retrieved for a prompt: %s", error)
         return ""
     if ids := [each.item.id for each in found.memories if each.fits == "uncertain"]:
-        new = Event(LISTED, toolbox.clock.now(), session.session_id, {"ids": [*ids]})
+        new = BankEvent(LISTED, toolbox.clock.now(), session.session_id, {"ids": [*ids]})
         await _begun(partial(toolbox.store.add_event, toolbox.scope, new))
     return found.preamble
 
@@ -390,7 +390,7 @@ async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | No
     wait_s = max(settings.hooks.settle_s, _CONTINUED_BEFORE_A_MODEL_S if settings.chat.learning else 0.0)
     asks = via == "server" and await _may_ask(toolbox, event, session.task_id)
     if asks:
-        await toolbox.store.add_event(toolbox.scope, Event(ASKED, toolbox.clock.now(), session.task_id))
+        await toolbox.store.add_event(toolbox.scope, BankEvent(ASKED, toolbox.clock.now(), session.task_id))
         wait_s = max(wait_s, _ANSWER_S)
     ended = session.model_copy(update={"transcript_path": event.transcript_path})
     await _queue_learning(toolbox, ended, timedelta(seconds=wait_s))
@@ -432,7 +432,7 @@ async def _answers_question(open_toolbox: OpenToolbox, event: HookEvent) -> bool
     noted = await toolbox.store.memory_histories((toolbox.scope,), [session.task_id], (ASKED, ANSWERED))
     if [each.kind for each in noted[session.task_id]] != [ASKED]:
         return False
-    await toolbox.store.add_event(toolbox.scope, Event(ANSWERED, toolbox.clock.now(), session.task_id))
+    await toolbox.store.add_event(toolbox.scope, BankEvent(ANSWERED, toolbox.clock.now(), session.task_id))
     return True
 
 

@@ -27,7 +27,7 @@ from swarm_memory.server.hooks.client import (
     is_private,
     run_folder,
     send,
-    short_name,
+    short_socket_path,
     socket_prefix,
 )
 from swarm_memory.server.location import project_file, user_file
@@ -69,7 +69,7 @@ async def listen(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
         if not is_private(run_folder()):
             raise PermissionError(errno.EPERM, "other users can enter its folder")
         await anyio.to_thread.run_sync(_sweep)
-        with short_name(path) as address:
+        with short_socket_path(path) as address:
             listener = await anyio.create_unix_listener(address, mode=0o600)
     except OSError as error:
         log.warning("hooks do their work without this server: %s: %s", path, error.strerror or error)
@@ -142,14 +142,14 @@ async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     The client's first requests are served before that.
     """
     await anyio.sleep(FIRST_LOOK_S)
-    from swarm_memory.tools.ports.models import Accompanied
+    from swarm_memory.tools.ports.models import PairedEmbedder
     from swarm_memory.tools.retrieve.retrieve import stages_of
 
     try:
         if not (bank.is_made and may_answer()):
             return
         toolbox = await bank.toolbox()
-        if isinstance(toolbox.embedder, Accompanied):  # any other may be an endpoint, which costs
+        if isinstance(toolbox.embedder, PairedEmbedder):  # any other may be an endpoint, which costs
             await stages_of(toolbox, "begin")
     except (SwarmMemoryError, OSError, MemoryError) as error:
         log.info("nothing was made ready: %s", error)  # the first use says why

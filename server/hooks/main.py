@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> "NoReturn":
     if os.environ.get(CHILD_VARIABLE) or "false" in arguments:  # `--retrieve-reasoningbank false` of that document
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     try:
-        run(arguments)
+        dispatch_hook(arguments)
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
         from swarm_memory.server.hooks.alone import note_fault
 
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> "NoReturn":
     os._exit(0)  # without shutting down the interpreter, which takes as long as an answer
 
 
-def run(arguments: list[str]) -> None:
+def dispatch_hook(arguments: list[str]) -> None:
     """Run one verb of a host; a verb alone is one of Claude Code's, whose settings name no host."""
     of, verb = [CLAUDE, *arguments, ""][:2] if arguments[:1] and arguments[0] in VERBS else [*arguments, "", ""][:2]
     if verb not in VERBS:
@@ -63,10 +63,10 @@ def run(arguments: list[str]) -> None:
     if len(text) > MAX_EVENT_BYTES:
         raise ValueError(f"the event is larger than {MAX_EVENT_BYTES:,} bytes")
     if of != CLAUDE or PLUGIN in arguments or name == "SessionEnd":
-        from swarm_memory.server.hooks.alone import end_session, go_to_project, stand_back
+        from swarm_memory.server.hooks.alone import end_session, go_to_project, has_installed_hooks
 
         go_to_project(of, text)
-        if PLUGIN in arguments and stand_back():
+        if PLUGIN in arguments and has_installed_hooks():
             return
         if name == "SessionEnd":
             end_session(of, text)

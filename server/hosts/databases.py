@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hosts.records import MAX_LINE_CHARS, Record
+from swarm_memory.server.hosts.records import MAX_LINE_CHARS, JsonDict
 
 TIMEOUT_S = 20.0
 """Seconds for one statement: a file may be crafted so that one never ends."""
@@ -19,7 +19,7 @@ _MAGIC = b"SQLite format 3\0"
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
 
 
-def is_database(path: Path) -> bool:
+def is_host_database(path: Path) -> bool:
     """Whether a file is a host's database, by name and first bytes. A bank is not opened: that would drop its locks."""
     if path.suffix != ".db" or path.name == "memory.db" or not path.is_file():
         return False
@@ -48,10 +48,10 @@ class Database:
         """The names of its tables, without views and virtual tables, which run code."""
         connection.set_authorizer(_may)
 
-    def rows(self, statement: str, values: Sequence[str | int] = ()) -> list[Record]:
+    def rows(self, statement: str, values: Sequence[str | int] = ()) -> list[JsonDict]:
         """Return at most `MAX_ROWS` rows, keyed by column name: new versions add columns."""
         self._connection.row_factory = sqlite3.Row
-        return [Record(zip(row.keys(), tuple(row), strict=True)) for row in self._rows(statement, values)]
+        return [JsonDict(zip(row.keys(), tuple(row), strict=True)) for row in self._rows(statement, values)]
 
     def value(self, statement: str, key: str | int) -> object:
         """Return the first column of the first row; None if there is no row or the value is too large."""

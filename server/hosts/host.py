@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError
 
 if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.hosts.records import Record, Records
+    from swarm_memory.server.hosts.records import JsonDict, Records
     from swarm_memory.server.hosts.settings import InstalledHost
 
 ROOMS: Mapping[str, str] = {
@@ -60,7 +60,7 @@ class Host:
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
-        return folder_named(*self.own_folder)
+        return folder_below_env(*self.own_folder)
 
     def folders(self) -> tuple[str, ...]:
         """Return the folders that hold its transcripts; they may not exist."""
@@ -105,9 +105,9 @@ class Origin(NamedTuple):
 class Transcripts(NamedTuple):
     """How a transcript format is recognized, read and found: `TRANSCRIPTS` in the module `transcripts` of each host."""
 
-    is_one: Callable[["Record"], bool]
+    is_one: Callable[["JsonDict"], bool]
     """Tells whether a record is in this format; the first record that any format recognizes decides for the file."""
-    read: Callable[[Iterator["Record"], Origin], Iterator["Trajectory"]]
+    read: Callable[[Iterator["JsonDict"], Origin], Iterator["Trajectory"]]
     """Yields one trajectory for each task, in order."""
     find: Callable[[Path | None], Iterable[Path]] = lambda root: ()
     """Returns the session files of a project; None means of all projects."""
@@ -131,13 +131,13 @@ def hosts() -> "Iterator[InstalledHost]":
     return map(host, ROOMS)
 
 
-def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.PathLike[str]]:
+def transcript_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.PathLike[str]]:
     """Return the folders in which a caller may name a transcript: those of every host, and a project's `root`."""
     found: list[str | os.PathLike[str]] = [folder for each in hosts() for folder in each.folders()]
     return found if root is None else [*found, root]
 
 
-def folder_named(variable: str, below_home: str, name: str) -> Path:
+def folder_below_env(variable: str, below_home: str, name: str) -> Path:
     """Return the folder `name` in the folder that `variable` names, or else in `below_home` under the home folder."""
     return Path(os.environ.get(variable) or Path.home() / below_home, name)
 

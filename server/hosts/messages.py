@@ -7,9 +7,9 @@ from typing import get_args
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import Record, as_object, as_text, text_of
+from swarm_memory.server.hosts.records import JsonDict, as_object, as_text, text_or_json
 from swarm_memory.server.hosts.session import Draft, Session, exit_code_of, read_answer
-from swarm_memory.tools.model.parse import json_in
+from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.trajectory.tasks import task_text
 
 _ROLES: dict[str, Role] = {
@@ -27,7 +27,7 @@ _SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "ref
 """The fields that hold a message's content; empty text counts, since a tool's output may be empty."""
 
 
-def is_message(record: Record) -> bool:
+def is_message(record: JsonDict) -> bool:
     """Whether a record is one message: a role with content or tool calls."""
     return bool(record.text("role")) and ("content" in record or "tool_calls" in record)
 
@@ -39,14 +39,14 @@ def is_step(record: Mapping[str, object]) -> bool:
     return bool(as_text(record.get("role"))) and any(record.get(key) is not None for key in _SAID)
 
 
-def has_steps(record: Record) -> bool:
+def has_steps(record: JsonDict) -> bool:
     """Whether a record holds a whole trajectory: a list of steps that is empty or has at least one valid step."""
     given = _steps_of(record)
     return given is not None and (not given or any(is_step(as_object(each)) for each in given))
 
 
 def read_list(
-    messages: Iterable[Record],
+    messages: Iterable[JsonDict],
     *,
     task_id: str,
     task: str = "",
@@ -61,7 +61,7 @@ def read_list(
     return draft
 
 
-def _read_messages(messages: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def _read_messages(messages: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield the one trajectory of a list with one message per line."""
     named = origin.session_id or origin.stem
     draft = read_list(filter(is_message, messages), task_id=named or "messages", session_id=origin.session_id)
@@ -70,7 +70,7 @@ def _read_messages(messages: Iterator[Record], origin: Origin) -> Iterator[Traje
     yield draft.finished(origin.records.skipped)
 
 
-def _read_objects(objects: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def _read_objects(objects: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield the trajectory of each object; without an id it is named by file and position, or by its hash."""
     counted, stem = 0, origin.session_id or origin.stem
     for number, record in enumerate(objects, start=1):
@@ -93,7 +93,7 @@ def _read_objects(objects: Iterator[Record], origin: Origin) -> Iterator[Traject
         counted = origin.records.skipped
 
 
-def _steps_of(record: Record) -> list[object] | None:
+def _steps_of(record: JsonDict) -> list[object] | None:
     return next((record.array(key) for key in ("steps", "messages") if isinstance(record.get(key), list)), None)
 
 
@@ -104,7 +104,7 @@ class _Reader(Session):
     begun: bool = False
     """Whether the agent has said anything yet."""
 
-    def take(self, message: Record, draft: Draft) -> None:
+    def take(self, message: JsonDict, draft: Draft) -> None:
         """Take a message, or a step in this project's own format."""
         if message.text("kind") in _KINDS:
             draft.add(
@@ -121,7 +121,7 @@ class _Reader(Session):
             )
             return
         role, self.at = _ROLES.get(message.text("role").lower(), "assistant"), message.time("timestamp")
-        text = text_of(message.get("content", message.get("text")))
+        text = text_or_json(message.get("content", message.get("text")))
         if role == "tool":
             self._result(message, text)
         elif role == "user":
@@ -131,16 +131,16 @@ class _Reader(Session):
         else:
             self._agent(message, text, draft)
 
-    def _user(self, message: Record, text: str, draft: Draft) -> None:
+    def _user(self, message: JsonDict, text: str, draft: Draft) -> None:
         for block in message.objects("content"):
             if block.text("type").endswith("tool_result"):
-                self._result(block, text_of(block.get("content")))
+                self._result(block, text_or_json(block.get("content")))
         if not draft.task:
             draft.task, draft.started_at = text, self.at
         elif self.begun or not _repeats(task_text(text), draft.task):
             draft.add("message", "user", text, at=self.at)
 
-    def _agent(self, message: Record, text: str, draft: Draft) -> None:
+    def _agent(self, message: JsonDict, text: str, draft: Draft) -> None:
         self.begun = True
         if usage := message.object("usage"):
             draft.usage[message.text("id") or f"message-{len(draft.usage)}"] = Usage(
@@ -162,11 +162,11 @@ class _Reader(Session):
         """Take a call; its arguments come as they are, or as JSON text."""
         given: object = {} if arguments is None else arguments
         if isinstance(arguments, str):
-            read = as_object(json_in(arguments))
+            read = as_object(json_or_none(arguments))
             given = read if read or not arguments.strip("{ }") else {"input": arguments}
         self.ids[named] = self.call(name, given, "" if named in self.tools else named)
 
-    def _result(self, message: Record, text: str) -> None:
+    def _result(self, message: JsonDict, text: str) -> None:
         """Take a result, by default of the oldest open call; the message's own fields take precedence over its text."""
         named = message.text("tool_call_id", "tool_use_id")
         call_id = self.ids.get(named, named) if named else self.open_call()

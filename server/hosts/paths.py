@@ -15,7 +15,7 @@ _NAMED = 2
 """At most this many allowed folders, the last ones, are named in the error for a path outside them."""
 
 
-def named_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:
+def session_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:
     """Return the checked path of a session's transcript; None where there is none. Raises `InputError`."""
     if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
         raise InputError(f"not a session id: {session_id[:40]!r}")

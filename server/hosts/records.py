@@ -22,14 +22,14 @@ _MAX_ITEMS = 500
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200  # some programs write the year 1 for no time at all
 
 
-class Record(dict[str, object]):
+class JsonDict(dict[str, object]):
     """A JSON object whose values are read by their expected type: a value of another type counts as missing."""
 
     def text(self, *keys: str) -> str:
         """Return the first of these values that is a non-empty string, else an empty string."""
         return next(filter(None, (as_text(self.get(key)) for key in keys)), "")
 
-    def object(self, key: str) -> "Record":
+    def object(self, key: str) -> "JsonDict":
         """Return an object, else an empty one."""
         return as_object(self.get(key))
 
@@ -37,7 +37,7 @@ class Record(dict[str, object]):
         """Return an array, else an empty one."""
         return as_list(self.get(key))
 
-    def objects(self, key: str) -> "list[Record]":
+    def objects(self, key: str) -> "list[JsonDict]":
         """Return the elements of an array, each as an object."""
         return list(map(as_object, as_list(self.get(key))))
 
@@ -72,9 +72,11 @@ class Record(dict[str, object]):
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def as_object(value: object) -> Record:
+def as_object(value: object) -> JsonDict:
     """Return `value` where it is an object, else an empty one."""
-    return value if isinstance(value, Record) else Record(cast("JsonObject", value) if isinstance(value, dict) else {})
+    return (
+        value if isinstance(value, JsonDict) else JsonDict(cast("JsonObject", value) if isinstance(value, dict) else {})
+    )
 
 
 def as_list(value: object) -> list[Any]:
@@ -103,13 +105,13 @@ def all_text(content: object) -> str:
     return "\n".join(filter(None, parts))
 
 
-def text_of(content: object) -> str:
+def text_or_json(content: object) -> str:
     """Return the text of a message's content; an object is shown as JSON."""
     is_object = isinstance(content, dict)
     return json.dumps(content, ensure_ascii=False, default=str) if is_object else all_text(content)
 
 
-def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> JsonValue:
+def sanitize_json(value: object, text: Callable[[str], str], depth: int = 0) -> JsonValue:
     """Return `value` as storable JSON: strings passed through `text`, only finite numbers, capped depth and width."""
     if isinstance(value, str):
         return text(value)
@@ -121,8 +123,8 @@ def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> J
         return "…"
     if isinstance(value, dict):
         items = list(cast("JsonObject", value).items())[:_MAX_ITEMS]
-        return {clean(str(key), 200): bounded_json(each, text, depth + 1) for key, each in items}
-    return [bounded_json(each, text, depth + 1) for each in as_list(value)[:_MAX_ITEMS]]
+        return {clean(str(key), 200): sanitize_json(each, text, depth + 1) for key, each in items}
+    return [sanitize_json(each, text, depth + 1) for each in as_list(value)[:_MAX_ITEMS]]
 
 
 def json_size(value: JsonValue) -> int:
@@ -161,7 +163,7 @@ class Records:
         self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
         self._lines = self._read_lines()
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[JsonDict]:
         head = list(itertools.islice(self._lines, _SNIFFED_LINES))
         opens = bool(head) and head[0][0] in "[{"
         if opens and (head[0] in ("[", "{") or not any(isinstance(parsed(line), dict | list) for line in head)):
@@ -227,7 +229,7 @@ def _opened(path: Path) -> IO[bytes]:
         raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
 
 
-def first_record(path: Path) -> Record:
+def first_record(path: Path) -> JsonDict:
     """Return the object in a file's first line; an empty one if it is too long or not an object. Raises `OSError`."""
     with path.open("rb") as file:
         return as_object(parsed(file.readline(1 << 20).decode("utf-8-sig", "replace")))
@@ -240,14 +242,14 @@ def files_in(folder: Path, pattern: str) -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink())
 
 
-def _records_of(value: object) -> Iterator[Record]:
+def _records_of(value: object) -> Iterator[JsonDict]:
     """Yield an object itself, an array of messages as one object, any other array's objects one by one."""
     if isinstance(value, dict):
-        yield Record(cast("JsonObject", value))
+        yield JsonDict(cast("JsonObject", value))
         return
-    objects = [Record(cast("JsonObject", each)) for each in as_list(value) if isinstance(each, dict)]
+    objects = [JsonDict(cast("JsonObject", each)) for each in as_list(value) if isinstance(each, dict)]
     if objects and "role" in objects[0]:
-        yield Record(messages=objects)
+        yield JsonDict(messages=objects)
         return
     yield from objects
 

@@ -12,16 +12,16 @@ from typing import NamedTuple, TypedDict, Unpack, get_args
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import Record, Records, all_text, as_object, bounded_json, json_size
+from swarm_memory.server.hosts.records import JsonDict, Records, all_text, as_object, json_size, sanitize_json
 from swarm_memory.tools.guard.redact import MAX_STEP_CHARS, MAX_STEPS
-from swarm_memory.tools.model.parse import json_in
+from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN, clean
 from swarm_memory.tools.trajectory.tasks import (
     continues,
+    find_memory_ids,
     is_own_tool,
     is_task_prompt,
-    noted_ids,
     session_task_id,
     strip_notes,
     task_text,
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 def read_answer(text: str) -> Answer:
     """Read JSON that has an exit code or MCP's `isError`; otherwise look for an exit code in the last or first line."""
     if text.lstrip().startswith("{") and len(text) <= _MAX_JSON_CHARS:
-        result = as_object(json_in(text))
+        result = as_object(json_or_none(text))
         code = next((code for key in _CODE_KEYS if (code := result.code(key)) is not None), None)
         failed = result.flag("isError", "is_error")
         if code is not None or failed is not None:
@@ -91,7 +91,7 @@ def read_answer(text: str) -> Answer:
     return Answer(text)
 
 
-class Ended(TypedDict, total=False):
+class CallStatus(TypedDict, total=False):
     """How a call ended."""
 
     is_error: bool | None
@@ -99,7 +99,7 @@ class Ended(TypedDict, total=False):
     interrupted: bool
 
 
-class StepDetails(Ended, total=False):
+class StepDetails(CallStatus, total=False):
     """What a step has besides its text, as in the transcript."""
 
     tool_name: str
@@ -197,9 +197,9 @@ class Draft:
     def _tool_input(self, value: object) -> dict[str, JsonValue] | None:
         if value is None:
             return None
-        kept = bounded_json(value, lambda text: clean(self._own_words_out(text), MAX_STEP_CHARS))
+        kept = sanitize_json(value, lambda text: clean(self._own_words_out(text), MAX_STEP_CHARS))
         if json_size(kept) > 2 * MAX_STEP_CHARS:
-            kept = bounded_json(kept, lambda text: clean(text, MAX_STEP_CHARS // 20))
+            kept = sanitize_json(kept, lambda text: clean(text, MAX_STEP_CHARS // 20))
         return kept if isinstance(kept, dict) else {"input": kept}
 
 
@@ -320,7 +320,7 @@ class Session:
         """Return the id of the oldest call without a result, or an empty one, for a result that names no call."""
         return next((each for each in self.tools if each not in self.answered), "")
 
-    def result(self, call_id: str, text: str, **ended: Unpack[Ended]) -> None:
+    def result(self, call_id: str, text: str, **ended: Unpack[CallStatus]) -> None:
         """Take the result of a call, once. With `codes_decide` a nonzero exit code means failure, whatever is said."""
         code = ended.get("exit_code")
         if code is not None and not ended.get("is_error") and self.codes_decide:
@@ -333,9 +333,11 @@ class Session:
             self.note(text)
             self.add("observation", "tool", task_text(text), tool_name=name, call_id=call_id, **ended)
         elif name.endswith("retrieve_memories"):
-            self.running.injected.update(dict.fromkeys(noted_ids(text)))
+            self.running.injected.update(dict.fromkeys(find_memory_ids(text)))
 
-    def read(self, records: Iterable[Record], source: Records, take: Callable[[Record], bool]) -> Iterator[Trajectory]:
+    def read(
+        self, records: Iterable[JsonDict], source: Records, take: Callable[[JsonDict], bool]
+    ) -> Iterator[Trajectory]:
         """Yield each task as soon as the next one begins. `take` returns whether it recognizes a record.
 
         Unrecognized records are counted as skipped, together with the lines of `source` that could not be read.

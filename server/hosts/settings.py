@@ -41,7 +41,7 @@ EVENTS: Mapping[str, str] = {each: each for each in VERBS if each != "PostToolUs
 """Our events, with those of an agent that has Claude Code's events except the one for failed calls."""
 
 
-def server_command() -> list[str]:
+def cli_command() -> list[str]:
     """Return the words that run our command line with this Python interpreter."""
     return [sys.executable, *_isolation(), "-m", CLI_MODULE]
 
@@ -81,7 +81,7 @@ def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Jso
     """Edit the object at `keys` in `data` and return `data`; an object that this leaves empty is removed."""
     if not keys:
         return edit(data)
-    before = object_at(data, keys[0])
+    before = object_in(data, keys[0])
     after = edited(dict(before), keys[1:], edit)
     if after != before:
         data[keys[0]] = after
@@ -92,7 +92,7 @@ def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Jso
 def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
     """Replace our hooks with `entries`; correct ones stay, and so does what is not a list: no agent runs it."""
     for event in dict.fromkeys([*entries, *(name for name, each in hooks.items() if isinstance(each, list))]):
-        groups, ours = list_at(hooks, event), entries.get(event, [])
+        groups, ours = list_in(hooks, event), entries.get(event, [])
         if count_ours(groups) != len(ours) or any(each not in groups for each in ours):
             hooks[event] = [rest for group in groups for rest in _others(group)] + ours
             drop_empty(hooks, event)
@@ -141,7 +141,7 @@ def _is_ours(entry: Any, module: str, verb: str) -> bool:
     return module in " ".join(words) or verb in ours or (verb == "serve" and is_run_first)
 
 
-def object_at(data: Json, key: str) -> Json:
+def object_in(data: Json, key: str) -> Json:
     """Return the object at a key, an empty one where there is none. Raises `ConfigError`."""
     value = data.get(key, {})
     if not isinstance(value, dict):
@@ -149,7 +149,7 @@ def object_at(data: Json, key: str) -> Json:
     return cast(Json, value)
 
 
-def list_at(data: Json, key: str) -> list[Any]:
+def list_in(data: Json, key: str) -> list[Any]:
     """Return the list at a key, an empty one where there is none. Raises `ConfigError`."""
     value = data.get(key, [])
     if not isinstance(value, list):
@@ -216,7 +216,7 @@ class InstalledHost(Host):
         portable = scope == "project"
         named = () if self.name == "claude" else (self.name,)  # Claude Code's hooks name no agent
         hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named])
-        server = PORTABLE_SERVER if portable else server_command()
+        server = PORTABLE_SERVER if portable else cli_command()
         changes = self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
         return [change for change in changes if change is not None]
 
@@ -240,7 +240,7 @@ class InstalledHost(Host):
 
     def holds_ours(self, hooks: Path) -> bool:
         """Whether a hooks file holds some of ours. Raises `ConfigError`."""
-        by_event = object_at(object_of(hooks), "hooks").values()
+        by_event = object_in(object_of(hooks), "hooks").values()
         return any(count_ours(cast(list[Any], each)) for each in by_event if isinstance(each, list))
 
     def places(self, scope: InstallScope, root: Path) -> Places:

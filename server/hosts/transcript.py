@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.databases import is_database
+from swarm_memory.server.hosts.databases import is_host_database
 from swarm_memory.server.hosts.host import Origin, hosts
 from swarm_memory.server.hosts.messages import MESSAGES, OBJECTS
 from swarm_memory.server.hosts.records import Source, open_source
@@ -46,7 +46,7 @@ def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterato
     known = [each.transcripts for each in hosts()]
     path = Path(source) if isinstance(source, str | Path) else None
     for each in known:
-        if path is not None and each.read_store is not None and path.match(each.stores) and is_database(path):
+        if path is not None and each.read_store is not None and path.match(each.stores) and is_host_database(path):
             yield from each.read_store(path, session_id)
             return
     with open_source(source) as records:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.access.roles import SCOPE_KEY, Caller
-from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.identity import Authenticator
 from swarm_memory.server.jsonrpc import Refusal, read_message
 
 RECHECK_S = 1.0
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Guard:
     """An ASGI application that passes on only the requests of callers who may come in."""
 
-    def __init__(self, app: ASGIApp, admits: Identity) -> None:
+    def __init__(self, app: ASGIApp, admits: Authenticator) -> None:
         """`admits` identifies the sender of a request."""
         self._app = app
         self._admits = admits
@@ -75,7 +75,7 @@ class Guard:
         return sending
 
 
-class Messages:
+class MessageFilter:
     """Passes on to the SDK only what it answers: one message per POST, whose body has arrived completely by now."""
 
     def __init__(self, app: ASGIApp, path: str, headers: TransportSecuritySettings) -> None:

@@ -28,7 +28,7 @@ MAX_TOKEN_CHARS = 16_384
 """The most characters of a token in a request."""
 
 
-class Identity:
+class Authenticator:
     """Knows who may come in. People are looked up at each request, so that a revoked one is refused immediately."""
 
     def __init__(self, token: str, bank: ServedBank) -> None:
@@ -87,7 +87,7 @@ def _make_token(path: Path) -> None:
         draft.unlink()
 
 
-def load_token(path: Path) -> str:
+def load_or_create_token(path: Path) -> str:
     """Return the token of a file, which is made at the first call.
 
     Raises `ConfigError` when the file is not a private file of this user, or holds nothing that could be a token.

@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
-from swarm_memory.server.http.guard import Guard, Messages
-from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.guard import Guard, MessageFilter
+from swarm_memory.server.http.identity import Authenticator
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
@@ -86,7 +86,9 @@ def transport_security(address: Address, port: int) -> TransportSecuritySettings
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
-def guarded(server: MCPServer[Any], address: Address, port: int, identity: Identity, limits: HttpSettings) -> Guard:
+def guarded(
+    server: MCPServer[Any], address: Address, port: int, identity: Authenticator, limits: HttpSettings
+) -> Guard:
     """Return the server at `PATH` and the routes for a team's people, behind the guard that lets them in.
 
     No session is kept between requests: a client that goes away leaves nothing behind.
@@ -99,7 +101,7 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
         max_request_body_size=limits.max_body_bytes,
     )
     application.routes.extend(team_routes(identity.bank))
-    limited = RequestBodyLimitMiddleware(Messages(application, PATH, headers), limits.max_body_bytes)
+    limited = RequestBodyLimitMiddleware(MessageFilter(application, PATH, headers), limits.max_body_bytes)
     return Guard(limited, identity)
 
 

@@ -23,7 +23,7 @@ from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
-from swarm_memory.server.jobs.worker import LongHandler, Reported
+from swarm_memory.server.jobs.worker import LongHandler, ProgressReporter
 from swarm_memory.server.mirror.mirror import MIRROR, mirror
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
@@ -55,7 +55,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: partial(consolidate_bank, embedding=embedding),
         RETENTION: lambda toolbox, _, report: remove_old(toolbox, report),
-        WITHDRAW: withdraw,
+        WITHDRAW: withdraw_harmful_memories,
         INDEX_SOURCES: partial(index_sources, root=root),
         REFRESH: partial(refresh, root=root),
         EMBED: partial(embed_waiting, embedding=embedding),
@@ -77,7 +77,7 @@ def _asked(form: type[AnyModel], job: Job) -> AnyModel:
         raise InputError(f"the payload of {job.kind} is invalid: {error.errors()[0]['msg']}") from error
 
 
-async def index_sources(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> dict[str, JsonValue]:
+async def index_sources(toolbox: Toolbox, job: Job, report: ProgressReporter, *, root: Path) -> dict[str, JsonValue]:
     """Index what the payload names, with the permissions that the settings give."""
     done = await index(toolbox, _asked(IndexRequest, job), root, on_progress=report)
     return done.model_dump(mode="json", exclude_defaults=True)
@@ -109,7 +109,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     return asked.model_copy(update={"runner": runner, "count": count})
 
 
-async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> Mapping[str, JsonValue]:
+async def scale(toolbox: Toolbox, job: Job, report: ProgressReporter, *, root: Path) -> Mapping[str, JsonValue]:
     """Run MaTTS as the payload says; with the id of a run that has begun, resume that run."""
     from swarm_memory.tools.matts.matts import run_matts
 
@@ -140,7 +140,7 @@ def _unasked(toolbox: Toolbox) -> Toolbox:
 
 
 async def consolidate_bank(
-    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+    toolbox: Toolbox, job: Job, report: ProgressReporter, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
     """Consolidate the project's bank; the payload may hold `dry_run` and `full`, or `undo` with the id of a run."""
     from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
@@ -158,14 +158,14 @@ async def consolidate_bank(
     return done.model_dump(mode="json", exclude_defaults=True)
 
 
-async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def withdraw_harmful_memories(toolbox: Toolbox, job: Job, report: ProgressReporter) -> Mapping[str, JsonValue]:
     """Withdraw those of the project's memories that do harm, and let suspected ones rest."""
     done = await withdraw_harmful(toolbox)
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
 
 
 async def embed_waiting(
-    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+    toolbox: Toolbox, job: Job, report: ProgressReporter, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
     """Embed what was stored without a vector; what is `left` up to `seen` was refused or is another embedder's."""
     async with embedding:
@@ -174,7 +174,7 @@ async def embed_waiting(
 
 
 async def reembed_bank(
-    toolbox: Toolbox, job: Job, report: Reported, *, embedding: anyio.Lock
+    toolbox: Toolbox, job: Job, report: ProgressReporter, *, embedding: anyio.Lock
 ) -> Mapping[str, JsonValue]:
     """Give items embedded by another embedder a vector of this one; the other's vectors stay."""
     count = report.counts("embedded")
@@ -184,7 +184,7 @@ async def reembed_bank(
     return {"embedded": stored + done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 
-async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def evaluate_logged(toolbox: Toolbox, job: Job, report: ProgressReporter) -> Mapping[str, JsonValue]:
     """Evaluate calls that have settled, summarize tools with enough new calls, and queue a retry for what failed."""
     toolbox = _unasked(toolbox)
     done = await evaluate_tool_calls(toolbox, settled=True)
@@ -195,7 +195,7 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mappi
     return {"evaluation": to_jsonable_python(done._asdict()), "message": made.message}
 
 
-async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
+async def summarize(toolbox: Toolbox, job: Job, report: ProgressReporter) -> Mapping[str, JsonValue]:
     """Summarize the tools of the payload, or all, and report how many are done."""
     named: Any = job.payload.get("tool_names")
     await report(Progress(done=0, message="evaluating"))

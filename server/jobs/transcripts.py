@@ -16,12 +16,12 @@ from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import LEARN, Job, Progress, Report
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.host import all_folders, hosts
+from swarm_memory.server.hosts.host import hosts, transcript_folders
 from swarm_memory.server.hosts.paths import check_place, checked_transcript
 from swarm_memory.server.hosts.records import as_text, first_record
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.learn.learn import Contained
+from swarm_memory.tools.learn.learn import TaskFaults
 from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.memories.remember import Session
 from swarm_memory.tools.ports.models import ChatModel
@@ -56,10 +56,10 @@ async def learn_from_job(
     )
     if path is None:
         raise InputError("the job names no transcript_path")
-    checked = Path(checked_transcript(path, all_folders(root)))
+    checked = Path(checked_transcript(path, transcript_folders(root)))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
-    calls, chat, contained = 0, model(), Contained()
+    calls, chat, contained = 0, model(), TaskFaults()
 
     async def learned(trajectory: Trajectory) -> LearnResult | None:
         reading = read(trajectory)
@@ -151,7 +151,7 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     return sorted(found - beside)
 
 
-def is_export(path: Path) -> bool:
+def is_memory_export(path: Path) -> bool:
     """Whether the first line of a file is a memory as `memories export` writes it."""
     record = first_record(path)
     return record.text("id").startswith("rm_") and {"title", "content"} <= record.keys()
@@ -176,9 +176,9 @@ async def import_files(
     tally = Tally()
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
-        contained = Contained()
+        contained = TaskFaults()
         try:
-            if is_export(file):
+            if is_memory_export(file):
                 with file.open(encoding="utf-8-sig", errors="replace") as lines:
                     found = await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)
                 tally.exports[str(file)] = found
@@ -230,11 +230,11 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files to read. Raises `InputError` if there are none, or one is where no transcript may be."""
     for path in paths:
-        check_place(path, all_folders(root))  # before the folder is walked
+        check_place(path, transcript_folders(root))  # before the folder is walked
     found = files_of(map(Path, paths))
     if not found:
         raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
-    return [Path(checked_transcript(str(path), all_folders(root))) for path in found]
+    return [Path(checked_transcript(str(path), transcript_folders(root))) for path in found]
 
 
 async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:

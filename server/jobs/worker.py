@@ -49,7 +49,7 @@ Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]
 A short job that raised `QuotaReached` is retried when the next day begins."""
 
 
-class Reported:
+class ProgressReporter:
     """The progress of a long job, as its handler last reported it; the worker writes it to the bank now and then."""
 
     def __init__(self, show: Callable[[Progress], object] = lambda _: None) -> None:
@@ -71,7 +71,7 @@ class Reported:
         return count
 
 
-LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[str, JsonValue]]]
+LongHandler: TypeAlias = Callable[[Toolbox, Job, ProgressReporter], Awaitable[Mapping[str, JsonValue]]]
 """Runs one long job, as `Handler` does a short one."""
 
 
@@ -233,7 +233,7 @@ class Worker:
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
         """Return the job's result, or the error that ended it; None when it was taken over or cancelled meanwhile."""
         outcome: Mapping[str, JsonValue] | Exception | None = None
-        store, reported = self._toolbox.store, Reported()
+        store, reported = self._toolbox.store, ProgressReporter()
         written: Progress | None = None
 
         async def write_down() -> None:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from swarm_memory.schema.errors import NotAllowed
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
-from swarm_memory.server.access.roles import Caller, caller_of, serving, shown
+from swarm_memory.server.access.roles import Caller, caller_of, restrict_tool, serving
 from swarm_memory.server.mcp.tool import tool_of
 from swarm_memory.server.operations import learning, tools_and_sources, work
 from swarm_memory.server.operations import memories as on_memories
@@ -79,7 +79,7 @@ async def middleware(ctx: ServerRequestContext[ServedBank, Any], call_next: Call
     if not isinstance(result, dict):
         return result
     if ctx.method == "tools/list":
-        return {**result, "tools": [each for tool in result["tools"] if (each := shown(tool, caller))]}
+        return {**result, "tools": [each for tool in result["tools"] if (each := restrict_tool(tool, caller))]}
     if ctx.method == "prompts/list":
         return {**result, "prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
     return result

@@ -33,7 +33,7 @@ NO_MEMORY = "the process ran out of RAM; nothing was left half-written; send les
 
 
 @dataclass(frozen=True)
-class ServedSite(Site):
+class McpInvocation(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
     is_users: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class StrictTool(Tool):
 
     def model_post_init(self, context: Any, /) -> None:
         """Close the published schemas, and make them short: an agent pays for every token of them."""
-        self.parameters = compact(self.parameters) | {"additionalProperties": False}
+        self.parameters = compact_schema(self.parameters) | {"additionalProperties": False}
         if self.fn_metadata.output_schema is not None:  # only the names of fields: their values show the rest
             names = self.fn_metadata.output_schema.get("properties", {})
             self.fn_metadata.output_schema = {"type": "object", "properties": {name: {} for name in names}}
@@ -132,7 +132,7 @@ def tool_of(operation: Operation) -> StrictTool:
     """
 
     async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
-        answer = await operation.run(ServedSite(ctx.request_context.lifespan_context, ctx), **arguments)
+        answer = await operation.run(McpInvocation(ctx.request_context.lifespan_context, ctx), **arguments)
         return answered(answer, getattr(answer, "text", None))
 
     signature = inspect.signature(operation.run)
@@ -167,25 +167,25 @@ def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult
     return CallToolResult(content=[TextContent(type="text", text=shown)], structured_content=content)
 
 
-def compact(part: Any) -> Any:
+def compact_schema(part: Any) -> Any:
     """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
 
     A reference to pydantic's definition of any JSON, which is empty, becomes the empty schema. What JSON schema takes
     for granted and defaults that are empty are left out too, so that nothing is said twice.
     """
     if isinstance(part, list):
-        return [compact(each) for each in cast(list[Any], part)]
+        return [compact_schema(each) for each in cast(list[Any], part)]
     if not isinstance(part, dict):
         return part
     if part == {"$ref": "#/$defs/JsonValue"}:
         return {}
     schema = cast(dict[str, Any], part)
     kept = {
-        key: compact(value)
+        key: compact_schema(value)
         for key, value in schema.items()
         if key != "$defs" and (key != "title" or isinstance(value, dict))  # a field may have that name
     }
-    definitions = {name: compact(_definition(each)) for name, each in schema.get("$defs", {}).items()}
+    definitions = {name: compact_schema(_definition(each)) for name, each in schema.get("$defs", {}).items()}
     if used := {name: each for name, each in definitions.items() if each}:
         kept["$defs"] = used
     if kept.get("additionalProperties") in (True, {}):

@@ -16,7 +16,7 @@ from swarm_memory.server.location import refuse_links, state_folder, write_priva
 from swarm_memory.server.project.folder import git, read_bounded
 from swarm_memory.tools.memories.decide import edit, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
-from swarm_memory.tools.mirror.markdown import Page, add, name_of, read_page, state_of, written
+from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, read_page, written
 from swarm_memory.tools.toolbox import Toolbox
 
 MIRROR = "mirror"
@@ -36,7 +36,7 @@ class Kept(Model):
     file: str
     """The digest of the file as last written or read; empty: a commit removed it."""
     bank: str = ""
-    """What `state_of` returned for the memory then; empty: the file is to be written."""
+    """What `page_digest` returned for the memory then; empty: the file is to be written."""
     seen: tuple[str, ...] = ()
     """The digests of what the bank or the user's hand has put in it; none: nothing in it is ours yet."""
 
@@ -154,7 +154,7 @@ class _Run:
         """Note a file as it is now; `is_written`: the bank has nothing more to write into it."""
         now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
         seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
-        self.kept[name] = Kept(id=item.id, file=now, bank=state_of(item) if is_written else "", seen=seen)
+        self.kept[name] = Kept(id=item.id, file=now, bank=page_digest(item) if is_written else "", seen=seen)
 
     async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
         """Bring what a file says into the bank; `blobs`: the digests that Git has of the file."""
@@ -169,7 +169,7 @@ class _Run:
         elif is_by_hand and item is None:
             self._note(name, await add(self._toolbox, page, name), is_written=False)
             self.count["added"] += 1
-        elif is_by_hand and item and kept and kept.bank == state_of(item):
+        elif is_by_hand and item and kept and kept.bank == page_digest(item):
             done = await edit(self._toolbox, item.id, page.change, f"edited in {name}")
             self._note(name, done.items[0], is_written=False)
             self.count["edited"] += 1
@@ -200,7 +200,7 @@ class _Run:
             await self._toolbox.give_way()
             name = names.get(item.id) or name_of(item)
             kept = self.kept.get(name)
-            if kept and kept.bank == state_of(item):
+            if kept and kept.bank == page_digest(item):
                 if not kept.seen:  # the user accepted it, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue

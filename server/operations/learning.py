@@ -166,7 +166,7 @@ async def learn_from_trajectory(
     nothing. Says what was stored, or why nothing was.
     """
     from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
-    from swarm_memory.tools.learn.learn import Contained
+    from swarm_memory.tools.learn.learn import TaskFaults
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     own = _own_verdict(verdict, confidence, reasons)
@@ -183,7 +183,7 @@ async def learn_from_trajectory(
         await anyio.to_thread.run_sync(checked_files, [folder], site.root)
         return await site.work(IMPORT, {"paths": [folder], "quarantine": True})
     settings = (await site.for_reading()).settings
-    contained, tasks, consolidation_due = Contained(), list[Row](), False
+    contained, tasks, consolidation_due = TaskFaults(), list[Row](), False
 
     async def answer(trajectory: "Trajectory") -> Row:
         nonlocal consolidation_due

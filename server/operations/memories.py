@@ -22,7 +22,7 @@ _LOOKS = ("list", "get", "history")
 _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
-def said_by(item: MemoryItem) -> str | None:
+def speaker_of(item: MemoryItem) -> str | None:
     """Return whose words a memory has, if they are the user's or from an agent's note; else None."""
     if item.provenance.is_users_word:
         return "user"
@@ -40,7 +40,7 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
         shown=item.usage_count,
         created_at=item.created_at.isoformat(timespec="seconds"),
         project=item.scope.project,
-        said_by=said_by(item),
+        said_by=speaker_of(item),
         status_reason=item.status_reason,
         suspect=item.provenance.suspect,
     )
@@ -117,7 +117,7 @@ def _of_found(found: ScoredMemory, project: str) -> Row:
         task_id=item.provenance.task_id,
         judge=item.provenance.judge,
         contradicts=found.contradicts or None,
-        said_by=said_by(item),
+        said_by=speaker_of(item),
     )
 
 
@@ -167,14 +167,14 @@ def _of_remembered(done: "Remembered") -> Row:
         title=item.title,
         kind=item.tags[0],
         scope="global" if item.scope.project == GLOBAL_PROJECT else "project",
-        said_by=said_by(item),
+        said_by=speaker_of(item),
         notices=done.notices or None,
     )
 
 
 async def memory_status(site: Site) -> Row:
     """Report the bank's state: counts, database, embedder, who judges, jobs, and what is wrong."""
-    from swarm_memory.server.config import lines_left_out
+    from swarm_memory.server.config import project_file_errors
     from swarm_memory.server.missed_hooks import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
@@ -186,7 +186,7 @@ async def memory_status(site: Site) -> Row:
     kept = {"sentence", "version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
     counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
     off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
-    wrong = (*lines_left_out(site.root), *lines_of_missed(site.root))
+    wrong = (*project_file_errors(site.root), *lines_of_missed(site.root))
     switched = [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else []
     if rate := toolbox.settings.credit.holdout_rate:
         switched.append(f"{rate:.0%} of sessions work without any notes; `metrics --measure off` ends that")
@@ -252,7 +252,7 @@ async def manage_memories(
     if run_id is not None:
         if chosen:
             raise InputError("give either memory ids or --run")
-        chosen = await memories.of_run(toolbox, run_id)
+        chosen = await memories.ids_of_run(toolbox, run_id)
     match action:
         case "list":
             which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit + 1, offset)
@@ -305,7 +305,7 @@ async def _edited(
 
     change, by_hand = decide.MemoryChange(**texts), site.is_users
     if confirm:
-        done = await decide.confirm(toolbox, memory_id, by_hand=by_hand)
+        done = await decide.vouch(toolbox, memory_id, by_hand=by_hand)
     else:
         read = await anyio.to_thread.run_sync((await site.session_so_far()).read)
         done = await decide.edit(toolbox, memory_id, change, reason, by_hand=by_hand, had_read=read)
@@ -317,7 +317,7 @@ async def _forgotten(toolbox: "Toolbox", ids: Sequence[str], with_trajectories: 
     from swarm_memory.tools.memories import manage as memories
 
     parts = [await memories.forget_memories(toolbox, part, with_trajectories=with_trajectories) for part in _parts(ids)]
-    done = memories.joined(parts)
+    done = memories.combine_forgotten(parts)
     left = list(memories.what_stayed(done, "forget these too and it goes", toolbox.promoted(None)))
     return row(action="forget", changed=len(done.ids), records=done.records or None, left=left or None)
 

@@ -25,7 +25,7 @@ AGAIN = ADDS | {"idempotent_hint": False}
 """Adds something at each call."""
 
 
-class Default(NamedTuple):
+class CliDefault(NamedTuple):
     """In an argument's annotation: the command line's default for an argument that the tool requires."""
 
     value: object

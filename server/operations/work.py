@@ -7,7 +7,7 @@ from pydantic import Field
 
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import AGAIN, Default, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import AGAIN, CliDefault, Only, Operation, Row, Site, Word, row
 
 NONE: dict[str, Any] = {}
 
@@ -18,7 +18,7 @@ async def run_matts(
     runner: Annotated[
         Literal["given", "command"],
         Field(description="given: you already made the attempts; command: run one"),
-        Default("command"),
+        CliDefault("command"),
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
@@ -76,12 +76,12 @@ async def run_benchmark(
 
     Returns tables or a job_id; without arguments, what each suite costs.
     """
-    from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is
+    from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, list_suites
     from swarm_memory.server.benchmark.running import run_benchmark as run
 
     toolbox = await site.toolbox()
     if suite is None and not options:
-        return {"suites": what_there_is(), "hint": "nothing was run: call again with a suite"}
+        return {"suites": list_suites(), "hint": "nothing was run: call again with a suite"}
     if site.is_users:
         done, file = await run(toolbox, Path.cwd(), suite or "retrieval", options, report=site.report, out=out)
         return brief(done, file)

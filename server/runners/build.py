@@ -42,7 +42,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise InputError("runner is `given`: pass the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     from swarm_memory.server.runners.command import CommandRunner
-    from swarm_memory.server.runners.workplace import Workplace
+    from swarm_memory.server.runners.workplace import RolloutWorkspaces
 
     if not spec.command:
         raise InputError("runner is `command`: pass the command line too, as in matts.allowed_commands")
@@ -53,7 +53,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise outside
     except (OSError, ValueError, RuntimeError):  # not a name that a file system accepts
         raise outside from None
-    return CommandRunner(spec.command, Workplace(folder, scratch, toolbox.settings.matts), spec.check)
+    return CommandRunner(spec.command, RolloutWorkspaces(folder, scratch, toolbox.settings.matts), spec.check)
 
 
 class GivenRunner:

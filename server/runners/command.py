@@ -19,9 +19,9 @@ from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.runners.workplace import MAX_OUTPUT_BYTES, TIMED_OUT, Workplace, permitted
+from swarm_memory.server.runners.workplace import MAX_OUTPUT_BYTES, TIMED_OUT, RolloutWorkspaces, parse_allowed
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.parse import json_in
+from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.text.cleaning import one_line
 
 PROMPT_WORD = "{prompt}"
@@ -41,9 +41,9 @@ class CommandRunner:
 
     takes_notes = True
 
-    def __init__(self, command: str, workplace: Workplace, check: str | None = None) -> None:
-        self._words = permitted(command, workplace.settings)
-        self._check = permitted(check, workplace.settings) if check else None
+    def __init__(self, command: str, workplace: RolloutWorkspaces, check: str | None = None) -> None:
+        self._words = parse_allowed(command, workplace.settings)
+        self._check = parse_allowed(check, workplace.settings) if check else None
         self._workplace = workplace
         self.name = f"command:{one_line(redact(command).text, 100)}"
 
@@ -135,7 +135,9 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
 
     `--output-format json` prints only that line.
     """
-    objects = [each for line in text.splitlines() if (each := as_object(json_in(line) if line[:1] == "{" else None))]
+    objects = [
+        each for line in text.splitlines() if (each := as_object(json_or_none(line) if line[:1] == "{" else None))
+    ]
     if not any(each.get("type") in ("result", "system") and "session_id" in each for each in objects):
         return
     has_any = False

@@ -32,7 +32,7 @@ def _words(line: str, where: str) -> tuple[str, ...]:
         raise ConfigError(f"{where}: {line.strip()!r} is not a valid command line ({error})") from error
 
 
-def permitted(line: str, settings: MattsSettings) -> tuple[str, ...]:
+def parse_allowed(line: str, settings: MattsSettings) -> tuple[str, ...]:
     """Return the words of a command line. Raises `ConfigError` unless the user allows exactly this one."""
     words = _words(line, "the command")
     if not words:
@@ -68,7 +68,7 @@ def scratch_folder(environ: Mapping[str, str]) -> Path:
     return cache / "swarm-memory" / "matts"
 
 
-class Workplace:
+class RolloutWorkspaces:
     """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; the best rollout's copy is kept."""
 
     def __init__(self, folder: Path, scratch: Path, settings: MattsSettings) -> None:

@@ -16,7 +16,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
-from swarm_memory.tools.sources.dialogue import turns, turns_in
+from swarm_memory.tools.sources.dialogue import conversation_passages, turns_in
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -158,7 +158,7 @@ def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -
 
     In a folder, files with a known suffix, and README and the like, are documents, except those that .gitignore or
     `allows`, given the path, leaves out. A file that is `root` itself is read as text whatever its name. JSON is a
-    document if it holds conversations (`turns_in`): each turn is a passage (`turns`). Other passages have about 500
+    document if it holds conversations (`turns_in`): each turn is a passage. Other passages have about 500
     words, 50 of them repeated where a section continues; the title is the document's and the headings above; `line` and
     `end_line` are set if the file has lines, `data.page` for a PDF, `data.encoding` if the file is not UTF-8.
 
@@ -190,7 +190,7 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
             how = "without that" if said else "as text"
             beside.append(faulty(f"{name} as a conversation", f"{why}; it is read {how}"))
         if said:
-            return Group(name, content_hash(DIALOGUE_READER, name, data), partial(turns, name, said))
+            return Group(name, content_hash(DIALOGUE_READER, name, data), partial(conversation_passages, name, said))
     if not (named or is_document(name, suffix)):
         return None
     if suffix != PDF_SUFFIX:

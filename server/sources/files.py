@@ -61,7 +61,7 @@ def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            name = storable(at[len(prefix) :]) or "."
+            name = to_valid_utf8(at[len(prefix) :]) or "."
             unlisted.append(faulty(name, f"cannot be listed: {error.strerror or error}"))
             continue
         rules = _with_file(rules, folder / ".gitignore", at)
@@ -99,7 +99,7 @@ def read_files(
     named = root.is_file()
     unlisted: list[Group] = []
     for path, file in walk(root, unlisted):
-        name = storable(path)
+        name = to_valid_utf8(path)
         if allows is not None and not named and not allows(name):
             continue
         try:
@@ -141,7 +141,7 @@ def content_hash(reader: str, name: str, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def storable(name: str) -> str:
+def to_valid_utf8(name: str) -> str:
     """Return a file's name as valid UTF-8: bytes that are not UTF-8 become U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 

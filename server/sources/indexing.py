@@ -15,15 +15,15 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.settings import SourceSettings
-from swarm_memory.schema.source import IndexedSource, ReadKind
+from swarm_memory.schema.source import IndexingReport, ReadKind
 from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
-from swarm_memory.server.sources.openapi import API_SUFFIXES, WANTED, hints_at_api, looks_like_api, read_openapi
+from swarm_memory.server.sources.openapi import API_SUFFIXES, WANTED, has_api_fragments, looks_like_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_BYTES,
+    is_mcp_config,
     looks_like_tools,
-    names_servers,
     read_json_tools,
     read_servers,
 )
@@ -74,7 +74,7 @@ NO_LEAVE = Leave()
 
 async def index(
     toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: Report | None = None
-) -> IndexedSource:
+) -> IndexingReport:
     """Index what is requested, in the project in `root`.
 
     Raises `InputError` for a path that does not exist or may not be read, `ConfigError` for servers not to be started.
@@ -88,7 +88,7 @@ async def index(
 
     read, what = _KINDS[asked.kind]
     groups: AsyncIterable[ReadGroup] = in_thread(partial(read, path, allows=allows))
-    if asked.kind == "tool" and path.is_file() and names_servers(path):
+    if asked.kind == "tool" and path.is_file() and is_mcp_config(path):
         groups = read_servers(path, folder=root, environ=os.environ)
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
@@ -97,7 +97,7 @@ async def index(
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
         return done.model_copy(update={"reason": f"{done.reason}; this kind reads {what}, but no ignored files"})
-    if done.reason is None and asked.kind == "document" and await anyio.to_thread.run_sync(hints_at_api, path):
+    if done.reason is None and asked.kind == "document" and await anyio.to_thread.run_sync(has_api_fragments, path):
         notice = f"{path.name} looks like an API description but was read as a document: {WANTED}"
         return done.model_copy(update={"notices": (*done.notices, notice)})
     return done
@@ -140,7 +140,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
         raise InputError(f"{path} belongs to the memory database and is not read")
-    if asked.kind == "tool" and path.is_file() and names_servers(path):
+    if asked.kind == "tool" and path.is_file() and is_mcp_config(path):
         real = root.resolve()  # noqa: ASYNC240 - one short look
         is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
         if not (leave.start_servers or is_allowed):
@@ -201,7 +201,7 @@ def kinds_of(root: Path) -> list[ReadKind]:
         data = read_bytes(root, MAX_BYTES)
     if suffix in API_SUFFIXES and looks_like_api(data):
         return ["api"]
-    if suffix == ".json" and (names_servers(root) or looks_like_tools(data)):
+    if suffix == ".json" and (is_mcp_config(root) or looks_like_tools(data)):
         return ["tool"]
     is_code = suffix not in API_SUFFIXES and not is_document(root.name, suffix) and language_of(root.name) is not None
     return ["code" if is_code else "document"]

@@ -57,7 +57,7 @@ def looks_like_api(data: bytes) -> bool:
     return False
 
 
-def hints_at_api(path: Path) -> bool:
+def has_api_fragments(path: Path) -> bool:
     """Whether a file that was not read as a description of an API has parts of one: paths, or endpoints' parameters."""
     if not (path.is_file() and path.suffix.lower() in API_SUFFIXES):
         return False

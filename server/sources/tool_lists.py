@@ -60,7 +60,7 @@ def looks_like_tools(data: bytes) -> bool:
     return False
 
 
-def names_servers(path: Path) -> bool:
+def is_mcp_config(path: Path) -> bool:
     """Whether a file is a `.mcp.json`, by its name or its content."""
     if path.name == ".mcp.json":
         return True

@@ -18,7 +18,7 @@ from swarm_memory.schema.source import Fault
 from swarm_memory.server.child_process import run
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.sources.sources import Preparation, Prepared
+    from swarm_memory.tools.sources.sources import PreparationBatch, Prepared
 
 MIN_GROUPS = 32
 """Fewer groups are prepared in a thread: starting a process pays only for more."""
@@ -30,7 +30,7 @@ _MAX_ANSWER_BYTES = 2_000_000_000
 _COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.sources.workers")
 
 
-async def prepare(preparation: "Preparation") -> "list[Prepared]":
+async def prepare(preparation: "PreparationBatch") -> "list[Prepared]":
     """Return each group prepared: in a process, or in a thread if no process can be started or it would not pay."""
     loads_model = preparation.pii == "names"  # which takes seconds, in each process
     if not loads_model and len(preparation.groups) >= MIN_GROUPS and (os.cpu_count() or 1) > 1:
@@ -39,7 +39,7 @@ async def prepare(preparation: "Preparation") -> "list[Prepared]":
     return await asyncio.to_thread(preparation)
 
 
-async def _in_process(preparation: "Preparation") -> "list[Prepared]":
+async def _in_process(preparation: "PreparationBatch") -> "list[Prepared]":
     """Return what a process prepared; if it dies or takes too long, do the same with each half of the groups."""
     groups, finished = preparation.groups, None
     with suppress(TimeoutError):

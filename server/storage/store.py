@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.schema.team.person import Person
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Recorder
+from swarm_memory.server.storage.engine.engine import WriteBehindQueue
 from swarm_memory.server.storage.stores import memories
 from swarm_memory.server.storage.stores.forgetting import (
     Traces,
@@ -41,7 +41,7 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
 
     def hold_stores(self) -> None:
         """Make the recorder and the stores that are attributes; the engine must be initialized."""
-        self.recorder = Recorder(self.write_records)
+        self.recorder = WriteBehindQueue(self.write_records)
         self._closed = False
         self._add_parts()
 
@@ -125,7 +125,7 @@ class Store(Memories, Trajectories, Jobs, Upkeep, Rollouts):
         """Fill in what older versions or processes without sqlite-vec left out; return how many indexes were stale."""
         if self.read_only:
             return 0
-        if await self.read(memories.handles_due):
+        if await self.read(memories.has_handles_due):
             await self._make_handles()
         lacking = [index for index in (self.index, self.sources.index) if await self.read(index.lacks)]
         return sum([await self.write(index.refresh) for index in lacking])

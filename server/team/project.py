@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.sharing import MAX_TEAM_PROJECT_CHARS
-from swarm_memory.tools.ports.team import Cache
+from swarm_memory.tools.ports.team import CacheState
 from swarm_memory.tools.text.cleaning import clean
 
 MAX_CONFIG_BYTES = 200_000
@@ -19,17 +19,17 @@ _URL = re.compile(r"^\s*url\s*=\s*(?P<url>\S+)\s*$", re.MULTILINE)
 _SCP = re.compile(r"(?:[^@/:]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>.+)")
 
 
-def team_project(root: Path, settings: TeamSettings, caches: Sequence[Cache]) -> str | None:
+def team_project(root: Path, settings: TeamSettings, caches: Sequence[CacheState]) -> str | None:
     """Return the team's name for the project in a folder; None if it has no name.
 
     It is the setting, else the name under which the bank already reads that team's memories, else host and path of the
     remote `origin`, such as `github.com/acme/shop` (never with a user or password).
     """
     agreed = (each.project for each in caches if each.url == settings.url and each.project != GLOBAL_PROJECT)
-    return settings.project or next(agreed, None) or remote_name(root)
+    return settings.project or next(agreed, None) or origin_repository(root)
 
 
-def remote_name(root: Path) -> str | None:
+def origin_repository(root: Path) -> str | None:
     """Return host and path of the remote `origin` of the clone or worktree in a folder; None without one."""
     git = root / ".git"
     try:

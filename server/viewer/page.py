@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from swarm_memory.server.config import ResolvedSettings
-    from swarm_memory.server.http.identity import Identity
+    from swarm_memory.server.http.identity import Authenticator
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -64,11 +64,11 @@ class Session:
     """What the next page reports, once."""
 
 
-class Access:
+class BrowserSessions:
     """Lets browsers in, and recognizes them by their cookie."""
 
     def __init__(
-        self, names: Sequence[str], known: "Identity | None" = None, now: Callable[[], float] = time.monotonic
+        self, names: Sequence[str], known: "Authenticator | None" = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         """`names` are what `Host` may hold, each with or without a port; `known` lets people in by token."""
         self._names = frozenset(names)

@@ -35,7 +35,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.served_bank import ServedBank
-from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Route, Session, is_own_form
+from swarm_memory.server.viewer.page import Asked, BrowserSessions, Done, Handler, Route, Session, is_own_form
 from swarm_memory.server.viewer.pages import lists, memories, overview, review, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
 
@@ -59,7 +59,7 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     shared["static"] = {name: f"{base}/static/{version}/{name}" for name, version in versions.items()}
     filters: dict[str, Any] = made.filters
     filters["counted"] = counted
-    filters["prose"] = prose
+    filters["prose"] = render_code_spans
     filters["one_line"] = one_line
     filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
@@ -78,7 +78,7 @@ def _shown(value: object) -> object:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def prose(text: str) -> Markup:
+def render_code_spans(text: str) -> Markup:
     """Return a text with its parts in backticks marked up as code."""
     parts = clean(text).split("`")
     if len(parts) % 2 == 0:  # the last backtick has no partner
@@ -150,7 +150,7 @@ class Viewer:
     def __init__(
         self,
         bank: ServedBank,
-        access: Access,
+        access: BrowserSessions,
         settings: Callable[[], ResolvedSettings],
         now: Callable[[], datetime],
         *,

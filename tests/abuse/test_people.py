@@ -19,7 +19,7 @@ from swarm_memory.schema.team.person import ROLES, Person, Role, rank
 from swarm_memory.server.access.roles import TOOLS, Caller, role_of_call
 from swarm_memory.server.http import guard
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.identity import Authenticator
 from swarm_memory.server.location import Location
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.people import add_person, change_role, hash_of, revoke
@@ -132,7 +132,7 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
     monkeypatch.setattr(guard, "RECHECK_S", 0.0)
     now: list[Role | None] = ["review"]
 
-    class Changing(Identity):
+    class Changing(Authenticator):
         async def __call__(self, scope: Scope) -> Caller | None:
             return None if now[0] is None else Caller(person("p", now[0]))
 

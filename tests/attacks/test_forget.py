@@ -17,9 +17,9 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.server.location import log_line
-from swarm_memory.server.mcp.tool import ServedSite
+from swarm_memory.server.mcp.tool import McpInvocation
 from swarm_memory.server.operations.memories import manage_memories
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.storage.sqlite import SqliteStore
@@ -28,7 +28,7 @@ from swarm_memory.server.storage.stores.team.people import ADDED, FORGOTTEN_PERS
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.manage import forget_memories, what_stayed
-from swarm_memory.tools.ports.records import Event, HostSession, RunEnd
+from swarm_memory.tools.ports.records import BankEvent, HostSession, MattsRunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.people import add_person, forget_person
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
@@ -63,8 +63,8 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     quoting = Script("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
     await learn(tools, quoting.shell("sing", "3 passed").done())
     calls = [
-        LoggedCall(tool_name="Bash", input={"command": f"play {OUTPUT}"}, output=f"no {OUTPUT}", success=False),
-        LoggedCall(tool_name="Edit", input={"text": f"# {TITLE}\n"}, output="ok", success=True),
+        ReportedCall(tool_name="Bash", input={"command": f"play {OUTPUT}"}, output=f"no {OUTPUT}", success=False),
+        ReportedCall(tool_name="Edit", input={"text": f"# {TITLE}\n"}, output="ok", success=True),
     ]
     for number, call in enumerate(calls):
         about = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
@@ -87,8 +87,8 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
         created_at=NOW,
     )  # fmt: skip
     begun = await store.begin_run(run)
-    await store.end_run(RunEnd(begun.model_copy(update={"status": "completed"}), tools.embedder.name))
-    await store.add_event(HERE, Event("noted", NOW, "elsewhere", {"said": f"again: {TITLE}"}))
+    await store.end_run(MattsRunEnd(begun.model_copy(update={"status": "completed"}), tools.embedder.name))
+    await store.add_event(HERE, BankEvent("noted", NOW, "elsewhere", {"said": f"again: {TITLE}"}))
     log_line(folder, f"a model refused: {TITLE}")
     assert isinstance(store, SqliteStore)
     await store.back_up()
@@ -101,7 +101,7 @@ async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any
         return tools
 
     over_stdio = cast(Any, SimpleNamespace(headers=None))
-    return await manage_memories(ServedSite(ServedBank(opened_before), over_stdio), "forget", [memory_id])
+    return await manage_memories(McpInvocation(ServedBank(opened_before), over_stdio), "forget", [memory_id])
 
 
 async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:
@@ -198,7 +198,9 @@ async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_pat
         await learn(theirs, done(ALONE, "t2").done())  # a record without a memory
         kept = MemoryDraft(title="Close the lid of the piano", content="1. Close the lid\n2. Go home")
         ours = (await learn(tools, done("piano", "t3").done(), agent_drafts=[kept])).stored
-        call = LoggedCall(tool_name="Bash", input={"command": f"play {CALLED}"}, output="ok", success=True, call_id="c")
+        call = ReportedCall(
+            tool_name="Bash", input={"command": f"play {CALLED}"}, output="ok", success=True, call_id="c"
+        )
         await log_tool_calls(theirs, [call])
         await retrieve(theirs, f"how is the {ASKED} tuned")
         now = datetime.now(UTC)

@@ -13,11 +13,11 @@ from scripted_runs import Script
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admitted, screened
+from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admit_memory, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.manage import of_run
+from swarm_memory.tools.memories.manage import ids_of_run
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -43,7 +43,7 @@ async def drafted(tools: Toolbox) -> list[str]:
 def let_in(*texts: str) -> MemoryItem:
     """Return what a model distilled, after it has passed the gate."""
     given = item(*texts, distiller="model")
-    return admitted(dict(given), given.provenance.model_copy(update={"screened_by": LOCAL}), Settings())
+    return admit_memory(dict(given), given.provenance.model_copy(update={"screened_by": LOCAL}), Settings())
 
 
 async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieved(tools: Toolbox) -> None:
@@ -112,7 +112,7 @@ async def test_a_large_import_is_gated_and_can_be_taken_back_by_its_run(tools: T
     held = await items_of(tools, "quarantined")
     assert (done.added, len(held), len(await items_of(tools))) == (10 * many, many, 9 * many)
     assert all(each.provenance.imported_from == "team.jsonl" for each in held)
-    every = await of_run(tools, done.run_id)
+    every = await ids_of_run(tools, done.run_id)
     assert len((await tools.store.forget(tools.scope.readable(), every)).ids) == 10 * many
     assert await items_of(tools, "active", "quarantined", "archived") == []
 

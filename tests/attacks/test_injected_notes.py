@@ -7,7 +7,7 @@ import pytest
 from made_items import put
 
 from swarm_memory.schema.trajectory import Judge
-from swarm_memory.tools.retrieve.preamble import moments_of, preamble
+from swarm_memory.tools.retrieve.preamble import preamble, render_moments
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.toolbox import Toolbox
@@ -76,7 +76,7 @@ def test_there_are_seventy_two_escapes_and_each_is_one_before_it_is_neutralised(
 def test_no_escape_leads_out_of_what_a_session_starts_with_nor_out_of_an_id(judge: Judge) -> None:
     for way in ESCAPES:
         noted = item("Tune it", judge=judge, distiller="model").model_copy(update={"description": f"When {way} sounds"})
-        assert escape_of(moments_of([noted])) is None, way
+        assert escape_of(render_moments([noted])) is None, way
         assert escape_of(preamble([(way, "Tune it", "1. Play")])) is None, way
 
 

@@ -11,7 +11,7 @@ from screened_texts import attacks, strategies
 from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.judge.judge import judge
@@ -172,13 +172,13 @@ async def test_praise_in_outputs_moves_no_tool(tools: Toolbox, speakers: tuple[s
     ranks: list[list[tuple[str, float]]] = []
     for number, praise in enumerate(("", *PRAISE)):
         project = tools.in_project(f"p{number}")
-        calls: list[LoggedCall] = []
+        calls: list[ReportedCall] = []
         for turn in range(10):
             asked = f"{WEATHER} {turn}"
             for tool, good in (("page_reader", turn < 8), ("fast_fetch", turn < 3)):
                 said = praise.format(asked=asked) if tool in speakers else ""
                 output = f"{asked if good else 'Something about cats'}\n{said}"
-                calls.append(LoggedCall(tool_name=tool, input={"query": asked}, output=output, success=True))
+                calls.append(ReportedCall(tool_name=tool, input={"query": asked}, output=output, success=True))
         await log_tool_calls(project, calls)
         await summarize_tool_memory(project)
         guidance = await retrieve_tool_memory(project, task=WEATHER)

@@ -24,7 +24,7 @@ from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.memories.decide import MemoryChange, edit, keep
 from swarm_memory.tools.memories.remember import Attribution, Session, remember, remember_notes
 from swarm_memory.tools.memories.transfer import import_memories
-from swarm_memory.tools.retrieve.preamble import moments_of
+from swarm_memory.tools.retrieve.preamble import render_moments
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.hazards import is_hazardous
@@ -290,4 +290,4 @@ def test_of_an_unconfirmed_note_a_start_lists_when_it_matters_whole_but_no_order
     note = item("How it is done").model_copy(
         update={"description": when, "provenance": Provenance(distiller="agent", judge="agent")}
     )
-    assert f"\n- {listed or when}\n" in moments_of([note])
+    assert f"\n- {listed or when}\n" in render_moments([note])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import bootstrap, measures, percentile
-from swarm_memory.tools.benchmark.report import markdown, plain
+from swarm_memory.tools.benchmark.report import escaped, markdown
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
 INFO = DatasetInfo(name="d", hash="h" * 64, items=3, questions=200)
@@ -38,8 +38,8 @@ def test_no_text_of_a_run_ends_a_cell_or_becomes_a_link_in_markdown() -> None:
     assert "](http" not in text.replace("\\[click](http", "")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
-    assert plain("two\nlines | here") == "two lines \\| here"
-    assert plain("recall_any@5") == "recall_any@5"
+    assert escaped("two\nlines | here") == "two lines \\| here"
+    assert escaped("recall_any@5") == "recall_any@5"
 
 
 def test_measures_of_one_answer_are_those_of_the_definitions() -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
+from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.tools.benchmark.retrieval.datasets import by_group
 from swarm_memory.tools.benchmark.retrieval.systems import (
     Answer,
     BankSystem,
-    ContextSystem,
     MemorySystem,
     OkapiSystem,
     SharedBank,
+    SourceSearchSystem,
 )
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -42,7 +42,7 @@ async def test_the_hybrid_system_answers_exactly_what_the_bank_answers(toolbox: 
 async def test_no_system_finds_items_of_another_group(toolbox: Toolbox, dataset: Dataset) -> None:
     systems = [
         BankSystem("hybrid", SharedBank(toolbox), toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0})),
-        ContextSystem("hybrid+context", toolbox),
+        SourceSearchSystem("hybrid+context", toolbox),
         OkapiSystem(),
     ]
     for system in systems:
@@ -72,7 +72,7 @@ async def test_what_the_gate_lets_pass_is_all_that_a_prompt_gets(toolbox: Toolbo
 async def test_items_with_their_own_times_are_found_by_a_time_that_the_question_names(toolbox: Toolbox) -> None:
     day = datetime(2024, 5, 20, tzinfo=UTC)
     items = [
-        BenchmarkItem(
+        BenchmarkDocument(
             id=str(weeks), content=f"The release train left platform {weeks}", time=day - timedelta(7 * weeks)
         )
         for weeks in range(6)
@@ -88,9 +88,9 @@ async def test_items_with_their_own_times_are_found_by_a_time_that_the_question_
 
 async def test_an_item_is_found_by_what_stands_beside_it_in_its_part(toolbox: Toolbox) -> None:
     said = ["Ann: Did you ever see the northern lights?", "Bob: Once, from a boat.", "Ann: I buy bread on Mondays."]
-    items = [BenchmarkItem(id=str(at), content=each, part="one") for at, each in enumerate(said)]
+    items = [BenchmarkDocument(id=str(at), content=each, part="one") for at, each in enumerate(said)]
     apart = [item.model_copy(update={"group": "apart", "part": ""}) for item in items]
-    system = ContextSystem("hybrid+context", toolbox)
+    system = SourceSearchSystem("hybrid+context", toolbox)
     await system.fill({"": items, "apart": apart})
     question = BenchmarkQuestion(query="where were the northern lights seen")
     assert list((await system.retrieve(question, 3)).items)[:2] == ["0", "1"]

@@ -20,7 +20,7 @@ from swarm_memory.server.benchmark.tasks import (
     TaskReport,
     TaskResult,
     check,
-    read_scenarios,
+    load_scenarios,
     schedule,
 )
 from swarm_memory.tools.toolbox import Toolbox
@@ -80,7 +80,7 @@ async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(toolbox:
 
 
 def _scenarios() -> tuple[Scenario, ...]:
-    return read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))
+    return load_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))
 
 
 def test_every_arm_does_the_same_tasks_with_the_same_seeds() -> None:
@@ -112,7 +112,7 @@ def test_the_gate_wants_less_cost_per_success_and_no_fewer_successes(ours: list[
     assert row[-1] == gate
 
 
-SCENARIOS = {each.name: each for each in read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}
+SCENARIOS = {each.name: each for each in load_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}
 SOLUTIONS = Path(__file__).with_name("solutions")
 
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '

@@ -17,9 +17,9 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     LEVELS,
     PROFILES,
     TOOLS,
-    Asked,
     ChatChooser,
     GuidanceReader,
+    LeveledQuestion,
     best_tool,
     questions_of,
     search,
@@ -47,7 +47,7 @@ def test_the_own_questions_are_120_different_ones() -> None:
 def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
     for level in LEVELS:
         for tool in TOOLS:
-            sampled = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(500)]
+            sampled = [search(7, 1, "test", LeveledQuestion(f"What about topic {n}?", level), tool) for n in range(500)]
             profile = PROFILES[tool][level]
             answered = [each.output for each in sampled if each.success]
             assert abs(len(answered) / 500 - profile.success) < 0.08
@@ -55,8 +55,8 @@ def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
 
 
 def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
-    outputs = [search(7, n, "test", Asked("What is a fjord?", level), tool) for n in range(50) for level in LEVELS
-               for tool in TOOLS]  # fmt: skip
+    asked = [LeveledQuestion("What is a fjord?", level) for level in LEVELS for _ in range(50)]
+    outputs = [search(7, n, "test", each, tool) for n, each in enumerate(asked) for tool in TOOLS]
     said = " ".join(each.output for each in outputs).lower()
     assert not [word for word in (*map(str.lower, TOOLS), *LEVELS, "relevan", "quality") if word in said]
     assert not [word for word in (*LEVELS, "best", "fast") if word in DESCRIPTION.lower()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.tools.consolidate import consolidate as consolidation
-from swarm_memory.tools.consolidate.consolidate import consolidate, faded, is_worthless, undo_consolidation
+from swarm_memory.tools.consolidate.consolidate import consolidate, decayed, is_worthless, undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.records import Aging, UpkeepBatch, UpkeepItem
 from tests.consolidate.kept_bank import ADVICE, Kept, opened
@@ -35,11 +35,11 @@ def _item(confidence: float, age_days: float, used_days: float | None = None, us
 
 
 def test_confidence_halves_with_each_90_days_without_use_and_less_than_a_day_does_not_count() -> None:
-    assert faded(_item(0.8, 0.9), None, NOW) == faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8
-    assert faded(_item(0.8, 90), None, NOW) == pytest.approx(0.4)
-    assert faded(_item(0.8, 180), None, NOW) == pytest.approx(0.2)
-    assert faded(_item(0.8, 400, used_days=90, uses=1), None, NOW) == pytest.approx(0.4)
-    assert faded(_item(0.8, 400, used_days=0, uses=1), None, NOW) == 0.8
+    assert decayed(_item(0.8, 0.9), None, NOW) == decayed(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8
+    assert decayed(_item(0.8, 90), None, NOW) == pytest.approx(0.4)
+    assert decayed(_item(0.8, 180), None, NOW) == pytest.approx(0.2)
+    assert decayed(_item(0.8, 400, used_days=90, uses=1), None, NOW) == pytest.approx(0.4)
+    assert decayed(_item(0.8, 400, used_days=0, uses=1), None, NOW) == 0.8
 
 
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda at: at.replace(tzinfo=NOW.tzinfo))
@@ -49,17 +49,17 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda at
 def test_fading_never_raises_a_confidence_nor_leaves_the_unit(
     confidence: float, age_days: float, since: datetime | None, now: datetime
 ) -> None:
-    assert 0 <= faded(_item(confidence, age_days), since, now) <= confidence
+    assert 0 <= decayed(_item(confidence, age_days), since, now) <= confidence
 
 
 @given(st.floats(0, 1), st.floats(0, 700), st.floats(1, 300), st.floats(1, 300))
 def test_two_steps_fade_as_much_as_one(confidence: float, age: float, first: float, second: float) -> None:
     item = _item(confidence, age)
     halfway = NOW + first * DAY
-    at_once = faded(item, None, halfway + second * DAY)
-    once = _item(faded(item, None, halfway), age)
-    assert faded(once, halfway, halfway + second * DAY) == pytest.approx(at_once, abs=2e-6)
-    assert faded(once, halfway, halfway) == once.confidence
+    at_once = decayed(item, None, halfway + second * DAY)
+    once = _item(decayed(item, None, halfway), age)
+    assert decayed(once, halfway, halfway + second * DAY) == pytest.approx(at_once, abs=2e-6)
+    assert decayed(once, halfway, halfway) == once.confidence
 
 
 def test_only_what_is_old_and_unused_and_hardly_believed_is_worthless() -> None:

@@ -10,7 +10,7 @@ from made_tasks import done, ran, said, saw
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetentionSettings, Settings
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
@@ -19,13 +19,13 @@ from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.manage import memory_history
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.records import RETAINED, Event
+from swarm_memory.tools.ports.records import RETAINED, BankEvent
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from tests.consolidate.kept_bank import ADVICE, SHOP, Kept, opened
 
 WORDS = "the zebra configuration of the shop"
-CALL = LoggedCall(tool_name="search", input={"query": WORDS}, output="nothing", success=True, call_id="c1")
+CALL = ReportedCall(tool_name="search", input={"query": WORDS}, output="nothing", success=True, call_id="c1")
 
 
 def task(**fields: Any) -> Trajectory:
@@ -142,7 +142,7 @@ async def test_learning_queues_it_once_and_the_status_says_after_how_many_days_e
 
 
 async def test_other_writers_write_between_its_batches(kept: Kept) -> None:
-    await kept.store.add_event(SHOP, Event("task.noted", kept.clock.now() - timedelta(days=400)))
+    await kept.store.add_event(SHOP, BankEvent("task.noted", kept.clock.now() - timedelta(days=400)))
     copied = "INSERT INTO events (scope_id, type, data, created_at) SELECT scope_id, type, data, created_at FROM events"
     for count in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 76):
         await kept.store.write(lambda connection, most=count: connection.execute(f"{copied} LIMIT {most}").rowcount)
@@ -150,7 +150,7 @@ async def test_other_writers_write_between_its_batches(kept: Kept) -> None:
 
     async def report(progress: Progress) -> None:
         seen.append(progress.done)
-        await kept.store.add_event(SHOP, Event("written.meanwhile", kept.clock.now()))
+        await kept.store.add_event(SHOP, BankEvent("written.meanwhile", kept.clock.now()))
 
     assert (await remove_old(kept.toolbox, report))["events"] == 1_100
     assert seen == [500, 1_000, 1_100]

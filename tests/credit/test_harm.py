@@ -16,8 +16,8 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
-from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
-from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, is_held_out, rests
+from swarm_memory.tools.consolidate.upkeep import WithdrawResult, withdraw_harmful
+from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, TaskTally, is_held_out, rests
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
@@ -37,7 +37,7 @@ def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Seque
 
 def lived(with_it: float, without: float, others: float, tasks: int, seed: int = 0) -> Record:
     """Return the record of the memory `m` after `tasks` tasks of its subject, or once it proved harmful."""
-    rng, known, seen = Random(seed), Tasks(), 0
+    rng, known, seen = Random(seed), TaskTally(), 0
     for number in count():
         task_id, is_own, record = f"{seed}-{number}", rng.random() < 0.3, known.records.get("m", Record())
         if record.harmful or seen == tasks:
@@ -57,18 +57,18 @@ def test_a_memory_that_costs_forty_points_is_found_and_one_that_helps_is_not() -
 
 
 def test_a_memory_is_kept_back_where_its_tasks_mostly_fail_and_not_where_they_end_like_the_others() -> None:
-    known = Tasks()
+    known = TaskTally()
     for number in range(100):
         known.count(outcome(f"t{number}", "Failure" if number % 4 < 1 else "Success", ("m",) if number % 2 else ()))
     assert not known.records["m"].resting
-    known = Tasks()
+    known = TaskTally()
     for number in range(20):
         known.count(outcome(f"t{number}", "Failure", ("m",) if number % 2 else ()))
     assert known.records["m"].resting
 
 
 def test_a_trial_counts_only_what_chance_decided_after_it_had_begun() -> None:
-    known = Tasks()
+    known = TaskTally()
     for number in range(6):
         known.count(outcome(f"before{number}", "Failure", ("m",)))
     record = known.records["m"]
@@ -99,7 +99,7 @@ def test_a_memory_is_cleared_where_tasks_do_as_well_with_it_and_is_left_alone_fo
 
 
 def test_the_tasks_of_one_session_count_once() -> None:
-    known, session = Tasks(), "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
+    known, session = TaskTally(), "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
     for number in range(9):
         known.count(outcome(f"{session}:{number}", "Failure", ("m",)))
     assert known.records["m"].tasks == 1
@@ -120,7 +120,7 @@ def test_a_memory_that_changes_nothing_is_withdrawn_in_few_trials_and_one_that_h
     assert sum(harmful(rng) for _ in range(400)) / 400 < (0.06 if helps else 0.15)
 
 
-async def live(shop: Shop, memory_id: str, tasks: int, *, begin: int = 0) -> Withdrawal:
+async def live(shop: Shop, memory_id: str, tasks: int, *, begin: int = 0) -> WithdrawResult:
     """Do tasks that fail with a memory and succeed without it; check each one after its end."""
     done = await withdraw_harmful(shop.toolbox)
     for number in range(begin, begin + tasks):

@@ -16,7 +16,7 @@ from swarm_memory.schema.trajectory import Label, Usage
 from swarm_memory.tools.credit.intervals import Interval, difference, mean_interval, rate_difference, wilson
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.records import RunEnd
+from swarm_memory.tools.ports.records import MattsRunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 SEED = 11
@@ -170,7 +170,7 @@ async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_
         ended = kept.model_copy(
             update={"status": "completed", "summary": kept.summary.model_copy(update={"best": best})}
         )
-        await store.end_run(RunEnd(ended, shop.toolbox.embedder.name))
+        await store.end_run(MattsRunEnd(ended, shop.toolbox.embedder.name))
     (week,) = await weekly_metrics(shop.toolbox)
     assert (week["matts_runs"], week["tasks"]) == (3, 0)
     assert week["matts_lift"] == pytest.approx((2 / 3 + 1) / 2)

@@ -18,7 +18,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.credit.outcome import figures_of, record_outcome
+from swarm_memory.tools.credit.outcome import record_outcome, task_figures
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.trajectory.reading import read
@@ -191,9 +191,9 @@ def test_the_figures_of_a_task_are_its_calls_tokens_and_time() -> None:
     usage = Usage(input_tokens=1000, output_tokens=200, cache_creation_tokens=3000, cache_read_tokens=50_000)
     ended = NOW + timedelta(seconds=90)
     trajectory = done(said("a"), FOLLOWED, FOLLOWED, usage=usage, started_at=NOW, ended_at=ended, dropped_steps=10)
-    figures = figures_of(read(trajectory))
+    figures = task_figures(read(trajectory))
     assert (figures.steps, figures.tokens, figures.duration_s) == (7, 4200, 90)
-    unknown = figures_of(read(done(said("a"), said("b"))))
+    unknown = task_figures(read(done(said("a"), said("b"))))
     assert (unknown.steps, unknown.tokens, unknown.duration_s) == (2, None, None)
 
 

@@ -8,7 +8,7 @@ from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import check_drafts, portable
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.guard.wording import Read, copies
+from swarm_memory.tools.guard.wording import AgentContext, copies_results
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.remember import remember_notes
@@ -225,12 +225,12 @@ def test_what_is_of_one_machine_or_person_goes_and_paths_in_the_project_become_r
 
 
 def test_twelve_words_in_a_row_out_of_a_result_are_a_copy_in_any_script_and_case() -> None:
-    heard = Read.of(["Note: one two three four five six seven eight nine ten eleven twelve!", "这" * 20])
-    assert copies("first ONE two, three four five six seven eight nine ten eleven twelve", heard)
-    assert not copies("one two three four five six seven eight nine ten eleven, and then twelve", heard)
-    said = Read.of(["one two three four five six seven eight nine ten eleven twelve"], ["One two three four five six"])
-    assert not copies("one two three four five six seven eight nine ten eleven twelve", said), "a prompt has them"
-    assert copies("这" * 12, heard)
+    heard = AgentContext.of(["Note: one two three four five six seven eight nine ten eleven twelve!", "这" * 20])
+    assert copies_results("first ONE two, three four five six seven eight nine ten eleven twelve", heard)
+    assert not copies_results("one two three four five six seven eight nine ten eleven, and then twelve", heard)
+    twelve = "one two three four five six seven eight nine ten eleven twelve"
+    assert not copies_results(twelve, AgentContext.of([twelve], ["One two three four five six"])), "a prompt has them"
+    assert copies_results("这" * 12, heard)
 
 
 def checked(*drafts: MemoryDraft) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:

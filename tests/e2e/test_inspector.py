@@ -12,7 +12,7 @@ from patience import AT_FULL_LENGTH, HANG_S
 
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import InstallScope
-from swarm_memory.server.hosts.settings import SERVER_NAME, server_command
+from swarm_memory.server.hosts.settings import SERVER_NAME, cli_command
 from swarm_memory.server.hosts.settings_files import apply
 from tests.e2e.claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 
@@ -35,7 +35,7 @@ pytestmark = [
 
 def inspect(project: Path, method: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Let the Inspector call a method of our server, as `install` writes it, for a project."""
-    entry = HOST.server_entry(server_command())
+    entry = HOST.server_entry(cli_command())
     server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
     command = [str(INSPECTOR), "--cli", *server, "--method", method, *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=HANG_S)

@@ -17,7 +17,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
-from swarm_memory.server.mcp.tool import ServedSite
+from swarm_memory.server.mcp.tool import McpInvocation
 from swarm_memory.server.operations import learning, memories, tools_and_sources
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
@@ -75,7 +75,7 @@ def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     async def report_progress(*_: object, **__: object) -> None:
         await asyncio.sleep(0)
 
-    site = ServedSite(bank, cast(Any, SimpleNamespace(headers=None, report_progress=report_progress)))
+    site = McpInvocation(bank, cast(Any, SimpleNamespace(headers=None, report_progress=report_progress)))
 
     def steps(number: int) -> dict[str, Any]:
         said = [{"role": "assistant", "content": f"I did part {number} of it."}]

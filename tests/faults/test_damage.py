@@ -336,7 +336,7 @@ async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_fi
             path.unlink()
         damaged = _with_damage(whole, 4, chance)
         database.write_bytes(damaged)
-        registry.sign(database, record.banks[0], record.secrets[0])
+        registry.register(database, record.banks[0], record.secrets[0])
         registry.note(database, 0)  # a decaying disk changes no file times
         try:
             await asyncio.to_thread(repair, database, choose(), 5.0)

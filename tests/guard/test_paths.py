@@ -29,7 +29,7 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings, Settings
 from swarm_memory.schema.source import Passage
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.endpoint import OpenAIEmbedder
@@ -86,7 +86,7 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
         out.append(
             (await edit(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).items[0].model_dump_json()
         )
-        call = LoggedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
+        call = ReportedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
         out.append(repr(await log_tool_calls(toolbox, [call])))
         await index_source(toolbox, "document", "notes.md", _source(number, part))
         out.append(repr(await search_sources(toolbox, f"notes {part}")))

@@ -18,7 +18,7 @@ from secret_lines import VENDORS, WORD, after, context_lines, pem, run, vendor_l
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.redact import Redacted, archivable, is_card_number, is_iban, redact, redact_fields
+from swarm_memory.tools.guard.redact import Redacted, archivable, is_card_number, is_iban, redact, redact_secret_fields
 from swarm_memory.tools.guard.rules import SECRETS, table
 
 SEED = 20_240
@@ -174,7 +174,7 @@ def test_a_secret_goes_however_often_its_text_is_quoted_in_another(line: str, de
     ],
 )
 def test_a_secret_is_known_by_the_name_of_its_field(value: JsonValue, expected: JsonValue) -> None:
-    assert redact_fields(value) == expected
+    assert redact_secret_fields(value) == expected
     step = Step(id="1", kind="tool_call", role="assistant", tool_name="x", tool_input={"given": value}, call_id="c")
     (kept,) = archivable(Trajectory(task_id="t", task="t", steps=(step,), source="claude_code"), Settings()).steps
     assert kept.tool_input == {"given": expected}

@@ -17,8 +17,8 @@ from swarm_memory.server.hosts.settings import (
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     SERVER_NAME,
+    cli_command,
     hook_command,
-    server_command,
 )
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
@@ -35,7 +35,7 @@ def read(path: Path) -> Any:
 
 def test_a_person_gets_the_server_and_the_hooks_of_a_project_alone(home: Path, tmp_path: Path) -> None:
     apply(plan_install("local", tmp_path))
-    server, hooks = server_entry(server_command()), hook_entries(hook_command())
+    server, hooks = server_entry(cli_command()), hook_entries(hook_command())
     assert Path(server["command"]).is_absolute()
     assert {entry["hooks"][0].get("command") for (entry,) in hooks.values()} == {sys.executable}
     assert read(home / ".claude.json") == {"projects": {str(tmp_path): {"mcpServers": {SERVER_NAME: server}}}}

@@ -17,9 +17,9 @@ from made_files import written
 from patience import HANG_S, is_in_time
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
+from swarm_memory.server.hooks.client import READY, run_folder, short_socket_path, socket_prefix
 from swarm_memory.server.hosts.claude_code.host import HOST
-from swarm_memory.server.hosts.host import all_folders
+from swarm_memory.server.hosts.host import transcript_folders
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line, state_folder
 from swarm_memory.server.missed_hooks import KEPT_DAYS, MAX_BYTES, missed, note_missed
@@ -40,7 +40,7 @@ def server_that_only_says_ready(root: Path) -> Generator[None]:
     folder = Path(run_folder())
     folder.mkdir(mode=0o700, parents=True)
     with socket.socket(socket.AF_UNIX) as listener:
-        with short_name(folder / f"{socket_prefix(root)}1-{os.getpid()}.sock") as address:
+        with short_socket_path(folder / f"{socket_prefix(root)}1-{os.getpid()}.sock") as address:
             listener.bind(address)
         listener.listen()
         over = threading.Event()
@@ -174,12 +174,12 @@ def transcript(home: Path) -> Path:
 def test_a_transcript_is_taken_from_where_the_hosts_configuration_says_and_from_a_project_that_is_given(
     transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert checked_transcript(str(transcript), all_folders()) == str(transcript.resolve())
+    assert checked_transcript(str(transcript), transcript_folders()) == str(transcript.resolve())
     own = tmp_path / "run.jsonl"
     own.touch()
-    assert checked_transcript(str(own), all_folders(tmp_path)) == str(own.resolve())
+    assert checked_transcript(str(own), transcript_folders(tmp_path)) == str(own.resolve())
     with pytest.raises(InputError, match="must be in"):
-        checked_transcript(str(own), all_folders())
+        checked_transcript(str(own), transcript_folders())
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     assert HOST.folders() == (str(tmp_path / "projects"),)
 
@@ -196,7 +196,7 @@ def test_a_transcript_is_taken_from_where_the_hosts_configuration_says_and_from_
 def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name: str, complaint: str) -> None:
     (transcript.parent / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=complaint):
-        checked_transcript(name.replace("{folder}", str(transcript.parent)), all_folders())
+        checked_transcript(name.replace("{folder}", str(transcript.parent)), transcript_folders())
 
 
 def test_the_log_is_private_each_fault_one_line_put_aside_when_it_has_grown_and_no_link(tmp_path: Path) -> None:

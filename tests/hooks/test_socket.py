@@ -13,7 +13,7 @@ from forked import CLI, Forked
 from hook_project import NOTE, TASK, HookProject, wait_until
 from patience import STATIC
 
-from swarm_memory.server.hooks.client import READY, head, short_name, socket_prefix
+from swarm_memory.server.hooks.client import READY, head, short_socket_path, socket_prefix
 from swarm_memory.server.missed_hooks import missed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -204,7 +204,7 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
 
 def send(path: Path, text: bytes, follow: bytes) -> None:
     """Send `text` to a socket, then `follow` if it answers that it is ready; then disconnect."""
-    with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
+    with socket.socket(socket.AF_UNIX) as channel, short_socket_path(path) as address:
         channel.settimeout(30)
         channel.connect(address)
         try:

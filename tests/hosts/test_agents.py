@@ -227,7 +227,7 @@ def test_a_broken_database_is_an_error_of_its_own(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     with pytest.raises(InputError, match="cannot be read as a database"):
         read(path)
-    assert not databases.is_database(tmp_path / "memory.db")
+    assert not databases.is_host_database(tmp_path / "memory.db")
 
 
 def test_the_transcripts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

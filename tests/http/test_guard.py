@@ -12,7 +12,7 @@ from forked import CLI, run
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.http.identity import load_token
+from swarm_memory.server.http.identity import load_or_create_token
 from swarm_memory.server.http.serve import Address, allowed_names, transport_security
 from tests.http.http_server import INITIALIZE, HttpServer, serving_http
 
@@ -177,7 +177,7 @@ def test_a_token_file_that_is_weak_or_known_to_others_is_refused(tmp_path: Path,
     path.write_text(content, encoding="utf-8")
     path.chmod(mode)
     with pytest.raises(ConfigError, match=str(path)):
-        load_token(path)
+        load_or_create_token(path)
 
 
 def test_a_token_file_that_is_a_link_a_pipe_or_a_folder_is_refused(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_token_file_that_is_a_link_a_pipe_or_a_folder_is_refused(tmp_path: Pat
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("link", "dangling", "folder", "pipe"):
         with pytest.raises(ConfigError):
-            load_token(tmp_path / name)
+            load_or_create_token(tmp_path / name)
 
 
 def test_a_name_that_was_given_with_a_port_stands_for_that_port_alone() -> None:

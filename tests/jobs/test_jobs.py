@@ -26,10 +26,10 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy
 from swarm_memory.schema.job import Job, Progress
-from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.client import notify_servers
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
-from swarm_memory.server.jobs.worker import Handler, Reported, Worker
+from swarm_memory.server.jobs.worker import Handler, ProgressReporter, Worker
 from swarm_memory.server.location import Location, state_folder
 from swarm_memory.server.mirror.mirror import MIRROR
 from swarm_memory.server.served_bank import ServedBank
@@ -39,7 +39,7 @@ from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.consolidate.upkeep import RETENTION
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -179,7 +179,7 @@ async def test_a_long_job_is_cancelled_though_its_progress_cannot_be_written(
     async def refused(*_: object) -> bool:
         raise StorageError("the disk is full")
 
-    async def endless(_: Toolbox, job: Job, reported: Reported) -> Result:
+    async def endless(_: Toolbox, job: Job, reported: ProgressReporter) -> Result:
         await reported(Progress(done=1))
         assert await toolbox.store.cancel_job(job.scope, job.id)
         await anyio.sleep_forever()
@@ -317,7 +317,7 @@ async def test_a_job_of_another_project_is_done_there_and_one_for_its_folder_is_
     another = toolbox.in_project("another")
     for kind in (MIRROR, RETENTION, "learn"):
         await another.queue(kind, kind)
-    await another.store.add_event(another.scope, Event("noted", datetime(2020, 1, 1, tzinfo=UTC), "old", {}))
+    await another.store.add_event(another.scope, BankEvent("noted", datetime(2020, 1, 1, tzinfo=UTC), "old", {}))
     await make_worker(toolbox, place).work_off_all()
     jobs = await toolbox.store.list_jobs(another.scope, ALL, 9)
     assert {job.kind: job.status for job in jobs} == {MIRROR: "queued", RETENTION: "completed", "learn": "queued"}
@@ -334,7 +334,7 @@ async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_ma
         assert not place.database.exists()
         async with opened_toolbox(place, settings) as other:
             await hooked(other, event)
-            await anyio.to_thread.run_sync(wake, place.root, "s-1")
+            await anyio.to_thread.run_sync(notify_servers, place.root, "s-1")
             with anyio.fail_after(HANG_S):
                 while not await other.store.list_jobs(other.scope, ("completed",), 9):
                     await anyio.lowlevel.checkpoint()

@@ -13,7 +13,7 @@ from swarm_memory.schema.settings import JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence, said_verdict, weigh_agent_verdict
-from swarm_memory.tools.judge.proofs import goals_reached
+from swarm_memory.tools.judge.proofs import passed_task_commands
 from swarm_memory.tools.trajectory.reading import read
 
 SETTINGS = Settings()
@@ -216,7 +216,7 @@ TASK = "Bring the site up to date with `publisher push site`."
 
 
 def reached(script: Script) -> list[str]:
-    return [call.name for call in goals_reached(read(script.done()))]
+    return [call.name for call in passed_task_commands(read(script.done()))]
 
 
 def explored() -> Script:

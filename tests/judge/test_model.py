@@ -12,7 +12,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Verdict
-from swarm_memory.tools.judge.judge import combine, judge_by_evidence, judge_by_model, judge_with_fallback
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_by_model, judge_with_fallback, weigh_model_verdict
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import shown_task
@@ -242,7 +242,7 @@ SURE = st.floats(0.6, 0.97)
 def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
     of_evidence: Label, of_model: Label, evidence_sure: float, model_sure: float
 ) -> None:
-    result = combine(found(of_evidence, evidence_sure), said(of_model, model_sure))
+    result = weigh_model_verdict(found(of_evidence, evidence_sure), said(of_model, model_sure))
     assert any("a check said so" in reason for reason in result.reasons)
     assert any("it looks so" in reason for reason in result.reasons)
     assert set(result.evidence) == {"s5", "s6"}

@@ -16,7 +16,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.guard import redact
-from swarm_memory.tools.guard.redact import archivable, stored
+from swarm_memory.tools.guard.redact import archivable, strip_places
 from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, learn
 from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
 from swarm_memory.tools.toolbox import Toolbox
@@ -95,7 +95,7 @@ async def test_addresses_paths_and_uuids_are_archived_only_where_personal_data_i
         assert stood == {not redact_pii}
         assert "pnpm test" in kept[0].model_dump_json()
         assert (await learn(tools, trajectory)).status == "already_learned"
-        assert stored(kept[0], tools.settings) == kept[0]
+        assert strip_places(kept[0], tools.settings) == kept[0]
 
 
 def cut_off(script: Script) -> Script:

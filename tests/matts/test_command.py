@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, RunnerAnswer
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.runners.workplace import Workplace, scratch_folder
+from swarm_memory.server.runners.workplace import RolloutWorkspaces, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 from tests.matts.worlds import TASK, Agent, matts, ran
@@ -227,7 +227,7 @@ def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
     settings = MattsSettings(allowed_commands=("claude -p", "my-agent --fast", "other"))
 
     def made(command: str, check: str | None = None) -> CommandRunner:
-        return CommandRunner(command, Workplace(tmp_path, tmp_path, settings), check)
+        return CommandRunner(command, RolloutWorkspaces(tmp_path, tmp_path, settings), check)
 
     assert made("claude  -p").name == "command:claude -p"
     for refused in ("claude", "claude -p --dangerously-skip-permissions", "rm -rf .", "claude -p; rm -rf ."):

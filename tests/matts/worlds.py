@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.runners.workplace import Workplace
+from swarm_memory.server.runners.workplace import RolloutWorkspaces
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.matts.matts import MattsResult, run_matts
 from swarm_memory.tools.ports.models import AgentRunner
@@ -127,7 +127,7 @@ class Agent:
     def runner(self, settings: MattsSettings | None = None, check: str | None = None) -> CommandRunner:
         allowed = tuple(filter(None, (self.command, check)))
         chosen = (settings or MattsSettings()).model_copy(update={"allowed_commands": allowed})
-        return CommandRunner(self.command, Workplace(self.folder, self.scratch, chosen), check)
+        return CommandRunner(self.command, RolloutWorkspaces(self.folder, self.scratch, chosen), check)
 
     def request(self, number: int = 1, **given: Any) -> RolloutRequest:
         fields: dict[str, Any] = {

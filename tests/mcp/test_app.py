@@ -17,7 +17,7 @@ from served import Caller
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.server.access.roles import TOOLS
-from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.client import notify_servers
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import CORE, INSTRUCTIONS, build_server
 from swarm_memory.server.served_bank import ServedBank
@@ -478,7 +478,7 @@ async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_o
     async with connected() as caller:
         await taught(caller, fixed)
         await hooked(toolbox, EVENT)
-        await anyio.to_thread.run_sync(wake, place.root, SESSION)
+        await anyio.to_thread.run_sync(notify_servers, place.root, SESSION)
         with anyio.fail_after(HANG_S):
             while not (kept := await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")).given:
                 await caller.call("retrieve_memories", query=SIMILAR)

@@ -34,7 +34,7 @@ from swarm_memory.tools.memories.manage import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import Event, UpkeepBatch
+from swarm_memory.tools.ports.records import BankEvent, UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -111,8 +111,8 @@ async def test_an_agent_restores_only_what_an_agent_put_away_while_it_was_active
 def test_only_a_use_that_still_counts_as_a_success_bears_a_note_out() -> None:
     noted = made_item("Rotate keys", provenance=Provenance(distiller="agent", session_id="s1"))
 
-    def task(label: str, method: str, change: float, task: str = "s2:1") -> Event:
-        return Event(CREDITED, NOW, noted.id, {"task_id": task, "label": label, "method": method, "change": change})
+    def task(label: str, method: str, change: float, task: str = "s2:1") -> BankEvent:
+        return BankEvent(CREDITED, NOW, noted.id, {"task_id": task, "label": label, "method": method, "change": change})
 
     used, shown = task("Success", "named", 0.05), task("Success", "none", 0.0125)
     assert is_borne_out(noted, [used])
@@ -283,7 +283,7 @@ async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox
     await record_outcome(toolbox, "t1", Verdict.by_agent("Success"), named=[one], given=True)
     await tell(toolbox, one, "t2", withheld=True)
     await tell(toolbox, other, "t3")
-    await toolbox.store.add_event(toolbox.scope, Event(INJECTED, NOW, "t4", {"ids": [one], "via": BRIEFING}))
+    await toolbox.store.add_event(toolbox.scope, BankEvent(INJECTED, NOW, "t4", {"ids": [one], "via": BRIEFING}))
     record = await memory_record(toolbox, one)
     assert record.source is not None
     assert (record.source.task, record.source.verdict) == ("Fix the login", verdict)

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
-from swarm_memory.tools.memories.manage import forget_memories, get_memories, list_memories, memory_history, of_run
+from swarm_memory.tools.memories.manage import forget_memories, get_memories, ids_of_run, list_memories, memory_history
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, embed_backlog
@@ -193,7 +193,7 @@ async def test_what_waits_for_another_session_is_exported_and_forgotten_with_its
 ) -> None:
     memory_id = await add(*LOGIN, status="candidate", provenance=Provenance(run_id="run_1"))
     (line,) = [line async for line in export_memories(toolbox)]
-    assert await of_run(toolbox, "run_1") == [memory_id]
+    assert await ids_of_run(toolbox, "run_1") == [memory_id]
     brought = await import_memories(toolbox.in_project("bank"), [line.replace(memory_id, ABSENT)], quarantine=True)
     (item,) = await get_memories(toolbox.in_project("bank"), [ABSENT])
     assert (brought.added, item.status) == (1, "quarantined")

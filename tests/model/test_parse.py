@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from patience import grows_by
 from pydantic import JsonValue
 
-from swarm_memory.tools.model.parse import Unparsed, parse_object
+from swarm_memory.tools.model.parse import ParseFailure, parse_object
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",
@@ -82,7 +82,7 @@ def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
 )
 def test_what_is_not_one_valid_object_is_refused_with_the_reason(text: str, reason: str) -> None:
     answer = parse_object(text, SCHEMA)
-    assert isinstance(answer, Unparsed)
+    assert isinstance(answer, ParseFailure)
     assert reason in answer.reason
     assert "SECRET" not in answer.reason, "a refusal quotes nothing"
 
@@ -104,9 +104,9 @@ def test_slips_of_form_are_read_as_what_they_mean_and_strings_are_left_alone() -
         "analysis": "", "reasons": ['one, ] " , } it is'], "evidence": [], "suspect": False
     }  # fmt: skip
     missing = parse_object('{"analysis": "I thought", "evidence": [], "suspect": true}', schema)
-    assert isinstance(missing, Unparsed)
+    assert isinstance(missing, ParseFailure)
     wrong = parse_object('{"reasons": 3, "evidence": [], "suspect": true}', schema)
-    assert isinstance(wrong, Unparsed)
+    assert isinstance(wrong, ParseFailure)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import PromoteSettings
 from swarm_memory.schema.trajectory import Verdict
-from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.hosts.files.promoted import skill_paths_by_memory
 from swarm_memory.server.hosts.files.skills import plan_demoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -70,9 +70,9 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     assert lines[9:13] == ["## 1. Avoid: Open a branch before you push", "", "Of use when you push.", ""]
     assert lines[13:15] == BRANCH[1].splitlines()
     assert [event.kind for event in await memory_history(toolbox, one)][-1] == "reasoning_memory.promoted"
-    where = promoted_for(root, "claude")
+    where = skill_paths_by_memory(root, "claude")
     assert where[other] == ".claude/skills/learned-git/SKILL.md"
-    assert promoted_for(root, "codex") == {}
+    assert skill_paths_by_memory(root, "codex") == {}
 
     before = written
     assert not (await promote(toolbox, root, one)).documents, "doing it again changes nothing"
@@ -92,7 +92,7 @@ async def test_a_prompt_is_not_shown_what_its_agent_reads_in_a_file_as_long_as_i
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
     one, two = await add(*MIGRATE, **ALIKE), await add("Migrate the tables before tests of orders", "1. Run `make all`")
-    toolbox = replace(toolbox, promoted=partial(promoted_for, root))
+    toolbox = replace(toolbox, promoted=partial(skill_paths_by_memory, root))
 
     async def retrieved_by(agent: str) -> set[str]:
         found = await retrieve(
@@ -174,7 +174,7 @@ async def test_a_skill_of_an_earlier_version_is_known_and_one_with_two_marks_is_
     (path,) = paths(root)
     path.write_text(path.read_text().replace(" -->", " after 0 -->"))
     assert not (await promote(toolbox, root)).documents, "nothing changed"
-    assert set(promoted_for(root, "claude")) == {one}
+    assert set(skill_paths_by_memory(root, "claude")) == {one}
     path.write_text(path.read_text() * 2)
     with pytest.raises(NotFoundError):
         await demote(toolbox, root, one)
@@ -191,7 +191,7 @@ async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
     one = await add(*MIGRATE)
-    toolbox = replace(toolbox, promoted=partial(promoted_for, root))
+    toolbox = replace(toolbox, promoted=partial(skill_paths_by_memory, root))
     await promote(toolbox, root, one)
     outcomes: list[OutcomeRecord] = []
     held = toolbox.settings.credit.model_copy(update={"holdout_rate": 1.0})
@@ -206,7 +206,7 @@ async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_
         assert (await record_outcome(bank, f"other-{task_id}", verdict)).credits == ()
     assert [[each.memory_id for each in found.credits] for found in outcomes] == [[one]] * 3
     assert {(found.arm, found.randomised) for found in outcomes} == {("nothing_fitted", False)}
-    assert await not_paying(toolbox, promoted_for(root)) == {
+    assert await not_paying(toolbox, skill_paths_by_memory(root)) == {
         one: "3 of 3 tasks that have had it since it was promoted failed"
     }
 
@@ -218,19 +218,19 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
     ]
     await tell(toolbox, bad, "before", "Failure")
     await promote(toolbox, root, good, gone, faded, bad)
-    assert set(await not_paying(toolbox, promoted_for(root))) == {faded}
+    assert set(await not_paying(toolbox, skill_paths_by_memory(root))) == {faded}
     for number in range(3):
         await tell(toolbox, good, f"g{number}", "Success")
         await tell(toolbox, bad, f"b{number}", "Failure")
     await set_memory_status(toolbox, [gone], "archived", "no more")
-    why = await not_paying(toolbox, promoted_for(root))
+    why = await not_paying(toolbox, skill_paths_by_memory(root))
     assert why == {
         gone: "it is archived: no more",
         faded: "its confidence has fallen to 0.20; only 0.30 or more is worth keeping",
         bad: "3 of 3 tasks that have had it since it was promoted failed",
     }
     assert await not_paying(toolbox, ()) == {}
-    toolbox = replace(toolbox, promoted=partial(promoted_for, root))
+    toolbox = replace(toolbox, promoted=partial(skill_paths_by_memory, root))
     notices = (await memory_status(toolbox)).notices
     assert any(f"`swarm-memory promote --demote {bad}`" in each for each in notices)
 
@@ -240,7 +240,7 @@ async def test_what_files_tell_does_not_fade_and_forgetting_says_that_it_stays_t
 ) -> None:
     one, other = await add(*MIGRATE, confidence=0.8), await add(*BRANCH, confidence=0.8)
     await promote(toolbox, root, one)
-    toolbox = replace(toolbox, promoted=partial(promoted_for, root), clock=SetClock(NOW + timedelta(days=400)))
+    toolbox = replace(toolbox, promoted=partial(skill_paths_by_memory, root), clock=SetClock(NOW + timedelta(days=400)))
     await consolidate(toolbox, full=True)
     assert [item.confidence == 0.8 for item in await get_memories(toolbox, [one, other])] == [True, False]
     (line,) = what_stayed(await forget_memories(toolbox, [one]), "", toolbox.promoted(None))

@@ -19,7 +19,7 @@ from swarm_memory.tools.retrieve.rank import (
     GROWTH,
     NEAR,
     WORDS,
-    Fit,
+    FitFilter,
     Scored,
     best_of,
     query_vector_weight,
@@ -51,7 +51,9 @@ class Everything:
 
 
 def chosen(pool: list[Scored], k: int, penalty: float) -> list[tuple[int, float]]:
-    return [(int(each.candidate.id), each.penalty) for each in best_of(pool, cast("Fit", Everything()), k, penalty)]
+    return [
+        (int(each.candidate.id), each.penalty) for each in best_of(pool, cast("FitFilter", Everything()), k, penalty)
+    ]
 
 
 def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:
@@ -131,9 +133,9 @@ def candidate(cosine: float | None, words: Collection[str] = ()) -> Candidate:
     return Candidate("m", "shop", 0.5, 0, now, 0, cosine, None, frozenset(words), True, unread, lambda: None)
 
 
-def fit_of(toolbox: Toolbox, *candidates: Candidate, documents: int = 100) -> Fit:
+def fit_of(toolbox: Toolbox, *candidates: Candidate, documents: int = 100) -> FitFilter:
     own = replace(toolbox, settings=Settings(retrieve=RetrieveSettings(min_cosine=0.4)))
-    return Fit(own, SearchResult(candidates, ("vector", "keyword"), documents, dict.fromkeys(QUERY, 1)), QUERY)
+    return FitFilter(own, SearchResult(candidates, ("vector", "keyword"), documents, dict.fromkeys(QUERY, 1)), QUERY)
 
 
 def test_the_best_alone_decides_and_its_near_followers_come_too(toolbox: Toolbox) -> None:
@@ -153,12 +155,12 @@ def test_what_is_not_half_as_near_as_the_best_stays_away(toolbox: Toolbox) -> No
 
 def test_coverage_weighs_rare_words_more(toolbox: Toolbox) -> None:
     result = SearchResult((), ("vector", "keyword"), 10_000, {"kubernet": 3, "test": 4_000})
-    fit = Fit(toolbox, result, ("kubernet", "test"))
+    fit = FitFilter(toolbox, result, ("kubernet", "test"))
     assert fit.coverage(candidate(None, {"kubernet", "test"})) == pytest.approx(1.0)
     assert fit.coverage(candidate(None, {"deploy", "kubernet", "pod"})) > 0.75
     assert fit.coverage(candidate(None, {"run", "test"})) < 0.25
     assert fit.coverage(candidate(None, {"contest", "kubernetes"})) == 0
-    assert Fit(toolbox, result, ()).coverage(candidate(None, {"run", "test"})) == 0
+    assert FitFilter(toolbox, result, ()).coverage(candidate(None, {"run", "test"})) == 0
 
 
 def test_shared_words_add_to_nearness(toolbox: Toolbox) -> None:
@@ -188,5 +190,5 @@ def test_the_larger_the_bank_the_nearer_the_best_must_be(toolbox: Toolbox) -> No
 def test_a_floor_of_0_lets_everything_in(toolbox: Toolbox) -> None:
     own = replace(toolbox, settings=Settings(retrieve=RetrieveSettings(min_cosine=0.0)))
     for each in (candidate(-1.0), candidate(None)):
-        fit = Fit(own, SearchResult((each,), ("vector",), 5, {}), ())
+        fit = FitFilter(own, SearchResult((each,), ("vector",), 5, {}), ())
         assert fit.is_met_by(each)

@@ -8,7 +8,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.config import FROM_PROJECT, KEYS, SECTIONS, lines_left_out, resolve_settings, variable
+from swarm_memory.server.config import FROM_PROJECT, KEYS, SECTIONS, project_file_errors, resolve_settings, variable
 
 Write = Callable[[str], Path]
 
@@ -180,7 +180,7 @@ def test_a_projects_file_that_is_wrong_is_named_and_left_out_whole(project: Writ
     assert (resolved.settings, resolved.files) == (Settings(), ())
     (notice,) = resolved.notices
     assert re.search(complaint, notice)
-    assert lines_left_out(root) == (notice,)
+    assert project_file_errors(root) == (notice,)
 
 
 def test_a_projects_file_that_is_wrong_still_switches_off(project: Write) -> None:

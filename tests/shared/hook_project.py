@@ -16,7 +16,7 @@ from made_files import written
 from patience import HANG_S, STATIC, UNHURRIED
 from stdio_server import Server, serving
 
-from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
+from swarm_memory.server.hooks.client import run_folder, short_socket_path, socket_prefix
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 
@@ -193,7 +193,7 @@ def wait_for_server(root: Path) -> None:
 
 def _listens(path: Path) -> bool:
     """Whether a socket accepts commands: its file exists before it is made private and listened on."""
-    with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
+    with socket.socket(socket.AF_UNIX) as channel, short_socket_path(path) as address:
         return channel.connect_ex(address) == 0
 
 

@@ -72,7 +72,7 @@ def laid(database: Path, sqlite: str = DRIVER) -> Path:
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(made.database, database)
         database.chmod(0o600)
-        registry.sign(database, made.bank, made.secret)
+        registry.register(database, made.bank, made.secret)
         registry.note(database, made.number)
     return database
 

@@ -19,7 +19,7 @@ from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -91,7 +91,7 @@ class Shop:
         items = await self.toolbox.store.get_memories(self.toolbox.scope.readable(), ids)
         return [item.confidence for item in items]
 
-    async def history(self, memory_id: str) -> list[Event]:
+    async def history(self, memory_id: str) -> list[BankEvent]:
         """Return the credit events of a memory."""
         events = await self.toolbox.store.memory_history(self.toolbox.scope.readable(), memory_id)
         return [event for event in events if event.kind == "reasoning_memory.credited"]

@@ -12,7 +12,7 @@ from laid_bank import laid
 from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.identity import Authenticator
 from swarm_memory.server.http.serve import Address, guarded
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
@@ -32,7 +32,7 @@ class TeamServer:
     """A running server, its bank, and ways to call it."""
 
     guard: Guard
-    identity: Identity
+    identity: Authenticator
     toolbox: Toolbox
     """The toolbox of the bank's own user."""
 
@@ -77,7 +77,7 @@ async def serving_team(place: Location, settings: Settings, **limits: Any) -> As
         laid(place.database)
     bank = ServedBank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)
     server = build_server(bank)
-    identity = Identity(OWN_TOKEN, bank)
+    identity = Authenticator(OWN_TOKEN, bank)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
     guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():

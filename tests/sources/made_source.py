@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-from swarm_memory.schema.source import IndexedSource, Passage, SourceKind
+from swarm_memory.schema.source import IndexingReport, Passage, SourceKind
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
@@ -20,7 +20,7 @@ class MadeSource:
         self.groups = dict(groups)
         self.parsed: list[str] = []
 
-    async def index(self, toolbox: Toolbox, location: str = "made") -> IndexedSource:
+    async def index(self, toolbox: Toolbox, location: str = "made") -> IndexingReport:
         return await index_source(toolbox, self.kind, location, self.read())
 
     async def read(self) -> AsyncIterator[ReadGroup]:

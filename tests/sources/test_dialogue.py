@@ -12,7 +12,7 @@ from swarm_memory.server.operations.tools_and_sources import of_passage
 from swarm_memory.server.sources.documents import read_documents
 from swarm_memory.server.sources.indexing import IndexRequest, index
 from swarm_memory.tools.sources.chunks import MAX_WORDS
-from swarm_memory.tools.sources.dialogue import Turn, turns
+from swarm_memory.tools.sources.dialogue import Turn, conversation_passages
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -157,7 +157,7 @@ def test_what_is_no_time_gives_way_to_what_is_one(tmp_path: Path) -> None:
 
 def test_a_long_turn_is_several_passages_and_a_session_is_no_context_of_the_next() -> None:
     words = "Some words that fill a line of a talk.\n" * 150
-    found = turns(
+    found = conversation_passages(
         "g", [Turn(words, "Anna", session="1"), Turn(" ", "Ben", session="1"), Turn("Bye", "Ben", session="2")]
     )
     assert len(found) > len(words.split()) // MAX_WORDS

@@ -15,7 +15,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, ModelError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
-from swarm_memory.server.jobs.worker import Reported
+from swarm_memory.server.jobs.worker import ProgressReporter
 from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
 from swarm_memory.tools.ports.sources import PassageCandidate, ReadGroup, SourceKey, SourceResult
@@ -23,7 +23,7 @@ from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources import sources
 from swarm_memory.tools.sources.sources import (
-    Preparation,
+    PreparationBatch,
     Prepared,
     ScoredPassage,
     SourceSearch,
@@ -177,7 +177,7 @@ async def test_groups_are_prepared_at_once_and_never_without_bound(
     under_way: list[int] = []
     now = 0
 
-    async def prepare(preparation: Preparation) -> list[Prepared]:
+    async def prepare(preparation: PreparationBatch) -> list[Prepared]:
         nonlocal now
         now += 1
         under_way.append(now)
@@ -229,7 +229,7 @@ async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
     assert len(await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0)) == 3
     job = await toolbox.store.find_job(toolbox.scope, REEMBED, BACKLOG)
     assert job is not None
-    await reembed_bank(toolbox, job, Reported(), embedding=anyio.Lock())
+    await reembed_bank(toolbox, job, ProgressReporter(), embedding=anyio.Lock())
     assert await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0) == []
 
 

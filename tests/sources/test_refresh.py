@@ -17,7 +17,7 @@ from shell import Shell, project, swarm
 from stdio_server import serving
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.source import IndexedSource, ReadKind, SourceKind
+from swarm_memory.schema.source import IndexingReport, ReadKind, SourceKind
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.served_bank import ServedBank
@@ -183,7 +183,7 @@ async def test_sources_that_never_end_keep_no_other_from_being_looked_at(
     reader, loop = indexing.index, asyncio.get_running_loop()
     clock, ahead = loop.time, [0.0, 10.1, 17.7]
 
-    async def endless(toolbox: Toolbox, asked: IndexRequest, *others: Any) -> IndexedSource:
+    async def endless(toolbox: Toolbox, asked: IndexRequest, *others: Any) -> IndexingReport:
         if asked.path not in slow:
             return await reader(toolbox, asked, *others)
         del ahead[0]  # its time is over immediately

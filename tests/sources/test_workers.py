@@ -17,7 +17,7 @@ from swarm_memory.server.sources.files import faulty
 from swarm_memory.server.sources.indexing import IndexRequest, index
 from swarm_memory.server.sources.workers import prepare
 from swarm_memory.tools.ports.sources import StoredGroup
-from swarm_memory.tools.sources.sources import Preparation, search_sources
+from swarm_memory.tools.sources.sources import PreparationBatch, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -49,20 +49,20 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
 async def test_a_process_prepares_what_a_thread_does(tmp_path: Path, started: list[int | None]) -> None:
     pages(tmp_path, 3)
-    preparation = Preparation((*read_documents(tmp_path), faulty("b.md", "is binary")), pii=True)
+    preparation = PreparationBatch((*read_documents(tmp_path), faulty("b.md", "is binary")), pii=True)
     assert await prepare(preparation) == preparation()
     assert started == [0]
 
 
 async def test_the_model_that_finds_names_is_loaded_by_no_further_process(started: list[int | None]) -> None:
-    (fault,) = await prepare(Preparation((faulty("b.md", "is binary"),), pii="names"))
+    (fault,) = await prepare(PreparationBatch((faulty("b.md", "is binary"),), pii="names"))
     assert (fault, started) == (Fault(group="b.md", reason="is binary"), [])
 
 
 async def test_a_file_that_ends_its_parser_is_a_fault_and_the_others_are_prepared(tmp_path: Path) -> None:
     (name,) = pages(tmp_path, 1)
     groups = (*read_documents(tmp_path), ("crash.md", "1", partial(os._exit, 3)))
-    page, crashed = await prepare(Preparation(groups, pii=True))
+    page, crashed = await prepare(PreparationBatch(groups, pii=True))
     assert isinstance(page, StoredGroup)
     assert page.name == name
     assert crashed == Fault(group="crash.md", reason="the process that parsed it died or took too long")
@@ -74,7 +74,7 @@ async def test_half_an_answer_of_a_process_that_was_ended_is_none(
     half = "import os, pickle, sys; sys.stdin.buffer.read(); os.write(1, pickle.dumps(['x' * 99])[:50]); os._exit(1)"
     monkeypatch.setattr(workers, "_COMMAND", (sys.executable, "-c", half))
     pages(tmp_path, 1)
-    (fault,) = await prepare(Preparation((*read_documents(tmp_path),), pii=True))
+    (fault,) = await prepare(PreparationBatch((*read_documents(tmp_path),), pii=True))
     assert isinstance(fault, Fault)
     assert started == [1]
 
@@ -82,7 +82,7 @@ async def test_half_an_answer_of_a_process_that_was_ended_is_none(
 async def test_a_parser_without_end_is_ended(monkeypatch: pytest.MonkeyPatch, started: list[int | None]) -> None:
     monkeypatch.setattr(workers, "LIMIT_S", 0.01)
     endless: Any = partial(time.sleep, 600)
-    (fault,) = await prepare(Preparation((("endless.md", "1", endless),), pii=True))
+    (fault,) = await prepare(PreparationBatch((("endless.md", "1", endless),), pii=True))
     assert isinstance(fault, Fault)
     assert started == [None]
 

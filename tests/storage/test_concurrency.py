@@ -19,7 +19,7 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreBusy
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import engine, files
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
-from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
+from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, WriteBehindQueue
 from swarm_memory.server.storage.engine.files import writer_lock
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 
@@ -117,7 +117,7 @@ class Slow:
 
 async def test_what_comes_during_a_write_is_kept_when_the_oldest_are_dropped() -> None:
     slow = Slow()
-    recorder = Recorder(slow)
+    recorder = WriteBehindQueue(slow)
     recorder.add(record(0))
     await slow.begun.wait()
     for number in range(1, MAX_WAITING + 1):
@@ -136,7 +136,7 @@ async def test_a_busy_database_is_tried_again_before_closing() -> None:
         if len(tries) == 1:
             raise StoreBusy("locked")
 
-    recorder = Recorder(busy_once)
+    recorder = WriteBehindQueue(busy_once)
     recorder.add(record(1))
     await recorder.settle()
     await recorder.close()
@@ -152,7 +152,7 @@ async def test_a_record_that_the_database_cannot_hold_keeps_no_other_one_waiting
             raise InputError("a text contains a NUL character")
         written.extend(records)
 
-    recorder = Recorder(write)
+    recorder = WriteBehindQueue(write)
     for number in range(4):
         recorder.add(record(number))
     await recorder.close()

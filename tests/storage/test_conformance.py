@@ -28,11 +28,11 @@ from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery
 from swarm_memory.tools.ports.records import (
     CORRECTED,
     Aging,
+    BankEvent,
     EvaluatedCall,
-    Event,
     HostSession,
     LearnRecord,
-    RunEnd,
+    MattsRunEnd,
     TaskFilter,
     UpkeepBatch,
     UpkeepChange,
@@ -343,7 +343,7 @@ async def test_calls_are_known_by_session_and_id_also_when_they_left_the_window(
 
 
 async def test_events_come_back_in_order_within_their_scope(store: Any) -> None:
-    events = [Event(kind, AT, "x", {"n": number, "text": "ü\x00"}) for number, kind in enumerate(("a", "b"))]
+    events = [BankEvent(kind, AT, "x", {"n": number, "text": "ü\x00"}) for number, kind in enumerate(("a", "b"))]
     for event in events:
         await store.add_event(HERE, event)
     await store.add_event(Scope(project="there"), events[0])
@@ -456,8 +456,8 @@ async def test_a_run_grows_with_its_rollouts_until_it_ends(open_store: Any) -> N
         assert await store.get_trajectory(HERE, "tr_1") == (trajectory("one"), WON)
         assert await store.list_runs(HERE, ["running"], 9) == [grown]
         ended = grown.completed(grown.summary.model_copy(update={"best": 1}))
-        assert await store.end_run(RunEnd(ended, "numbers"))
-        assert not await store.end_run(RunEnd(ended, "numbers"))
+        assert await store.end_run(MattsRunEnd(ended, "numbers"))
+        assert not await store.end_run(MattsRunEnd(ended, "numbers"))
         assert not await store.save_rollout(HERE, "run_1", first, None, None)
         assert await store.get_run(HERE, "run_1") == ended
         assert await store.get_run(Scope(project="there"), "run_1") is None
@@ -523,7 +523,7 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(st
     tools = store.tool_memory
     await tools.add_calls(calls, 100)
     await tools.put_schema(HERE, "Bash", "{}")
-    await store.add_event(HERE, Event(CORRECTED, AT, "s"))
+    await store.add_event(HERE, BankEvent(CORRECTED, AT, "s"))
     asked: dict[str, Any] = {"now": AT, "until": AT, "tools": None, "after": 0, "limit": 9}
     pending = await tools.pending_calls(HERE, **asked)
     assert [kept.call for kept in pending.calls] == calls

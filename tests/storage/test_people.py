@@ -15,7 +15,7 @@ from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.storage.stores.team.people import ADDED, REVOKED, ROLE_CHANGED, TOKEN_MADE
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 
 
 @pytest.fixture(params=["auto", "postgres"])
@@ -93,7 +93,7 @@ async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(o
             await bank.add_memories([stored(which, NUMBERS)], NUMBERS.name)
             await bank.save_verdict(HERE, f"tr_{mark}", Trajectory(task_id=mark, task=mark), WON)
             await bank.tool_memory.add_calls([call.model_copy(update={"call_id": mark})], 100)
-            await bank.add_event(HERE, Event("noted", AT, mark))
+            await bank.add_event(HERE, BankEvent("noted", AT, mark))
             await bank.record_retrieval(RetrievalRecord(f"rt_{mark}", HERE, "q", {which.id: 1.0}, 1.0, AT))
             await bank.enqueue(made_job(mark, id=f"job_{mark}"))
         assert await store.people.authors([HERE], [theirs.id, ours.id]) == {theirs.id: "ada"}

@@ -301,8 +301,8 @@ def test_records_are_private_and_lie_outside_the_project_and_others_are_refused(
     ],
 )
 def test_the_record_of_a_bank_lies_in_the_folder_of_records_on_every_system(bank: PurePath, record: str) -> None:
-    assert registry.record_of(bank).as_posix() == record
-    assert not registry.record_of(bank).anchor, "so it cannot lie anywhere else"
+    assert registry.record_path(bank).as_posix() == record
+    assert not registry.record_path(bank).anchor, "so it cannot lie anywhere else"
 
 
 async def test_the_sum_that_writes_carry_on_is_that_of_the_rows(database: Path, driver: Driver, open_bank: Any) -> None:
@@ -336,7 +336,7 @@ def test_a_bank_of_an_earlier_version_is_bound_as_it_is_opened(database: Path, d
     close(connect(database, driver=driver), database)
     record = registry.find(database)
     assert record is not None
-    registry.sign(database, record.banks[0], "")  # as an earlier version left it
+    registry.register(database, record.banks[0], "")  # as an earlier version left it
     assert not list((state_folder() / registry.FOLDER).rglob("*.seen"))
     close(connect(database, driver=driver), database)
     assert registry.secret_of(database)

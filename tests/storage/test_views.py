@@ -12,7 +12,7 @@ from made_tasks import NOW, Shop, done, opened, ran, verdict
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Effect
 from swarm_memory.schema.sqlite.statements import schema_objects
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.memories.decide import set_memory_status
@@ -67,7 +67,7 @@ async def test_tasks_have_their_verdict_and_their_outcome_whichever_is_known(tmp
 
 async def test_calls_of_tools_are_rows_with_what_they_were_for(tmp_path: Path) -> None:
     async with opened(tmp_path) as shop:
-        call = LoggedCall(tool_name="Bash", input={"command": "ls"}, output="a.txt", success=True, task="look")
+        call = ReportedCall(tool_name="Bash", input={"command": "ls"}, output="a.txt", success=True, task="look")
         await log_tool_calls(shop.toolbox, [call, call.model_copy(update={"success": False})])
     rows = read(tmp_path, "SELECT * FROM v_tool_calls ORDER BY seq")
     assert [(row["tool_name"], row["success"], row["task"], row["score"]) for row in rows] == [

@@ -26,8 +26,8 @@ from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import set_memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import Event, HostSession, TaskFilter
-from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, transcript
+from swarm_memory.tools.ports.records import BankEvent, HostSession, TaskFilter
+from swarm_memory.tools.tasks.transcript import WINDOW, Injection, TranscriptStep, transcript
 from swarm_memory.tools.tasks.verdict import judge_again, kept_task, say_verdict
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -108,7 +108,7 @@ async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(tools: Toolb
 async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence_and_lessons(tools: Toolbox) -> None:
     learned = await learn(tools, timed(script()))
     read = await transcript(tools, learned.trajectory_id)
-    steps = [part for part in read.parts if isinstance(part, Shown)]
+    steps = [part for part in read.parts if isinstance(part, TranscriptStep)]
     assert [part.step.kind for part in steps] == ["message", "tool_call", "tool_call", "tool_call", "message"]
     failed, copied, passed = steps[1:4]
     assert failed.call
@@ -134,7 +134,7 @@ async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(t
     await tools.store.record_retrieval(asked)
     await tools.store.injections(tools.scope, "s2:1")
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
-    shown = Event(INJECTED, datetime.now(UTC), "s2:1", {"ids": list(scores), "via": BRIEFING})
+    shown = BankEvent(INJECTED, datetime.now(UTC), "s2:1", {"ids": list(scores), "via": BRIEFING})
     await tools.store.add_event(tools.scope, shown)
     now = replace(tools, clock=SystemClock())
     assert await after_failure(now, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")

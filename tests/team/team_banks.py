@@ -16,7 +16,7 @@ from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Proposal, Ruling, team_scopes
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.team.cache import Synced, outgoing, propose, sync
 from swarm_memory.tools.toolbox import Toolbox
@@ -45,7 +45,7 @@ class Home:
     async def tried(self, memory_id: str, task: str, *, worked: bool) -> None:
         """Record whether a memory worked in a task of a new session."""
         fields = {"signature": "s1", "task_id": f"{task}:1", "session_id": task, "worked": worked}
-        await self.toolbox.store.add_event(self.toolbox.scope, Event(TRIED, NOW, memory_id, fields))
+        await self.toolbox.store.add_event(self.toolbox.scope, BankEvent(TRIED, NOW, memory_id, fields))
 
     async def propose(self, memory_id: str, word: str = "") -> Proposal:
         (proposal,) = await propose(

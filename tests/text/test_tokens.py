@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.text.intent import asks_each_time, is_meant_once, own_words, without_quotations
+from swarm_memory.tools.text.intent import asks_each_time, blank_quotations, is_meant_once, own_words
 from swarm_memory.tools.text.tokens import (
     MAX_TOKEN_CHARS,
     count_tokens,
@@ -189,7 +189,7 @@ def test_what_nothing_sets_off_or_one_asks_to_be_kept_is(prompt: str) -> None:
 
 def test_what_is_quoted_is_named_and_not_said() -> None:
     text = 'Add the line "Always run x." to `never.md`, don\'t wait'
-    assert without_quotations(text) == 'Add the line "             " to `        `, don\'t wait'
+    assert blank_quotations(text) == 'Add the line "             " to `        `, don\'t wait'
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.tool_memory import Evaluation
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
-from swarm_memory.tools.ports.records import CORRECTED, Event
+from swarm_memory.tools.ports.records import CORRECTED, BankEvent
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
@@ -57,7 +57,7 @@ async def test_a_users_correction_speaks_against_the_last_call_before_it(toolbox
     ]
     await log_calls(toolbox, made)
     forward(toolbox, 5)
-    await toolbox.store.add_event(toolbox.scope, Event(CORRECTED, toolbox.clock.now(), "s"))
+    await toolbox.store.add_event(toolbox.scope, BankEvent(CORRECTED, toolbox.clock.now(), "s"))
     await evaluate_tool_calls(toolbox)
     second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "Edit", 2)
     assert first.evaluation is not None

@@ -23,7 +23,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.cli.main import cli
 from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.jobs.transcripts import learn_from_job
-from swarm_memory.server.jobs.worker import Reported
+from swarm_memory.server.jobs.worker import ProgressReporter
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
@@ -117,7 +117,7 @@ async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_su
         assert {each.call.task for each in kept} == {task}
         assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
         forward(toolbox, 61)
-        result = await evaluate_logged(toolbox, job, Reported())
+        result = await evaluate_logged(toolbox, job, ProgressReporter())
         assert result["message"] == (
             "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
         )

@@ -14,7 +14,7 @@ from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import rank_tools, retrieve_tool_memory, tools_in_use
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
-from swarm_memory.tools.tool_memory.summarize import Counts, screened, summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import Counts, screened_summary, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import bank, call, failed, log_calls
 
@@ -161,9 +161,9 @@ async def test_only_what_is_shown_is_screened(toolbox: Toolbox, monkeypatch: pyt
 
     def counting(memory: ToolMemory) -> Any:
         looked_at.append(memory.totals.tool_name)
-        return screened(memory)
+        return screened_summary(memory)
 
-    monkeypatch.setattr("swarm_memory.tools.tool_memory.advise.screened", counting)
+    monkeypatch.setattr("swarm_memory.tools.tool_memory.advise.screened_summary", counting)
     found = await retrieve_tool_memory(toolbox, task=WEATHER)
     assert [each.tool_name for each in found.experience] == looked_at == ["weather"]
 

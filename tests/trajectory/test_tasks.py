@@ -7,9 +7,9 @@ from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,
+    find_memory_ids,
     is_own_tool,
     is_task_prompt,
-    noted_ids,
     strip_notes,
     task_text,
 )
@@ -131,7 +131,7 @@ def test_a_frame_that_is_never_closed_or_opened_is_none(text: str) -> None:
 def test_a_frame_ends_where_it_is_first_closed_and_ids_of_other_shapes_are_not_ours() -> None:
     text = f"a {NOTES_OPEN} b {NOTES_OPEN} c {NOTES_CLOSE} d {NOTES_CLOSE} e {NOTES_OPEN} f"
     assert strip_notes(text) == (f"a  d {NOTES_CLOSE} e {NOTES_OPEN} f", ())
-    assert noted_ids("rm_short xrm_01JABCDEFGHJKMNPQRSTVWXYZ0 rm -rf") == ()
+    assert find_memory_ids("rm_short xrm_01JABCDEFGHJKMNPQRSTVWXYZ0 rm -rf") == ()
 
 
 def test_the_task_is_what_the_person_wrote_without_the_blocks_of_the_host() -> None:

@@ -15,10 +15,10 @@ from made_items import made_item, put
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.config import ResolvedSettings, resolve_settings
-from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.identity import Authenticator
 from swarm_memory.server.location import Location
 from swarm_memory.server.served_bank import ServedBank
-from swarm_memory.server.viewer.page import Access
+from swarm_memory.server.viewer.page import BrowserSessions
 from swarm_memory.server.viewer.viewer import Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
 from swarm_memory.tools.memories.manage import get_memories
@@ -33,7 +33,7 @@ class Browsing:
     """A browser without scripts, and the bank that it sees."""
 
     client: httpx.AsyncClient
-    access: Access
+    access: BrowserSessions
     bank: ServedBank
 
     async def page(self, path: str = "", status: int = 200) -> str:
@@ -101,7 +101,7 @@ async def browsing(
     bank = ServedBank(
         lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)
     )
-    access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", bank))
+    access = BrowserSessions(NAMES, Authenticator("token-of-the-server-that-is-long-enough", bank))
 
     def resolved() -> ResolvedSettings:
         return resolve_settings(place.root, {})

@@ -10,7 +10,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, SuiteResult
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.records import HostSession, LearnRecord, UpkeepBatch
 from swarm_memory.tools.ports.sources import ReadGroup
@@ -75,7 +75,7 @@ async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
     )
     link = MemoryLink(src_id=items[0].id, dst_id=items[1].id, relation="contradicts", weight=0.9)
     await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(f"run-{number}", now, links=(link,)))
-    call = LoggedCall(tool_name=text, input={text: text}, output=text, success=False, task=text)
+    call = ReportedCall(tool_name=text, input={text: text}, output=text, success=False, task=text)
     await log_tool_calls(toolbox, [call])
 
 

@@ -5,13 +5,13 @@ from clock import Watch
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
-from swarm_memory.server.viewer.page import KEY_LIFETIME_S, MAX_SESSIONS, SESSION_IDLE_S, Access
+from swarm_memory.server.viewer.page import KEY_LIFETIME_S, MAX_SESSIONS, SESSION_IDLE_S, BrowserSessions
 from tests.viewer.browsed import NAMES, ORIGIN, Browsing, browsing
 
 pytestmark = pytest.mark.attack
 
 
-def cookie(access: Access, value: str | None) -> dict[str, object]:
+def cookie(access: BrowserSessions, value: str | None) -> dict[str, object]:
     """Return the scope of a request with that cookie."""
     return {"type": "http", "headers": [(b"cookie", f"{access.cookie}={value}".encode())]}
 
@@ -38,7 +38,7 @@ async def test_a_link_lets_in_once(browser: Browsing) -> None:
 
 def test_a_link_and_a_browser_that_was_not_heard_of_hold_for_their_time() -> None:
     now = Watch()
-    access = Access(NAMES, now=now)
+    access = BrowserSessions(NAMES, now=now)
     key, late = access.new_key(), access.new_key()
     now.at += KEY_LIFETIME_S
     value = access.enter(key)
@@ -51,7 +51,7 @@ def test_a_link_and_a_browser_that_was_not_heard_of_hold_for_their_time() -> Non
 
 
 def test_of_many_browsers_the_one_not_heard_of_for_longest_gives_way() -> None:
-    access = Access(NAMES)
+    access = BrowserSessions(NAMES)
     values = [access.enter(access.new_key()) for _ in range(MAX_SESSIONS)]
     assert access.session(cookie(access, values[0]))
     access.enter(access.new_key())

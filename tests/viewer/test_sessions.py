@@ -9,7 +9,7 @@ from swarm_memory.schema.sqlite.events import INJECTED
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
@@ -67,7 +67,9 @@ async def test_a_task_is_read_with_what_was_shown_and_nothing_of_it_becomes_mark
     tools = await browser.toolbox()
     title = await injected(tools, "s1:1")
     for via in ("call", "briefing", "file"):
-        await tools.store.add_event(tools.scope, Event(INJECTED, datetime.now(UTC), "s1:1", {"ids": [], "via": via}))
+        await tools.store.add_event(
+            tools.scope, BankEvent(INJECTED, datetime.now(UTC), "s1:1", {"ids": [], "via": via})
+        )
     learned = await learn_and_log(tools, run())
     page = await browser.page(f"/tasks/{learned.trajectory_id}")
     assert all(each in page for each in ("Shown beside the call", "as the session began", "Read in a project file"))

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import STOP_WORDS, is_path, paths_in, spans, tokenize
+from swarm_memory.tools.text.tokens import STOP_WORDS, code_spans, is_path, paths_in, tokenize
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import command_text, error_key, signature_of, signature_of_call
 from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command
@@ -67,7 +67,7 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     """
     own = item.provenance.handles
     if item.use == "strategy":
-        when = [part for span in spans(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
+        when = [part for span in code_spans(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
         said = _in_text("\n".join((item.title, item.description, item.content)))
         own = (*own, *_of_parts(filter(_may_run, when)), *said)
     return _first(MOST, own)
@@ -106,7 +106,7 @@ def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
 
 def _in_text(text: str) -> Iterator[str]:
     text = clean(text[:_MAX_CHARS])
-    yield from (handle for span in spans(text) for handle in _of_span(span))
+    yield from (handle for span in code_spans(text) for handle in _of_span(span))
     yield from (f"file:{path.rstrip('/')}" for path in paths_in(text))
     yield from map(_word, _NAME.findall(text))
     for pair in pairwise(_WORD.findall(text)):  # "git commit" in running text, too

@@ -49,7 +49,7 @@ class Staleness(NamedTuple):
         return ", ".join(anchor.partition(":")[2] for anchor in self.gone)
 
 
-async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+async def set_anchors(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return new or changed memories with a note of what they name that is in the project now.
 
     A file that Git does not track is not noted: it may be gone tomorrow. A global memory belongs to no project.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from swarm_memory.schema.benchmark import Figure, Table
+from swarm_memory.schema.benchmark import MetricValue, Table
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 DEPTH = 10
@@ -91,15 +91,15 @@ def written(value: float | str | Interval, form: str = "") -> str:
     return value if isinstance(value, str) else f"{value:{form}}"
 
 
-def change(found: Interval | None) -> str:
+def format_change(found: Interval | None) -> str:
     """Return a change in a share, in percentage points with bounds; a star where 0 is outside the bounds."""
     if found is None:
         return "-"
     star = " *" if found.low > 0 or found.high < 0 else ""
-    return written(percent(found), "+.1f") + star
+    return written(to_percent(found), "+.1f") + star
 
 
-def percent(found: Interval) -> Interval:
+def to_percent(found: Interval) -> Interval:
     """Return an interval of shares as one of percentages."""
     return Interval(*(100 * each for each in found))
 
@@ -111,9 +111,9 @@ def table(title: str, columns: Sequence[Column[Row]], rows: Iterable[Row], note:
     return Table(title=title, headings=tuple(column.heading for column in shown), rows=cells, note=note)
 
 
-def figures(subject: str, columns: Iterable[Column[Row]], row: Row, part: str = "") -> list[Figure]:
+def figures(subject: str, columns: Iterable[Column[Row]], row: Row, part: str = "") -> list[MetricValue]:
     """Return the figures of one row; missing values are left out."""
-    found: list[Figure] = []
+    found: list[MetricValue] = []
     for column in columns:
         value = column.value(row) if column.measure else None
         if value is not None and not isinstance(value, str):
@@ -130,7 +130,7 @@ def figure(
     part: str = "",
     n: int | None = None,
     better: Literal["higher", "lower", "neither"] = "higher",
-) -> Figure:
+) -> MetricValue:
     """Return one figure, with the bounds of an interval."""
     mean, low, high = value if isinstance(value, Interval) else (value, None, None)
-    return Figure(subject=subject, measure=measure, part=part, value=mean, low=low, high=high, n=n, better=better)
+    return MetricValue(subject=subject, measure=measure, part=part, value=mean, low=low, high=high, n=n, better=better)

@@ -11,27 +11,28 @@ _ACTIVE = re.compile(r"([\\`*\[<>|]|(?<!\w)_|_(?!\w))")
 
 def markdown(run: BenchmarkRun) -> str:
     """Return the report of one run."""
-    lines = [f"# Benchmark: {plain(run.suite)}", "", *(f"- {name}: {plain(value)}" for name, value in described(run))]
+    about = (f"- {name}: {escaped(value)}" for name, value in run_metadata(run))
+    lines = [f"# Benchmark: {escaped(run.suite)}", "", *about]
     for table in run.results.tables:
         lines += ["", *table_lines(table)]
     if run.results.notes:
-        lines += ["", *(f"- {plain(note)}" for note in run.results.notes)]
+        lines += ["", *(f"- {escaped(note)}" for note in run.results.notes)]
     return "\n".join(lines) + "\n"
 
 
 def table_lines(table: Table) -> Iterator[str]:
     """Yield the lines of one table, with its title and note."""
-    yield f"## {plain(table.title)}"
+    yield f"## {escaped(table.title)}"
     yield ""
-    yield f"| {' | '.join(map(plain, table.headings))} |"
+    yield f"| {' | '.join(map(escaped, table.headings))} |"
     yield f"|{'---|' * len(table.headings)}"
-    yield from (f"| {' | '.join(map(plain, row))} |" for row in table.rows)
+    yield from (f"| {' | '.join(map(escaped, row))} |" for row in table.rows)
     if table.note:
         yield ""
-        yield plain(table.note)
+        yield escaped(table.note)
 
 
-def described(run: BenchmarkRun) -> list[tuple[str, str]]:
+def run_metadata(run: BenchmarkRun) -> list[tuple[str, str]]:
     """Return what a reader must know to repeat a run: names and values, for any form of report."""
     rows = [("run", run.run_id), ("status", run.status), ("started", f"{run.started_at:%Y-%m-%d %H:%M} UTC")]
     if run.ended_at is not None:
@@ -56,6 +57,6 @@ def described(run: BenchmarkRun) -> list[tuple[str, str]]:
     return rows
 
 
-def plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text as Markdown that shows it literally, on one line."""
     return _ACTIVE.sub(r"\\\1", " ".join(text.split()))

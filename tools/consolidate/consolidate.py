@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
 from swarm_memory.schema.memory import Consolidation, Undone
-from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Relations, find_relations, is_outvoted
-from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, merged, survey
+from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Conflicts, find_conflicts, is_outvoted
+from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, retire, survey
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.records import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency, unit
@@ -26,7 +26,7 @@ _DIGITS = 6
 _PAGE = 200
 
 
-def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
+def decayed(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
     """Return the confidence of an item at `now`: it halves with every half-life without use.
 
     Time counts from the item's last use (or its creation, if never used), but not from before `since`, the moment that
@@ -85,7 +85,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         for item in part:
             if item.id in gone or item.priority > 0:  # what the user said does not age
                 continue
-            confidence = faded(item, this.since, this.at)
+            confidence = decayed(item, this.since, this.at)
             if is_worthless(item, confidence, run.now):
                 age_days = (run.now - item.created_at).days
                 reason = f"never used, confidence {confidence:.2f}, {age_days} days old"
@@ -129,9 +129,9 @@ async def consolidate(
     duplicates = await find_duplicates(toolbox, found)
     items = {item.id: item for item in found.items}
     for part in in_parts(duplicates, _BATCH):
-        archived = [merged(items[each.id], each) for each in part]
+        archived = [retire(items[each.id], each) for each in part]
         await run.write([change for change, _ in archived], [link for _, link in archived])
-    relations = await find_relations(toolbox, found, run.gone)
+    relations = await find_conflicts(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state)
     notices = [*relations.notices]
@@ -177,7 +177,7 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     )
 
 
-async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
+async def _relate(run: UpkeepRun, found: Survey, relations: Conflicts) -> None:
     """Link contradictions, and quarantine memories that contradict what is well used or what the user said."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):

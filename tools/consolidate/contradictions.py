@@ -7,10 +7,10 @@ from operator import attrgetter
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Merged, Related
-from swarm_memory.tools.consolidate.pairs import Near, Survey, merged
+from swarm_memory.tools.consolidate.pairs import Near, Survey, retire
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel, Vector
 from swarm_memory.tools.ports.records import UpkeepBatch, UpkeepChange
 from swarm_memory.tools.text.cleaning import one_line
@@ -32,7 +32,7 @@ _TIMEOUT_S = 45.0
 _MAX_REASON_CHARS = 200
 
 
-class Contradiction(Answered):
+class Contradiction(BaseAnswer):
     """What the prompt asks for."""
 
     probability: float
@@ -40,7 +40,7 @@ class Contradiction(Answered):
 
 
 @dataclass(slots=True)
-class Relations:
+class Conflicts:
     """What was found, and how."""
 
     related: list[Related] = field(default_factory=list[Related])
@@ -58,13 +58,13 @@ class _Suspect:
     cosine: float
 
 
-async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Relations:
+async def find_conflicts(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Conflicts:
     """Return the contradictions between near memories that are probable enough (`CONTRADICTS`).
 
     A model, if there is one, decides about `MAX_ASKED` pairs; the rules decide about the rest, and wherever the model
     gives no usable answer. Pairs already linked and memories in `gone` are left out. A link goes from newer to older.
     """
-    found, chat = Relations(), toolbox.chat
+    found, chat = Conflicts(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
     for number, suspect in enumerate(suspects):
         related: Related | None = None
@@ -124,7 +124,7 @@ async def link_contradictions(toolbox: Toolbox, new: Mapping[str, Vector | None]
         if (duplicate := changed[seen.id]) is None:
             changes.append(UpkeepChange(seen, round(seen.confidence * DOUBTED, 6)))
         else:
-            archived, link = merged(seen, duplicate)
+            archived, link = retire(seen, duplicate)
             changes.append(archived)
             links.append(link)
     if links:
@@ -139,7 +139,7 @@ def _of_one_agent(one: MemoryItem, other: MemoryItem) -> bool:
 
 
 async def _suspects(
-    toolbox: Toolbox, survey: Survey, gone: set[str], found: Relations, *, every: bool
+    toolbox: Toolbox, survey: Survey, gone: set[str], found: Conflicts, *, every: bool
 ) -> list[_Suspect]:
     """Return the pairs to examine: those that a rule suspects and, with `every`, the `MAX_ASKED` nearest others."""
     import numpy
@@ -173,16 +173,18 @@ def _look(pairs: Sequence[Near], texts: Mapping[str, str]) -> list[_Suspect]:
     return found
 
 
-async def _by_model(toolbox: Toolbox, chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
+async def _by_model(toolbox: Toolbox, chat: ChatModel, suspect: _Suspect, found: Conflicts) -> Related | None:
     """Return how likely the model considers a contradiction; None when its answer cannot be used, or one is gone."""
     asked = await toolbox.store.get_memories((toolbox.scope,), [suspect.newer, suspect.older])
     if len(asked) < 2:
         return None
     texts = {name: item.embedding_text for name, item in zip(("first", "second"), asked, strict=True)}
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
-    answer, name = await ask(chat, prompt, Contradiction, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
-    if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
-        why = answer.reason if isinstance(answer, Unparsed) else "its probability is not between 0 and 1"
+    answer, name = await ask(
+        chat, prompt, Contradiction, purpose="contradiction", effort=AskOptions(timeout_s=_TIMEOUT_S)
+    )
+    if isinstance(answer, ParseFailure) or not 0 <= answer.probability <= 1:
+        why = answer.reason if isinstance(answer, ParseFailure) else "its probability is not between 0 and 1"
         found.notices.append(f"rules decided about {suspect.newer} and {suspect.older}: {_brief(why)}")
         return None
     related = _related(suspect.newer, suspect.older, answer.probability)

@@ -17,7 +17,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.records import TriedFix, UpkeepBatch, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.retrieve.rank import HALF_LIFE_DAYS, recency
-from swarm_memory.tools.text.opposition import CONTRADICTS, is_negated, is_turned, opposition
+from swarm_memory.tools.text.opposition import CONTRADICTS, has_antonyms, is_negated, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -277,24 +277,24 @@ def is_same(one: MemoryItem, other: MemoryItem, words_of: Callable[[str], frozen
     names, other_names = ({name.lower() for name in _NAME.findall(each.title)} for each in (one, other))
     numbers, other_numbers = (set(_NUMBER.findall(each.title)) for each in (one, other))
     return (
-        outcome_of(one) == outcome_of(other)
+        real_outcome(one) == real_outcome(other)
         and names == other_names
         and is_negated(one.title) == is_negated(other.title)
         and not (numbers and other_numbers and numbers.isdisjoint(other_numbers))
         and len(words & others) / max(1, len(words | others)) >= MIN_SHARED_WORDS
-        and not is_turned(one.title, other.title)
+        and not has_antonyms(one.title, other.title)
         and opposition(one.advice, other.advice) < CONTRADICTS
     )
 
 
-def merged(seen: UpkeepItem, found: Merged) -> tuple[UpkeepChange, MemoryLink]:
+def retire(seen: UpkeepItem, found: Merged) -> tuple[UpkeepChange, MemoryLink]:
     """Return the change that archives a duplicate, and its link to the memory that is kept."""
     reason = f"duplicate of {found.kept} ({found.similarity:.2f})"
     link = MemoryLink(src_id=found.id, dst_id=found.kept, relation="duplicate_of", weight=found.similarity)
     return UpkeepChange(seen, seen.confidence, "archived", reason, needs=found.kept), link
 
 
-def outcome_of(item: MemoryItem) -> Outcome:
+def real_outcome(item: MemoryItem) -> Outcome:
     """Return the outcome by which a memory is compared, as a strategy or a guardrail.
 
     A fix that was seen to work here is a strategy even if the rest of its task failed: several rollouts and a single

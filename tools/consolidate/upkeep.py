@@ -49,7 +49,7 @@ async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str
     return removed
 
 
-def retention_status(toolbox: Toolbox) -> str:
+def describe_retention(toolbox: Toolbox) -> str:
     """Return one line that says after how many days each kind is removed."""
     days = [(_name(kind), _days(toolbox, kind)) for kind in RETAINED]
     return ", ".join(f"{name} after {after:,} days" if after else f"{name} never" for name, after in days)
@@ -145,7 +145,7 @@ class UpkeepRun:
             self.on_progress(self.done, self.total)
 
 
-class Withdrawal(NamedTuple):
+class WithdrawResult(NamedTuple):
     """The result of one check of the records."""
 
     run_id: str
@@ -154,7 +154,7 @@ class Withdrawal(NamedTuple):
     trials: Trials
 
 
-async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
+async def withdraw_harmful(toolbox: Toolbox) -> WithdrawResult:
     """Archive the project's memories that proved harmful, with their figures, and store which ones rest from now on.
 
     What the user said neither rests nor is archived: it waits for review. What belongs to every project or to a team
@@ -174,4 +174,4 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     ]
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
     await store.save_trials(scope, trials)
-    return Withdrawal(run.id, (await run.write(changes)).changed if changes else (), trials)
+    return WithdrawResult(run.id, (await run.write(changes)).changed if changes else (), trials)

@@ -120,7 +120,7 @@ class Record:
                 self.resting, self.tried, self.against = True, 0, 0
 
 
-class Tasks:
+class TaskTally:
     """The decided tasks of a project, oldest first, and what they say about the memories that fitted them."""
 
     def __init__(self, since: Mapping[str, datetime] | None = None) -> None:
@@ -151,7 +151,7 @@ async def memory_records(toolbox: Toolbox) -> dict[str, Record]:
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     ids = list({each for task in outcomes for each in (*(use.memory_id for use in task.credits), *task.rested)})
     histories = await toolbox.store.memory_histories(toolbox.readable, ids, RESTARTS) if ids else {}
-    tasks = Tasks({memory_id: events[-1].at for memory_id, events in histories.items() if events})
+    tasks = TaskTally({memory_id: events[-1].at for memory_id, events in histories.items() if events})
     for task in outcomes:
         tasks.count(task)
     return tasks.records

@@ -158,7 +158,7 @@ async def record_outcome(
             arm=_arm(retrieved, items),
             randomised=toolbox.settings.credit.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
             rested=tuple(each for each in retrieved.rested if each not in items),
-            figures=figures_of(reading) if reading else TaskFigures(),
+            figures=task_figures(reading) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
         uses = detect_uses(known, [*items.values()], since, named)
@@ -181,18 +181,18 @@ async def record_outcome(
     return written
 
 
-def figures_of(reading: Reading) -> TaskFigures:
+def task_figures(reading: Reading) -> TaskFigures:
     """Return what a task took, according to its trajectory."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
-        steps=steps_of(reading.trajectory),
+        steps=count_steps(reading.trajectory),
         tokens=usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens or None,
         duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
         failed_calls=sum(call.failed for call in reading.calls),
     )
 
 
-def steps_of(trajectory: Trajectory) -> int:
+def count_steps(trajectory: Trajectory) -> int:
     """Return how many actions a task took: tool calls, or messages of the agent when it called no tool.
 
     Half of the steps dropped from its middle are taken to be tool calls, the other half their observations.

@@ -44,7 +44,7 @@ def check_drafts(
     def check(draft: MemoryDraft) -> MemoryDraft | str:
         if unknown := [step for step in draft.evidence if step not in known]:
             return f"evidence names steps that are not in the trajectory: {', '.join(unknown[:5])}"
-        return held_to(draft.model_dump(), settings, root)
+        return validated(draft.model_dump(), settings, root)
 
     return accepted(drafts, check, settings.distill.max_items_per_traj)
 
@@ -67,7 +67,7 @@ def accepted(
     return tuple(taken.values()), tuple(refused)
 
 
-def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> MemoryDraft | str:
+def validated(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> MemoryDraft | str:
     """Return the item with the `proposed` fields as it may be stored, or what is wrong with it."""
     kept = partial(portable, settings=settings, root=root)
     texts = {name: kept(proposed[name]) for name in ("title", "description", "content")}
@@ -83,6 +83,6 @@ def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> 
         return faults(error)
 
 
-def results_of(*trajectories: Trajectory) -> list[str]:
+def tool_outputs(*trajectories: Trajectory) -> list[str]:
     """Return what tools returned in the trajectories."""
     return [step.text for each in trajectories for step in each.steps if step.kind == "observation"]

@@ -7,17 +7,17 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.drafts import draft_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.screen import by_rules_of_prompts, by_wording
+from swarm_memory.tools.guard.screen import by_wording, screen_prompt
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.intent import (
     asks_each_time,
     asks_to_be_kept,
     begun,
-    each_time_from,
+    blank_quotations,
+    each_time_start,
     is_meant_once,
     is_question,
     own_words,
-    without_quotations,
     without_request,
 )
 from swarm_memory.tools.text.tokens import words_as_written
@@ -82,7 +82,7 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
         is_follow_up = spoken is not None and (spoken.stopped or not spoken.is_answer) and words <= _SHORT_WORDS
         corrects = spoken is not None and is_follow_up and (spoken.stopped or spoken.about == "correction")
         kept = _for_good(sentences, corrects=corrects) if is_users else ""
-        if kept and not (by_rules_of_prompts(kept) or by_wording(kept)):
+        if kept and not (screen_prompt(kept) or by_wording(kept)):
             tags, evidence = (FROM_USER, USERS_WORD), (step_id,) if step_id else ()
             yield draft_of(_begun(kept), "working in this project", [_begun(kept)], tags, steps=evidence)
         elif is_work and is_follow_up and (rule := _rule(sentences, _directs if corrects else _REFUSES.search)):
@@ -96,10 +96,10 @@ def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
     """Return what a prompt asks to be kept or wants each time; in a correction, together with what was said with it."""
     kept_ones: list[str] = []
     for sentence in filter(_holds, sentences):
-        plain = without_quotations(sentence)
+        plain = blank_quotations(sentence)
         if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
             kept_ones.append(kept)
-        elif (at := each_time_from(plain)) is not None:
+        elif (at := each_time_start(plain)) is not None:
             kept_ones.append(begun(sentence[at:]))
         elif corrects and _CUSTOM.search(plain):
             kept_ones.append(sentence)
@@ -114,7 +114,7 @@ def _directs(plain: str) -> bool:
 def _rule(sentences: Sequence[str], is_rule: Callable[[str], object]) -> str:
     """Return what a prompt says, without a mere "Not like that.", if a sentence says how to do it; else empty."""
     said = [each for each in sentences if not is_question(each)]
-    rules = [each for each in said if is_rule(without_quotations(each))]
+    rules = [each for each in said if is_rule(blank_quotations(each))]
     if any(map(_ASKS_TO_SEE.match, said)) or any(map(is_meant_once, rules)) or not any(map(_holds, rules)):
         return ""
     return _worded([each for each in said if each in rules or _LEAD_OUT.sub("", each).count(" ") > 2])

@@ -8,7 +8,7 @@ from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import USERS_WORD, corrections
-from swarm_memory.tools.distill.fixes import fix_drafts, guardrails, procedures
+from swarm_memory.tools.distill.fixes import fix_drafts, guardrails, project_checks
 from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
@@ -53,7 +53,7 @@ def distill_by_extraction(
     why = "nothing to learn from: no error seen to end in a new way, no correction and no check of the project"
     if is_broken:
         why = "the host's connection to its model cut the task short: it teaches nothing until it is continued"
-    found = [] if is_broken else [*corrections(reading), *fix_drafts(reading, known), *procedures(reading)]
+    found = [] if is_broken else [*corrections(reading), *fix_drafts(reading, known), *project_checks(reading)]
     found += guardrails(reading) if verdict.label == "Failure" else ()
     drafts = tuple({draft.title: draft for draft in reversed(found)}.values())[::-1]
     return Distillation(

@@ -52,7 +52,7 @@ def draft_of(
     )
 
 
-def can_be_shown(call: Call) -> bool:
+def is_repeatable(call: Call) -> bool:
     """Whether a reader can repeat a call: no command of several lines, and no file change, which only fixes one bug."""
     if call.command is None:
         return not (call.writes and call.file)
@@ -111,7 +111,7 @@ def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:
         folder = folder_of(success.command.text)
         yield f"Run {show_call(success, names, MAX_SHOWN)}."
         yield f"That way it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
-    if vain := dict.fromkeys(show_call(call, names, MAX_SHOWN) for call in repair.vain if can_be_shown(call)):
+    if vain := dict.fromkeys(show_call(call, names, MAX_SHOWN) for call in repair.vain if is_repeatable(call)):
         yield f"What did not help: {', '.join([*vain][:3])}."
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, FIX, MemoryDraft, MemoryItem
-from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, draft_of, guardrail_draft, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_SHOWN, draft_of, guardrail_draft, is_repeatable, repair_draft
 from swarm_memory.tools.ports.records import TriedFix
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of
-from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
+from swarm_memory.tools.trajectory.errors import Error, Repair, may_have_effect, shape
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading
@@ -72,7 +72,7 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
     done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
     steps = {show_call(call, names, MAX_SHOWN): call for call in others}
-    if not 0 < len(steps) <= _MAX_ACTIONS or not all(map(can_be_shown, steps.values())):
+    if not 0 < len(steps) <= _MAX_ACTIONS or not all(map(is_repeatable, steps.values())):
         return None
     if any(map(is_of_one_run, steps)) or not steps.keys().isdisjoint(vain[failed.signature.digest]):
         return None
@@ -123,7 +123,7 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
     calls = reading.calls if reading.errors else ()
     # Both redact, which is slow: do it once per call, not again for each error.
     shapes = {call.position: shape(call) for call in calls}
-    acts = (call for call in calls if call.failed or changes_something(call))
+    acts = (call for call in calls if call.failed or may_have_effect(call))
     done = {call.position: show_call(call, reading.particulars, MAX_SHOWN) for call in acts}
     for error in reading.errors:
         first, until = error.calls[0], error.calls[-1].position
@@ -177,7 +177,7 @@ def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator
             yield TriedFix(signature, item.id, worked)
 
 
-def learned_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedFix, ...]:
+def match_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedFix, ...]:
     """Return which memory holds the fix of which error.
 
     `learned` are ids of memories in the bank, each with the item that was distilled from the trajectory.
@@ -198,7 +198,7 @@ _SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _MAX_CHECKS = 3
 
 
-def procedures(reading: Reading) -> Iterator[MemoryDraft]:
+def project_checks(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield how the checks of this project are run, where that is not what everybody would try first.
 
     Only checks that were seen to pass count; not those that the agent wrote itself, nor those that a fix already

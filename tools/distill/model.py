@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from swarm_memory.schema.memory import CANDIDATE, FIX, OPEN_PROBLEM, Distillation, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.bounds import accepted, held_to
+from swarm_memory.tools.distill.bounds import accepted, validated
 from swarm_memory.tools.distill.corrections import FROM_USER, USERS_WORD
 from swarm_memory.tools.guard.redact import archivable, kept_text
-from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, Rendered, ask_about, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\A\s*(?:(?:step\s*)?\d{1,2}\s*[.):]|[-*•])\s+", re.IGNO
 _NO_LIMIT = re.compile(r"(?i)\W*(?:none|never|nothing|n/?a)?\W*")
 
 
-class DistilledItem(Answered):
+class DistilledItem(BaseAnswer):
     """One item as a model proposes it."""
 
     title: str
@@ -41,7 +41,7 @@ class DistilledItem(Answered):
     evidence: list[str]
 
 
-class DistilledItems(Answered):
+class DistilledItems(BaseAnswer):
     """What the distillers' prompts ask for."""
 
     analysis: str
@@ -73,11 +73,11 @@ async def distill_by_model(
         write,
         DistilledItems,
         purpose="distill",
-        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
+        effort=AskOptions(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=settings.judge.max_trajectory_tokens,
     )
     distilled = Distillation(drafts=(), distiller="model", prompt_hash=asked.prompt.hash, model=asked.model)
-    if isinstance(asked.answer, Unparsed):
+    if isinstance(asked.answer, ParseFailure):
         why = f"the model's answer cannot be used: {asked.answer.reason}"
         return distilled.model_copy(update={"reason": why}), False
     given = asked.answer.items
@@ -120,6 +120,6 @@ def check_items(
         tags = [tag for text in item.tags[:_MAX_TAGS] if (tag := plain(text).lower()) not in _RULES_TAGS]
         texts = {"title": plain(item.title), "description": plain(item.description), "content": content}
         labels = {"domain": plain(item.domain).lower(), "tags": tags, "evidence": evidence}
-        return held_to(texts | labels, settings, root)
+        return validated(texts | labels, settings, root)
 
     return accepted(items, check, max_items)

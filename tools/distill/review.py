@@ -11,7 +11,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.tokens import spans
+from swarm_memory.tools.text.tokens import code_spans
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
@@ -61,7 +61,7 @@ def followed_in_vain(reading: Reading, item: MemoryItem, since: datetime | None)
     advise nothing. A failing check, or a fault in the agent's own work, says nothing about a memory.
     """
     advising = "\n".join(each for each in SENTENCE.split(item.advice) if not ADVERSE.search(each))
-    advised = {" ".join(span.split()) for span in spans(advising)}
+    advised = {" ".join(span.split()) for span in code_spans(advising)}
 
     def is_named(call: Call) -> bool:
         return any(f"{span} ".startswith(f"{_named(call)} ") for span in advised)

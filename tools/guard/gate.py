@@ -9,12 +9,12 @@ from swarm_memory.schema.errors import InputError, ModelUnavailable, QuotaReache
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.screen import Finding, by_rules, by_rules_of_prompts, by_wording, reason_of
-from swarm_memory.tools.guard.wording import COPIED, NOTHING_READ, Read, copies
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.guard.screen import Finding, by_rules, by_wording, reason_of, screen_prompt
+from swarm_memory.tools.guard.wording import COPIED, NOTHING_READ, AgentContext, copies_results
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.text.cleaning import clean, faults, one_line
-from swarm_memory.tools.text.intent import without_quotations
+from swarm_memory.tools.text.intent import blank_quotations
 from swarm_memory.tools.toolbox import Toolbox
 
 SCREENED = "screened: "
@@ -31,7 +31,7 @@ _MAX_REASON_CHARS, _MAX_SAID_CHARS = 500, 120
 _MAX_NAMED = 5
 
 
-async def check_quota(toolbox: Toolbox) -> None:
+async def check_daily_quota(toolbox: Toolbox) -> None:
     """Raise `QuotaReached` when nothing more may be added today, before a model is asked for what could not be kept.
 
     The store counts again, exactly, in the transaction that adds.
@@ -41,11 +41,11 @@ async def check_quota(toolbox: Toolbox) -> None:
         raise QuotaReached(limit)
 
 
-def admitted(
+def admit_memory(
     said: Mapping[str, Any],
     source: Provenance,
     settings: Settings,
-    read: Read = NOTHING_READ,
+    read: AgentContext = NOTHING_READ,
     former: MemoryItem | None = None,
 ) -> MemoryItem:
     """Return a text as the memory that may be stored: the one way into the bank, whoever wrote it.
@@ -90,20 +90,20 @@ def _is_prompts(source: Provenance) -> bool:
     return source.is_users_word and source.heard_in == "prompt"
 
 
-def _found(item: MemoryItem, read: Read) -> tuple[Finding, ...]:
+def _found(item: MemoryItem, read: AgentContext) -> tuple[Finding, ...]:
     """Return all reasons to hold an item back. Its title and quotations may name commands and errors as read."""
     source = item.provenance
     if _is_prompts(source) or source.is_own_command:
-        return by_rules_of_prompts(_text(item))
+        return screen_prompt(_text(item))
     found = by_rules(_text(item))
     if source.heard_in == "result":
         found += (Finding("brought as the user's word", "its words are in a tool's result and in no prompt"),)
-    if not source.is_users_word and copies(without_quotations(f"{item.description}\n{item.content}"), read):
+    if not source.is_users_word and copies_results(blank_quotations(f"{item.description}\n{item.content}"), read):
         found += (Finding(COPIED, ""),)
     return found
 
 
-def marked(item: MemoryItem, said: str | None) -> MemoryItem:
+def mark_suspect(item: MemoryItem, said: str | None) -> MemoryItem:
     """Return an item marked as suspect for the reason that others gave, unless the gate found one itself."""
     why = item.provenance.suspect or clean(redact(said or "").text, _MAX_REASON_CHARS) or None
     return item.model_copy(update={"provenance": item.provenance.model_copy(update={"suspect": why})})
@@ -149,12 +149,12 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     return "; ".join(notices) or None
 
 
-def is_suspect(item: MemoryItem) -> bool:
+def fails_screening(item: MemoryItem) -> bool:
     """Whether screening held an item back, or its rules would because of its words."""
     return (item.status_reason or "").startswith(SCREENED) or bool(by_rules(_text(item)))
 
 
-class ItemVerdict(Answered):
+class ItemVerdict(BaseAnswer):
     """The model's verdict on one item."""
 
     number: int
@@ -162,7 +162,7 @@ class ItemVerdict(Answered):
     reason: str
 
 
-class ItemVerdicts(Answered):
+class ItemVerdicts(BaseAnswer):
     """The model's answer."""
 
     items: list[ItemVerdict]
@@ -179,13 +179,13 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
     if toolbox.chat is None or not asked or not toolbox.settings.distill.screen_with_model:
         return by_gate, None
     shown = "\n\n".join(f"Item {number}\n{_text(item)}" for number, item in enumerate(asked, 1))
-    prompt, effort = render(load_prompt(PROMPT), given={}, untrusted={"items": shown}), Effort(timeout_s=_TIMEOUT_S)
+    prompt, effort = render(load_prompt(PROMPT), given={}, untrusted={"items": shown}), AskOptions(timeout_s=_TIMEOUT_S)
     try:
         answer, name = await ask(toolbox.chat, prompt, ItemVerdicts, purpose=PURPOSE, effort=effort)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, 300)
         return by_gate, f"screened without a model: {why}"
-    if isinstance(answer, Unparsed):
+    if isinstance(answer, ParseFailure):
         return by_gate, f"screened without a model: the model's answer cannot be used: {answer.reason}"
     said = {each.number: each for each in answer.items}
     if len(said) != len(answer.items) or set(said) != set(range(1, len(asked) + 1)):

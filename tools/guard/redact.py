@@ -10,7 +10,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.person_names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
-from swarm_memory.tools.guard.secrets import find_secrets, shape
+from swarm_memory.tools.guard.secrets import find_secrets, regex
 from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:  # the settings' model takes long to build, and a server answers before it reads settings
@@ -70,7 +70,7 @@ def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 
 
-def redact_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
+def redact_secret_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
     """Redact the texts of a JSON value that their fields' names show to be secrets, as in `{"password": "…"}`.
 
     A field `value` takes its name from the field next to it: `{"name": "PASSWORD", "value": "…"}`. What is nested more
@@ -85,9 +85,9 @@ def redact_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonV
     if depth <= 0 or not isinstance(value, Mapping | list):
         return value
     if isinstance(value, list):
-        return [redact_fields(part, name, depth - 1) for part in value]
+        return [redact_secret_fields(part, name, depth - 1) for part in value]
     own = next((part for key in ("name", "key") if isinstance(part := value.get(key), str)), name)
-    return {key: redact_fields(part, own if key == "value" else key, depth - 1) for key, part in value.items()}
+    return {key: redact_secret_fields(part, own if key == "value" else key, depth - 1) for key, part in value.items()}
 
 
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
@@ -120,7 +120,7 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
         return clean(redacted(text), limit)
 
     def given(step: Step) -> "JsonValue":
-        return redact_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
+        return redact_secret_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
 
     steps = [step.model_copy(update={"text": bounded(step.text), "tool_input": given(step)}) for step in kept]
     task = bounded(trajectory.task, _MAX_TASK_CHARS)
@@ -128,7 +128,7 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     return trajectory.model_copy(update={"task": task, "steps": tuple(steps), "dropped_steps": dropped})
 
 
-def stored(trajectory: Trajectory, settings: "Settings") -> Trajectory:
+def strip_places(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths.
 
     Judge it and learn from it before that: which file a check is in is a part of what happened. Doing it twice
@@ -167,7 +167,7 @@ def _checked(rule: Rule, text: str, start: int, end: int) -> Iterator[Span]:
 def is_card_number(text: str) -> bool:
     """Whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
     digits = re.sub(r"\D", "", text)
-    if not shape("card").fullmatch(digits):
+    if not regex("card").fullmatch(digits):
         return False
     doubled = (divmod(int(digit) * (1 + place % 2), 10) for place, digit in enumerate(reversed(digits)))
     return sum(map(sum, doubled)) % 10 == 0

@@ -122,14 +122,14 @@ def features_of(unit: str) -> Features:
     # A bucket for each word, and for each pair of adjacent words.
     both = [*said, *(f"{one} {other}" for one, other in pairwise(said))]
     buckets = {zlib.crc32(each.encode("utf-8", "replace")) % WORD_BUCKETS for each in both}
-    words = [concept_columns() + bucket for bucket in buckets]
+    words = [count_concept_columns() + bucket for bucket in buckets]
     norm = 1.0 / (1 + len(found))
     of_words = len(words) ** -0.5 if words else 0.0
     return (found, math.sqrt(3) * norm), (pairs, math.sqrt(2) * norm), (words, of_words)
 
 
 @cache
-def concept_columns() -> int:
+def count_concept_columns() -> int:
     """Return how many columns the concepts and their pairs take."""
     count = len(_lexicon().names)
     return count + count * (count - 1) // 2
@@ -145,7 +145,7 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
     except (OSError, struct.error, ValueError) as error:
         raise ConfigError(_UNUSABLE.format(path=path, reason=f"cannot be read: {error}")) from error
     values = data[4 + length :]
-    if len(values) != concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
+    if len(values) != count_concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
         raise ConfigError(_UNUSABLE.format(path=path, reason="damaged, or made for a different lexicon"))
     first, second = head["scales"]
     return Weights(array("b", values), (first, second), head["bias"], head["threshold"])
@@ -248,7 +248,7 @@ def by_wording(text: str) -> tuple[Finding, ...]:
     return (Finding(CLASSIFIED, " ".join(unit.split())[:120]),) if worst > weights.threshold else ()
 
 
-def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
+def screen_prompt(text: str) -> tuple[Finding, ...]:
     """Return what the rules find in a user's own words: he may give his agent orders "from now on"."""
     return tuple(each for each in by_rules(text) if each.rule not in _SOUND_IN_PROMPTS)
 

@@ -29,23 +29,23 @@ _WITH_MIXED = ("context.headers", "context.documents")
 
 
 @cache
-def shape(name: str) -> re.Pattern[str]:
+def regex(name: str) -> re.Pattern[str]:
     """Return the pattern with this name from `data/values.toml`."""
     return next(compiled(rule) for rule in table(VALUES).rules if rule.name == name)
 
 
 def is_mixed(secret: str) -> bool:
     """Whether a string is no word: it has a digit or both cases, is 20+ capitals, or ends in 12 equal characters."""
-    return shape("mixed").match(secret) is not None
+    return regex("mixed").match(secret) is not None
 
 
 def is_random(value: str) -> bool:
     """Whether a value is random, not words however joined, judged by the mean length of runs of one kind."""
     seen = value[:_LOOKED_AT]
-    if shape("uuid").fullmatch(seen) or shape("hex").fullmatch(seen):
+    if regex("uuid").fullmatch(seen) or regex("hex").fullmatch(seen):
         return any(map(str.isdigit, seen)) and len(set(seen)) > 5
-    parts = [part for part in shape("separator").split(seen) if part]
-    pieces_of = [shape("piece").findall(part) for part in parts]
+    parts = [part for part in regex("separator").split(seen) if part]
+    pieces_of = [regex("piece").findall(part) for part in parts]
     pieces = [piece for each in pieces_of for piece in each]
     if not pieces or len(set(seen)) < 6:
         return False
@@ -57,7 +57,7 @@ def is_random(value: str) -> bool:
 
 def is_call(value: str) -> bool:
     """Whether an unquoted value is code that computes one: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
-    return value.startswith(("(", "[")) or any(shape(each).match(value) for each in ("arguments", "member"))
+    return value.startswith(("(", "[")) or any(regex(each).match(value) for each in ("arguments", "member"))
 
 
 def is_password(value: str, *, loud: bool) -> bool:
@@ -76,10 +76,10 @@ _NOT_SAID = ("text_words", "placeholders")
 def is_phrase(value: str, *, sure: bool) -> bool:
     """Whether quoted words assigned to a password are one, not text about it. `sure`: the name means a phrase."""
     words, found = table(SECRETS).words, re.findall(r"[^\W\d_]+", value.lower())
-    is_text = shape("text").match(value) or any(each in words[of] for of in _NOT_SAID for each in found)
+    is_text = regex("text").match(value) or any(each in words[of] for of in _NOT_SAID for each in found)
     if not 6 <= len(value) <= _LONGEST_PHRASE or is_text or _stands_for_one(value):
         return False
-    has_sign = shape("sign").search(value) or re.search(r"\d", shape("quantity").sub("", value))
+    has_sign = regex("sign").search(value) or re.search(r"\d", regex("quantity").sub("", value))
     return bool(found) if has_sign else sure and len(found) > 1
 
 
@@ -88,7 +88,7 @@ def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
     last = value.rpartition("/")[2]
     if len(value) < 6 or not any(map(str.isalpha, value)) or not is_password(value, loud=False):
         return False
-    if shape("term").match(value) or shape("named-thing").search(last):
+    if regex("term").match(value) or regex("named-thing").search(last):
         return False
     has_all = re.search(r"\d", last) is not None and last.lower() != last and last.upper() != last
     return has_all or not (of_three_kinds or "/" in value)
@@ -103,18 +103,18 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
     if is_random(value) and len(value) >= (10 if sure else 16):
-        return sure or len(value) >= 32 or not (shape("uuid").fullmatch(value) or shape("hex").fullmatch(value))
+        return sure or len(value) >= 32 or not (regex("uuid").fullmatch(value) or regex("hex").fullmatch(value))
     if not sure or not any(map(str.isdigit, value)) or value.isdigit() or len(set(value)) < 6:
         return False
     # Code is a variable, an attribute or a call: words without digits in the middle of them.
     seen, digits_within = value[:500], r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d"
-    is_code = shape("code").match(seen) is not None and not re.search(digits_within, seen)
+    is_code = regex("code").match(seen) is not None and not re.search(digits_within, seen)
     return len(value) >= (8 if loud else 15) and (value.isalnum() or (loud and not is_code))
 
 
 def is_example(value: str) -> bool:
     """Whether a value, even in a vendor's format, is no secret: a variable, a placeholder, a published example."""
-    if value in table(SECRETS).words["examples"] or shape("reference").match(value) or shape("stop").search(value):
+    if value in table(SECRETS).words["examples"] or regex("reference").match(value) or regex("stop").search(value):
         return True
     if len(value) < _LONG_ROW:  # a short sequence may be somebody's password
         return False
@@ -128,9 +128,9 @@ def _stands_for_one(value: str) -> bool:
     is_placeholder = not words - known["placeholders"] - known["stop_words"]
     if is_placeholder or is_example(value) or not value.strip("0xX*-_."):
         return True
-    if shape("template").search(value) and not (len(value) >= _WITH_BLANKS and is_random(value)):
+    if regex("template").search(value) and not (len(value) >= _WITH_BLANKS and is_random(value)):
         return True
-    return bool(shape("path").match(value) or shape("example").search(value)) and not is_random(value)
+    return bool(regex("path").match(value) or regex("example").search(value)) and not is_random(value)
 
 
 class _Name(NamedTuple):
@@ -158,9 +158,9 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
         for match in compiled(rule).finditer(lower):
             if match.start() < position:
                 continue
-            after = shape("after").match(text, match.end())
+            after = regex("after").match(text, match.end())
             tail = after[0].rstrip("-.") if after else ""
-            given = shape("given").match(text, match.end() + len(tail))
+            given = regex("given").match(text, match.end() + len(tail))
             name = given and _name_at(text, match, tail, rule)
             if name is None or given is None:
                 continue
@@ -171,14 +171,14 @@ def _find_assigned(text: str, lower: str) -> Iterator[Span]:
                 yield Span(start, end, f"[secret:{'password' if name.is_for_password else 'assigned'}]", rule.name)
 
 
-def is_shown_to_all(text: str, start: int) -> bool:
+def has_public_name(text: str, start: int) -> bool:
     """Whether the name before a value says that the value is no secret: an id, a hash, something public."""
-    named = shape("name-and-sign").search(text[max(0, start - 80) : start])
+    named = regex("name-and-sign").search(text[max(0, start - 80) : start])
     return named is not None and _is_of_another_thing(_words(named[1]), _words(named[1]))
 
 
 def _words(name: str) -> list[str]:
-    return [word.lower() for word in shape("word-of-name").findall(name)]
+    return [word.lower() for word in regex("word-of-name").findall(name)]
 
 
 def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
@@ -223,15 +223,15 @@ def _name_at(text: str, match: re.Match[str], tail: str, rule: Rule) -> _Name | 
 
 def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
     """Return where the value starts and ends."""
-    default = shape("default").match(text, given.end())
+    default = regex("default").match(text, given.end())
     start = default.end() if default else given.end()
-    quoted = shape("quoted").match(text, start - 1) if given["quote"] and not default else None
+    quoted = regex("quoted").match(text, start - 1) if given["quote"] and not default else None
     if quoted:
         return quoted.span(2)
-    value = shape("said" if given["said"] else "bare").match(text, start)
+    value = regex("said" if given["said"] else "bare").match(text, start)
     if value is not None:
         return start, start + len(value[0].rstrip(".:"))
-    wide = None if given["tag"] else shape("wide").match(text, start)
+    wide = None if given["tag"] else regex("wide").match(text, start)
     is_value = wide is not None and not is_call(wide[0]) and is_random(wide[0])
     return (start, wide.end()) if wide and is_value else (start, start)
 
@@ -273,7 +273,7 @@ def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
     line_start = text.rfind("\n", max(0, name.start - 80), name.start) + 1
     before = text[line_start : name.start] if line_start or name.start < 80 else "("
     is_alone = text[end : end + 2].strip(" \r")[:1] in ("", "\n")
-    return "=" in (given["sign"] or "") and is_alone and shape("name-only").match(before) is not None
+    return "=" in (given["sign"] or "") and is_alone and regex("name-only").match(before) is not None
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -282,13 +282,13 @@ def find_secrets(text: str) -> Iterator[Span]:
     Spans may overlap; only a private key's can touch an existing mark. Linear in the length of the text.
     """
     if "PRIVATE KEY" in text:  # with header and footer; of one that was cut off, what is left
-        for match in shape("private-key").finditer(text):
+        for match in regex("private-key").finditer(text):
             yield Span(*match.span(), "[secret:private-key]", "private-key")
     if "\\" in text or "\x1b" in text:  # every character keeps its position
-        text = shape("break").sub(lambda match: "\n".ljust(len(match[0])), text)
-        text = shape("tab").sub(lambda match: "\t".ljust(len(match[0])), text)
-        text = shape("open-quote").sub(lambda match: " " * len(match[0]), text)
-        text = shape("close-quote").sub(lambda match: match[0][-1].ljust(len(match[0])), text)
+        text = regex("break").sub(lambda match: "\n".ljust(len(match[0])), text)
+        text = regex("tab").sub(lambda match: "\t".ljust(len(match[0])), text)
+        text = regex("open-quote").sub(lambda match: " " * len(match[0]), text)
+        text = regex("close-quote").sub(lambda match: match[0][-1].ljust(len(match[0])), text)
     marks = [match.span() for match in MARK.finditer(text)] if "[" in text else []
     lower = text.lower()
     if len(lower) != len(text):
@@ -301,9 +301,9 @@ def find_secrets(text: str) -> Iterator[Span]:
 
 def _vendors(text: str) -> Iterator[Span]:
     """Yield what is in a vendor's format; only the long words are searched, because no such secret is short."""
-    words = list(shape("long-word").finditer(text))
+    words = list(regex("long-word").finditer(text))
     joined = "\n".join(word[0] for word in words)
-    if not shape("long-enough").search(joined):
+    if not regex("long-enough").search(joined):
         return
     starts = [0, *accumulate(len(word[0]) + 1 for word in words)]
     for rule in table(SECRETS).sections["vendors"]:
@@ -317,7 +317,7 @@ def _vendors(text: str) -> Iterator[Span]:
             if not is_mixed(found) or is_example(match[0]):
                 continue
             # Random characters are no secret where a name says that they are an id, a hash or public.
-            if is_known or (is_random(found) and not is_shown_to_all(text, start)):
+            if is_known or (is_random(found) and not has_public_name(text, start)):
                 yield Span(start, start + len(found), f"[secret:{rule.kind}]", rule.name)
 
 
@@ -332,7 +332,7 @@ def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
     while at >= 0:
         match = pattern.match(text, at)
         if match is None and is_distinct and not re.match(r"[\w-]", text[at - 1 : at]):
-            after = shape("after-prefix").match(text, at + len(prefix))
+            after = regex("after-prefix").match(text, at + len(prefix))
             match = after if after and is_random(after[0].rstrip(".")) else None
         if match:
             yield match

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, BankEvent
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -61,7 +61,7 @@ def rests_on_evidence(item: MemoryItem) -> bool:
     return is_here and source.judge in {"evidence", "user"}
 
 
-def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
+def is_borne_out(item: MemoryItem, history: Iterable[BankEvent]) -> bool:
     """Whether the user restored or kept it, or a task of another session learned the same or succeeded by using it.
 
     An item that repeats what was shown, or has suspect wording, must be found by a task that was not shown it: its use
@@ -99,7 +99,7 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     return is_found or any(uses.values()) or vouched > 0
 
 
-Histories: TypeAlias = dict[str, list[Event]]
+Histories: TypeAlias = dict[str, list[BankEvent]]
 """The events that confirm memories or not, by memory id, as far as they were looked up."""
 
 
@@ -117,7 +117,9 @@ async def _histories(toolbox: Toolbox, ids: Iterable[str], known: Histories) -> 
     return known
 
 
-async def who_says(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> dict[str, str]:
+async def trust_prefixes(
+    toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None
+) -> dict[str, str]:
     """Return by id the words before a memory's title that say who vouches for it: nobody yet, or several tasks.
 
     Nothing for what only one task's evidence shows, for the user's word, which the frame names, or for a team's.
@@ -194,16 +196,16 @@ def says_all_of(new: MemoryItem, known: MemoryItem) -> bool:
 
 
 def _was_shown(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[Step]) -> bool:
-    if any(occurs_in(words, text) for text in beforehand):
+    if any(occur_together(words, text) for text in beforehand):
         return True
     for step in steps:
         given = "" if step.tool_input is None else "\n" + json.dumps(step.tool_input, ensure_ascii=False)
-        if occurs_in(words, step.text + given):
+        if occur_together(words, step.text + given):
             return step.role != "assistant"
     return False
 
 
-def occurs_in(words: frozenset[str], text: str) -> bool:
+def occur_together(words: frozenset[str], text: str) -> bool:
     """Whether enough of the words are in two consecutive sentences."""
     needed = COVERED * len(words)
     lower = text.lower()
@@ -211,7 +213,7 @@ def occurs_in(words: frozenset[str], text: str) -> bool:
     if text.isascii() and sum(word[:_STEM_CHARS] in lower for word in words) < needed:
         return False
     before: frozenset[str] = frozenset()
-    for part in parts_of(text):
+    for part in sentence_chunks(text):
         found = words.intersection(tokenize(part))
         if len(found | before) >= needed:
             return True
@@ -219,7 +221,7 @@ def occurs_in(words: frozenset[str], text: str) -> bool:
     return False
 
 
-def parts_of(text: str) -> Iterator[str]:
+def sentence_chunks(text: str) -> Iterator[str]:
     for part in _ENDS.split(text):
         for start in range(0, len(part), _MAX_CHARS):
             yield part[start : start + _MAX_CHARS]

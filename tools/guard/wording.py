@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from swarm_memory.tools.text.cleaning import clean, lazy
-from swarm_memory.tools.text.intent import CONDITION, without_quotations
+from swarm_memory.tools.text.intent import CONDITION, blank_quotations
 from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12
@@ -72,7 +72,7 @@ def _lookalikes() -> dict[int, str]:
     return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
 
 
-class Read(NamedTuple):
+class AgentContext(NamedTuple):
     """What an agent had read when it wrote, each as `plain` words with a blank between them."""
 
     results: str = ""
@@ -81,14 +81,14 @@ class Read(NamedTuple):
     """What the user said: words that are here too are no copy."""
 
     @classmethod
-    def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "Read":
+    def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "AgentContext":
         return cls(*(" ".join(word for text in texts for word in _words(text)) for texts in (results, prompts)))
 
 
-NOTHING_READ = Read()
+NOTHING_READ = AgentContext()
 
 
-def copies(text: str, read: Read) -> bool:
+def copies_results(text: str, read: AgentContext) -> bool:
     """Whether a text has `COPIED_WORDS` words in a row that come from one or two results and from no prompt.
 
     Linear in the length of what was read.
@@ -112,7 +112,7 @@ def moment_of(text: str) -> str:
     That is its first clause, in any language, with those that continue it: "…, or in a fresh checkout".
     """
     text = " ".join(text.split())
-    said = _BRACKETED.sub(lambda found: "_" * len(found[0]), without_quotations(text))
+    said = _BRACKETED.sub(lambda found: "_" * len(found[0]), blank_quotations(text))
     for end in _CLAUSE_END.finditer(said):
         after = said[end.end() :].lstrip()
         if after and not any(each.match(after) for each in (_GOES_ON, _DOING, CONDITION)):

@@ -10,10 +10,10 @@ from swarm_memory.schema.base import TRAJECTORY, counted, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.redact import archivable, kept_text, redact, stored
+from swarm_memory.tools.guard.redact import archivable, kept_text, redact, strip_places
 from swarm_memory.tools.judge.proofs import proofs_of
-from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, Rendered, ask_about, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -32,7 +32,7 @@ _MOST, _ON_THE_WAY = 0.97, 0.8
 _MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
 
 
-class ModelVerdict(Answered):
+class ModelVerdict(BaseAnswer):
     """What the judge's prompt asks for."""
 
     analysis: str
@@ -61,10 +61,10 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         write,
         ModelVerdict,
         purpose="judge",
-        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
+        effort=AskOptions(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=settings.judge.max_trajectory_tokens,
     )
-    if isinstance(asked.answer, Unparsed):
+    if isinstance(asked.answer, ParseFailure):
         why = f"the model's answer cannot be used: {asked.answer.reason}"
         return Verdict(label="Undecided", confidence=0.0, reasons=(why,), judge="model", model=asked.model)
     results = [step.id for step in kept.steps if step.kind == "observation"]
@@ -124,7 +124,7 @@ async def judge_given(
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
     if not store:
         return kept, verdict, None
-    archived = await asyncio.to_thread(stored, kept, toolbox.settings)
+    archived = await asyncio.to_thread(strip_places, kept, toolbox.settings)
     return kept, verdict, await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
 
 
@@ -183,10 +183,10 @@ async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings
         why = f"judged by the evidence alone: the model could not be asked: {error}"
         reasons = (one_line(redact(why).text, _MAX_REASON_CHARS), *found.reasons)
         return found.model_copy(update={"reasons": reasons})
-    return combine(found, said)
+    return weigh_model_verdict(found, said)
 
 
-def combine(found: Verdict, said: Verdict) -> Verdict:
+def weigh_model_verdict(found: Verdict, said: Verdict) -> Verdict:
     """Return the proven verdict (`found`), or the model's (`said`) when nothing is proven, with the reasons of both.
 
     `judge` says whose label it is: the model's when both agree, with the higher confidence. `model` is set either way.

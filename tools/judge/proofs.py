@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
 from swarm_memory.tools.text.intent import is_question
-from swarm_memory.tools.text.tokens import spans
+from swarm_memory.tools.text.tokens import code_spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
 from swarm_memory.tools.trajectory.checks import LOOKS_ONLY
-from swarm_memory.tools.trajectory.errors import changes_something, same_intent
+from swarm_memory.tools.trajectory.errors import may_have_effect, same_intent
 from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
@@ -110,7 +110,7 @@ def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> It
     """Yield a success for a check that failed without the work and passes with it, or that the task asks for."""
     before = [each for each in checks if not each.passed and passed.repairs(each)]
     without = [each for each in before if passed.changed_at < each.call.position and not _worked_before(run, each.call)]
-    acts = [call.position for call in (*run.changes, *filter(changes_something, run.calls))]
+    acts = [call.position for call in (*run.changes, *filter(may_have_effect, run.calls))]
     mended = [each for each in without if any(each.call.end < at <= passed.call.position for at in acts)]
     if mended or (passed.result.was_mended and not _worked_before(run, passed.call)):
         reason = f"{passed.name} passed at the end, and had failed before the work began"
@@ -149,11 +149,11 @@ def _is_idle(run: Reading) -> bool:
     """Whether the task asked for more than looking at or running something, and nothing more was done."""
     if run.changes or _ASKS_TO_LOOK.match(run.trajectory.task):
         return False
-    done = (call for call in run.calls if changes_something(call) and call.check is None and not call.waits)
+    done = (call for call in run.calls if may_have_effect(call) and call.check is None and not call.waits)
     return all(call.command.main.is_inline for call in done if call.command and call.command.main)
 
 
-def goals_reached(run: Reading) -> tuple[Call, ...]:
+def passed_task_commands(run: Reading) -> tuple[Call, ...]:
     """Return the last call of each command that the task names in backticks, if all of them went through.
 
     When none was called, a short task may instead name a program and what it is run on in plain words.
@@ -162,7 +162,7 @@ def goals_reached(run: Reading) -> tuple[Call, ...]:
     out: their results are separate evidence.
     """
     last: dict[str, Call] = {}
-    named = {span: parse_command(span).main for span in spans(run.trajectory.task)}
+    named = {span: parse_command(span).main for span in code_spans(run.trajectory.task)}
     for call in run.calls:
         for name in (name for name, wanted in named.items() if call.command and _does(call.command, wanted)):
             if call.went_through or (call.failed and not _still_holds(last.get(name), call, run.calls)):
@@ -206,7 +206,7 @@ def _does(command: Command, wanted: Part | None) -> bool:
 
 def _by_goals(run: Reading) -> Iterator[Proof]:
     """Yield a success if what the task itself names to be run went through at the end."""
-    reached = goals_reached(run)
+    reached = passed_task_commands(run)
     is_stale = any(change.position > call.end for call in reached[-1:] for change in run.changes)
     if not is_stale and any(_proves(run, call) for call in reached):
         shown = ", ".join(dict.fromkeys(call.name for call in reached))

@@ -27,26 +27,26 @@ from swarm_memory.schema.memory import (
 )
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.handles import from_task
-from swarm_memory.tools.anchors.staleness import anchored
+from swarm_memory.tools.anchors.staleness import set_anchors
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.pairs import (
     MIN_SHARED_WORDS,
     duplicate_threshold,
     is_same,
-    outcome_of,
+    real_outcome,
     supersede_failed_fixes,
 )
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.distill.bounds import check_drafts, results_of
+from swarm_memory.tools.distill.bounds import check_drafts, tool_outputs
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
-from swarm_memory.tools.distill.fixes import learned_fixes, tried
+from swarm_memory.tools.distill.fixes import match_fixes, tried
 from swarm_memory.tools.distill.review import put_to_review
-from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of, screened
-from swarm_memory.tools.guard.redact import archivable, stored
+from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of, screened
+from swarm_memory.tools.guard.redact import archivable, strip_places
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read
+from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext
 from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
@@ -90,7 +90,7 @@ class Origin:
     trajectory: Trajectory
     verdict: Verdict
     distillation: Distillation
-    read: Read
+    read: AgentContext
     """What the author of the draft had read."""
 
 
@@ -137,7 +137,7 @@ def distilled_item(
         "confidence": 1.0 if is_said else confidence,
         "created_at": toolbox.clock.now(),
     }
-    return admitted(said, provenance, toolbox.settings, origin.read)
+    return admit_memory(said, provenance, toolbox.settings, origin.read)
 
 
 def confidence_of(verdict: Verdict) -> float:
@@ -194,7 +194,7 @@ async def new_items(
     doubtful = await unverified(toolbox, had)
     drafted = await asyncio.to_thread(made, [item for item in had if item.id in doubtful])
     items, unscreened = await screened(toolbox, drafted)
-    memories, unembedded = await prepare_or_say(toolbox, await anchored(toolbox, items))
+    memories, unembedded = await prepare_or_say(toolbox, await set_anchors(toolbox, items))
     new: list[StoredMemory] = []
     known: dict[str, None] = {}
     is_witness = not any(item.provenance.repeats_shown for item in items)
@@ -236,8 +236,8 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
     if item.status != "active":
         hidden = MemoryFilter(("quarantined", "candidate"), text=item.title, limit=_LOOKED_AT)
         others += await store.list_memories(scopes, hidden)
-    words, outcome = item.advice.lower().split(), outcome_of(item)
-    worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
+    words, outcome = item.advice.lower().split(), real_outcome(item)
+    worded = (other for other in others if other.advice.lower().split() == words and real_outcome(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
     threshold = duplicate_threshold(toolbox)
@@ -260,7 +260,7 @@ async def learn(
     *,
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
-    had_read: Read = NOTHING_READ,
+    had_read: AgentContext = NOTHING_READ,
 ) -> LearnResult:
     """Learn from one trajectory; learning from the same one again changes nothing.
 
@@ -274,14 +274,14 @@ async def learn(
     from the store. A failing embedder costs only the vectors, and the result says so.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
-    archived = await asyncio.to_thread(stored, kept, toolbox.settings)
+    archived = await asyncio.to_thread(strip_places, kept, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, archived)
     if before is not None:
         return await _already(toolbox, kept, before)
     if kept.broken_off is not None and not kept.has_acts and agent_verdict is None:
         verdict = judge_by_evidence(kept, toolbox.settings)
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
-    await check_quota(toolbox)
+    await check_daily_quota(toolbox)
     reading = read(kept)
     verdict = await judge(toolbox, reading, agent_verdict=agent_verdict)
     distillations = await _distillations(toolbox, reading, verdict, agent_drafts)
@@ -322,7 +322,7 @@ async def _learned(
     distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
-    had_read: Read = NOTHING_READ,
+    had_read: AgentContext = NOTHING_READ,
 ) -> LearnResult:
     """Store what is new in the distillations and give credit, or replace what an earlier run learned."""
     kept = reading.trajectory
@@ -332,7 +332,8 @@ async def _learned(
     sure, now = confidence_of(verdict), toolbox.clock.now()
 
     def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
-        whole = replace(origin, read=Read(f"{had_read.results} {Read.of(results_of(kept)).results}", had_read.prompts))
+        results = f"{had_read.results} {AgentContext.of(tool_outputs(kept)).results}"
+        whole = replace(origin, read=AgentContext(results, had_read.prompts))
         return [
             distilled_item(
                 toolbox, draft, replace(whole, distillation=distillation), had, outcome=outcome, confidence=sure
@@ -344,7 +345,7 @@ async def _learned(
     found = await new_items(toolbox, kept, made)
     known = await known_fixes(toolbox, reading)
     new = {item.id: item for item in found.items}
-    fixes = await asyncio.to_thread(lambda: (*learned_fixes(reading, new.items()), *tried(reading, known)))
+    fixes = await asyncio.to_thread(lambda: (*match_fixes(reading, new.items()), *tried(reading, known)))
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
@@ -420,7 +421,7 @@ async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict
 
 
 @dataclass(slots=True)
-class Contained:
+class TaskFaults:
     """How many tasks were judged or learned from, and which of them a fault ended."""
 
     tasks: int = 0

@@ -19,17 +19,17 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.drafts import MAX_ACTION, can_be_shown, draft_of, guardrail_draft, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_ACTION, draft_of, guardrail_draft, is_repeatable, repair_draft
 from swarm_memory.tools.distill.fixes import is_of_one_run, is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
-from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, Rendered, ask_about, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_intent, shape
+from swarm_memory.tools.trajectory.errors import Repair, may_have_effect, same_intent, shape
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 from swarm_memory.tools.trajectory.failures import classify, error_key
 from swarm_memory.tools.trajectory.phrasing import show_call
@@ -46,7 +46,7 @@ Mark = tuple[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class AnalyzedAttempt:
     """One attempt with its calls, the errors it met and how it got past them."""
 
     attempt: Attempt
@@ -74,9 +74,9 @@ class Fix(NamedTuple):
     """How many attempts went this way."""
 
 
-def look(attempt: Attempt) -> Looked:
+def analyze_attempt(attempt: Attempt) -> AnalyzedAttempt:
     """Return an attempt with the errors in it."""
-    looked = Looked(attempt, read(attempt.trajectory))
+    looked = AnalyzedAttempt(attempt, read(attempt.trajectory))
     for call in looked.reading.calls:
         if call.failed and not looked.reading.is_own_fault(call):
             looked.failed.setdefault((call.name, error_key(call.error)), []).append(call)
@@ -87,18 +87,18 @@ def look(attempt: Attempt) -> Looked:
         for one, following in itertools.pairwise(failed):
             between = [call for call in looked.reading.calls if one.end < call.position < following.position]
             if not any(not call.failed and same_intent(one, call) for call in between):
-                vain.update({shape(call): call for call in between if changes_something(call)})
+                vain.update({shape(call): call for call in between if may_have_effect(call)})
     return looked
 
 
-def fixes_of(every: Sequence[Looked]) -> list[Fix]:
+def fixes_of(every: Sequence[AnalyzedAttempt]) -> list[Fix]:
     """Return one way past each error that any attempt got past; the ways that most failures lacked come first."""
     marks = dict.fromkeys(mark for each in every for mark in each.failed)
     found = [_fix(mark, every) for mark in marks if any(mark in each.repaired for each in every)]
     return sorted(found, key=lambda each: (each.failures, each.went), reverse=True)
 
 
-def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
+def _fix(mark: Mark, every: Sequence[AnalyzedAttempt]) -> Fix:
     """Return the way that most attempts went, as shown by the one (a success, if any) that did the least besides.
 
     Its actions are those that most repairs share and no attempt did in vain; what any attempt tried in vain is listed.
@@ -113,7 +113,7 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
         actions = tuple(call for call in repair.actions if shape(call) in helpful)
         return replace(repair, actions=actions or repair.actions)
 
-    def rank(pair: tuple[Looked, Repair]) -> tuple[int, ...]:
+    def rank(pair: tuple[AnalyzedAttempt, Repair]) -> tuple[int, ...]:
         looked, repair = pair
         went = len(_went(repair, repairs))
         return -went, looked.label != "Success", len(repair.actions), -len(repair.attempts), looked.attempt.number
@@ -138,7 +138,7 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
     return Fix(mark, lesson, is_seen(repair), failures, len(went))
 
 
-def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Looked]:
+def _went(repair: Repair, repairs: Sequence[tuple[AnalyzedAttempt, Repair]]) -> list[AnalyzedAttempt]:
     """Return the attempts that went a way: they did all its actions or, where it has none, did nothing either."""
     if shape(repair.failed) == shape(repair.success) and not repair.actions:
         return []  # the error went away by itself, as far as was seen
@@ -148,7 +148,7 @@ def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Look
     return list(went.values())
 
 
-def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesson]:
+def pitfalls(every: Sequence[AnalyzedAttempt], fixed: Collection[Mark]) -> Iterator[Lesson]:
     """Yield the errors that at least half of the failures, at least two, ran into again and again, and no success met.
 
     Each is a guardrail, with all that any attempt tried against it in vain.
@@ -173,17 +173,17 @@ def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesso
             yield Lesson(draft, "Failure", owner.attempt)
 
 
-def difference(every: Sequence[Looked]) -> Iterator[Lesson]:
+def difference(every: Sequence[AnalyzedAttempt]) -> Iterator[Lesson]:
     """Yield the one action that sets a success apart from a failure, a candidate: of several any may be what did it."""
     sides = {each.label: each for each in every}
     if len(every) != 2 or sides.keys() != {"Success", "Failure"}:
         return
     ran = {label: {shape(call): call for call in each.reading.calls} for label, each in sides.items()}
     own, instead = (
-        [call for key, call in ran[one].items() if key not in ran[other] and changes_something(call)]
+        [call for key, call in ran[one].items() if key not in ran[other] and may_have_effect(call)]
         for one, other in (("Success", "Failure"), ("Failure", "Success"))
     )
-    if len(own) != 1 or len(instead) > 1 or not all(map(can_be_shown, (*own, *instead))):
+    if len(own) != 1 or len(instead) > 1 or not all(map(is_repeatable, (*own, *instead))):
         return
     met = sides["Success"]
     title = " instead of ".join(show_call(call, met.reading.particulars, MAX_ACTION) for call in (*own, *instead))
@@ -217,7 +217,7 @@ class ContrastedItem(DistilledItem):
     kind: Literal["strategy", "guardrail"]
 
 
-class ContrastAnswer(Answered):
+class ContrastAnswer(BaseAnswer):
     """What the prompt asks for."""
 
     analysis: str
@@ -278,11 +278,11 @@ async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode
         lambda tokens: _prompt(attempts, mode, settings, tokens),
         ContrastAnswer,
         purpose="self_contrast",
-        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
+        effort=AskOptions(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=ATTEMPTS_TOKENS,
     )
     answer = asked.answer
-    if isinstance(answer, Unparsed):
+    if isinstance(answer, ParseFailure):
         return f"the model's answer cannot be used: {answer.reason}"
     lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, asked.shown, settings)
     reason = "; ".join(refused)
@@ -344,7 +344,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
         alone = distill_by_extraction(one.trajectory, one.verdict, settings)
         lessons = [Lesson(draft, _outcome(one), one) for draft in alone.drafts[:MAX_ITEMS]]
         return tuple(lessons), None if lessons else alone.reason
-    looked = [look(attempt) for attempt in attempts]
+    looked = [analyze_attempt(attempt) for attempt in attempts]
     failures = sum(each.label == "Failure" for each in looked)
     fixes = fixes_of(looked)
     lessons = [each.lesson for each in fixes if each.is_seen]

@@ -19,15 +19,15 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.distill.bounds import results_of
-from swarm_memory.tools.guard.gate import check_quota
+from swarm_memory.tools.distill.bounds import tool_outputs
+from swarm_memory.tools.guard.gate import check_daily_quota
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.wording import Read
+from swarm_memory.tools.guard.wording import AgentContext
 from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
 from swarm_memory.tools.ports.models import AgentRunner
-from swarm_memory.tools.ports.records import RunEnd
+from swarm_memory.tools.ports.records import MattsRunEnd
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -99,7 +99,7 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
     if not words:
         raise InputError("task is empty: say what to do")
     task_id = asked.task_id or f"task-{digest(words)[:16]}"
-    await check_quota(toolbox)
+    await check_daily_quota(toolbox)
     summary = RunSummary(runner=runner.name)
     if runner.takes_notes:
         found = await retrieve(toolbox, words, task_id=task_id, unasked=Unasked())
@@ -159,7 +159,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
 
 async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut) -> MattsRun:
     """Write how a run ended, with what it taught."""
-    end = RunEnd(
+    end = MattsRunEnd(
         run=ended,
         embedder=toolbox.embedder.name,
         memories=found.new,
@@ -176,7 +176,7 @@ def _items(
 ) -> list[MemoryItem]:
     verdicts = [each.verdict for each in attempts]
     how = Distillation(drafts=(), distiller=contrast.distiller, prompt_hash=contrast.prompt_hash, model=contrast.model)
-    read = Read.of(results_of(*(each.trajectory for each in attempts)))
+    read = AgentContext.of(tool_outputs(*(each.trajectory for each in attempts)))
     return [
         distilled_item(
             toolbox,

@@ -13,7 +13,7 @@ from swarm_memory.schema.memory import MemoryDraft, Outcome
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.credit.outcome import steps_of
+from swarm_memory.tools.credit.outcome import count_steps
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.model.ask import load_prompt, render
@@ -147,7 +147,7 @@ async def do_rollout(
             "label": verdict.label,
             "confidence": verdict.confidence,
             "is_hard": evidence.label != "Undecided" and evidence.label == verdict.label,
-            "steps": steps_of(kept),
+            "steps": count_steps(kept),
             "notes": notes_of(kept),
         }
     )

@@ -12,14 +12,14 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import FIX, MemoryItem, MemoryLink, MemoryStatus
-from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.guard.gate import WORDS, admitted
+from swarm_memory.tools.anchors.staleness import set_anchors
+from swarm_memory.tools.guard.gate import WORDS, admit_memory
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read, moment_of
+from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext, moment_of
 from swarm_memory.tools.memories.manage import changeable
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, BankEvent, ReviewChange
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.intent import title_of
@@ -81,11 +81,11 @@ async def edit(
     reason: str | None = None,
     *,
     by_hand: bool = True,
-    had_read: Read = NOTHING_READ,
+    had_read: AgentContext = NOTHING_READ,
 ) -> Decision:
     """Change what is given, embed again, and keep the former text in the history. A title made of the content follows.
 
-    What is new goes through the gate as `admitted` describes; `had_read` is what an agent had read. After an agent's
+    What is new passes `admit_memory`; `had_read` is what an agent had read. After an agent's
     edit (not `by_hand`) nobody vouches for the memory any more; if it was the user's word, it becomes the agent's note.
     Raises `InputError` if nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` if the
     embedder fails: then nothing was changed.
@@ -100,10 +100,10 @@ async def edit(
         {"distiller": "agent", "heard_in": "nowhere"} if item.provenance.is_users_word else {}
     )
     source = item.provenance if by_hand else item.provenance.model_copy(update=agents)
-    edited = admitted({**dict(item), **changes}, source, toolbox.settings, had_read, item)
+    edited = admit_memory({**dict(item), **changes}, source, toolbox.settings, had_read, item)
     if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
         return Decision("", "edit", (item,))
-    (edited,) = await anchored(toolbox, [edited])
+    (edited,) = await set_anchors(toolbox, [edited])
     return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
 
 
@@ -162,7 +162,7 @@ def _by(by_hand: bool) -> dict[str, JsonValue]:
     return {} if by_hand else {"by": "agent"}
 
 
-async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decision:
+async def vouch(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decision:
     """Make an agent's note the user's own word: the user's command says so, or the note's words are in a prompt.
 
     Raises `InputError` for any other memory, and as `changeable`.
@@ -217,9 +217,9 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decision:
     return await _write(toolbox, TAKEN_BACK, f"{what} was taken back", [(*pair, about) for pair in back], (), links)
 
 
-def in_force(decisions: Iterable[Event]) -> dict[str, list[Event]]:
+def in_force(decisions: Iterable[BankEvent]) -> dict[str, list[BankEvent]]:
     """Return the events of each decision that was not taken back, by its id, oldest first."""
-    found: dict[str, list[Event]] = {}
+    found: dict[str, list[BankEvent]] = {}
     for event in decisions:
         decision_id = str(event.data.get("id"))
         if event.kind == TAKEN_BACK:
@@ -271,7 +271,8 @@ async def _write(
     stored = {each.item.id: each for each in await prepare(toolbox, rewritten)}
     at = toolbox.clock.now()
     redone = [
-        Redone(before, item, stored.get(item.id), why, Event(kind, at, item.id, data)) for before, item, data in changes
+        ReviewChange(before, item, stored.get(item.id), why, BankEvent(kind, at, item.id, data))
+        for before, item, data in changes
     ]
     if not await toolbox.store.review.write_decision(redone, toolbox.embedder.name, links, unlinked):
         raise InputError("somebody else has changed this memory in the meantime: look at it again")

@@ -8,7 +8,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.team.person import rank
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -86,7 +86,7 @@ async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajecto
     )
 
 
-def joined(parts: Sequence[Forgotten]) -> Forgotten:
+def combine_forgotten(parts: Sequence[Forgotten]) -> Forgotten:
     """Return what several parts forgot, taken together; a later part may remove what an earlier one left."""
     gone = {each for part in parts for each in part.ids}
     return Forgotten(
@@ -111,7 +111,7 @@ def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) 
         yield f"the same is said by {_named(forgotten.alike)} (same title, or duplicate): forget that too if it must go"
 
 
-async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
+async def ids_of_run(toolbox: Toolbox, run_id: str) -> list[str]:
     """Return the ids of all memories, whatever their status, that one run of learning, scaling or importing added.
 
     Raises `NotFoundError` when there are none.
@@ -135,7 +135,7 @@ async def pages_of_memories(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncI
         offset += _READ_AT_ONCE
 
 
-async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
+async def memory_history(toolbox: Toolbox, memory_id: str) -> list[BankEvent]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])
     return await toolbox.store.memory_history(toolbox.readable, memory_id)

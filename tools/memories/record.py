@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.memories.manage import get_memories, with_authors
-from swarm_memory.tools.ports.records import Event, Showing
-from swarm_memory.tools.tasks.transcript import Shown, steps_shown
+from swarm_memory.tools.ports.records import BankEvent, Showing
+from swarm_memory.tools.tasks.transcript import TranscriptStep, transcript_steps
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import read
 
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     task_id: str
     task: str
     verdict: Verdict | None
-    parts: tuple[Shown, ...]
+    parts: tuple[TranscriptStep, ...]
     """The steps of the evidence, and those next to them, in order."""
 
 
@@ -53,7 +53,7 @@ class MemoryRecord(NamedTuple):
     """Newest first, at most 200."""
     versions: tuple[Version, ...]
     """Oldest first; the last is what it says now."""
-    history: tuple[Event, ...]
+    history: tuple[BankEvent, ...]
     """Oldest first."""
     links: tuple[tuple[MemoryLink, MemoryItem], ...]
     """Each with the other memory."""
@@ -90,7 +90,7 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
     if found is None:
         return None
     trajectory, verdict = found
-    shown = await asyncio.to_thread(lambda: list(steps_shown(read(trajectory), origin.evidence)))
+    shown = await asyncio.to_thread(lambda: list(transcript_steps(read(trajectory), origin.evidence)))
     marked = [place for place, part in enumerate(shown) if part.is_evidence]
     parts = tuple(part for place, part in enumerate(shown) if any(abs(place - each) <= BESIDE for each in marked))
     return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, parts)

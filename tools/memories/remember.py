@@ -15,16 +15,16 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Note, Provenance
 from swarm_memory.schema.trajectory import Label, Trajectory
 from swarm_memory.tools.anchors.handles import from_task, named_handles
-from swarm_memory.tools.anchors.staleness import anchored
+from swarm_memory.tools.anchors.staleness import set_anchors
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.distill.bounds import portable, results_of
-from swarm_memory.tools.guard.gate import LOCAL, admitted, check_quota, notice_of
+from swarm_memory.tools.distill.bounds import portable, tool_outputs
+from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of, says_all_of
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read, moment_of
+from swarm_memory.tools.guard.trust import MIN_WORDS, occur_together, says_all_of, sentence_chunks
+from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext, moment_of
 from swarm_memory.tools.learn.learn import same_in_bank
-from swarm_memory.tools.memories.decide import confirm, set_memory_status
+from swarm_memory.tools.memories.decide import set_memory_status, vouch
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import clean, harmless
@@ -89,9 +89,9 @@ class Session(NamedTuple):
         """The calls of the task that the agent is working on."""
         return calls_of(self.trajectories[-1]) if self.trajectories else ()
 
-    def read(self) -> Read:
+    def read(self) -> AgentContext:
         """Return what the agent has read so far."""
-        return Read.of(results_of(*self.trajectories), _said_in(self.trajectories, self.prompts))
+        return AgentContext.of(tool_outputs(*self.trajectories), _said_in(self.trajectories, self.prompts))
 
 
 NO_SESSION = Session()
@@ -124,7 +124,7 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
         if len(words) < MIN_WORDS:
             continue
         for step in steps:
-            if step.call_id not in ours and occurs_in(words, step.text):
+            if step.call_id not in ours and occur_together(words, step.text):
                 if step.kind == "observation":
                     return Attribution("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
@@ -141,7 +141,7 @@ def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]
 def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences; a very short one joins the next, or is dropped if it ends with ":" and has nothing exact."""
     before = ""
-    for part in parts_of(text):
+    for part in sentence_chunks(text):
         before = f"{before} {part}".strip()
         is_short = len(set(tokenize(before))) < MIN_WORDS
         if is_short and before.endswith(":") and not _EXACT.search(before):
@@ -165,7 +165,7 @@ def _says(prompt: str, sentence: str) -> bool:
     words = frozenset(map(str.casefold, tokenize(sentence)))
     exact = {token for found in _EXACT.findall(sentence) for token in map(str.casefold, tokenize(found))}
     before, shared = "", frozenset[str]()
-    for part in parts_of(prompt):
+    for part in sentence_chunks(prompt):
         asks = is_question(part) and not asks_to_be_kept(part)
         if asks or (is_meant_once(part) and not is_meant_once(sentence)):
             before, shared = "", frozenset[str]()
@@ -228,7 +228,7 @@ async def remember(
     everywhere: bool = False,
     by_hand: bool = False,
     attribution: Attribution = UNSEEN,
-    read: Read = NOTHING_READ,
+    read: AgentContext = NOTHING_READ,
 ) -> Remembered:
     """Store what the user said, in the project or, with `everywhere`, in all of the user's projects.
 
@@ -251,7 +251,7 @@ async def remember(
     known = [each for each in await toolbox.store.said(scope, item.content) if each.provenance.distiller in _WHO_SAYS]
     if known:
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    (item,) = await anchored(toolbox, [item])
+    (item,) = await set_anchors(toolbox, [item])
     ids, fault = await add_new(toolbox, [item])
     if not ids and (known := await toolbox.store.said(scope, item.content)):  # another process stored it meanwhile
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
@@ -271,9 +271,9 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     """
     if not 1 <= len(notes) <= MOST_NOTES:
         raise InputError(f"notes has {len(notes)} entries: give one to {MOST_NOTES}")
-    await check_quota(toolbox)
+    await check_daily_quota(toolbox)
     parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
-    items = await anchored(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
+    items = await set_anchors(toolbox, await asyncio.to_thread(_items, toolbox, parts, session))
     same = [await same_in_bank(toolbox, with_indexes(item, None), by_words_first=True) for item in items]
     new = [item for item, known in zip(items, same, strict=True) if known is None or _takes_its_place(item, known)]
     paired = [(known, item) for item, known in zip(items, same, strict=True) if known is not None and item in new]
@@ -328,7 +328,7 @@ def _item(
     toolbox: Toolbox,
     said: Mapping[str, Any],
     attribution: Attribution | None,
-    read: Read,
+    read: AgentContext,
     about: Mapping[str, Any] | None = None,
     *,
     is_users: bool,
@@ -346,7 +346,7 @@ def _item(
     )
     confidence = 1.0 if is_users else NOTE_CONFIDENCE
     new = {"id": new_id(MEMORY), "confidence": confidence, "created_at": toolbox.clock.now(), **said}
-    return admitted(new, source.model_copy(update=about), toolbox.settings, read)
+    return admit_memory(new, source.model_copy(update=about), toolbox.settings, read)
 
 
 def _takes_its_place(item: MemoryItem, known: MemoryItem) -> bool:
@@ -399,7 +399,7 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
     if is_users and not known.provenance.is_users_word:
         if not by_hand and known.status != "active":
             return Remembered(known, False, tuple(filter(None, (notice_of([known]),))))
-        (known,) = (await confirm(toolbox, known.id, by_hand=by_hand)).items
+        (known,) = (await vouch(toolbox, known.id, by_hand=by_hand)).items
         return Remembered(known, False)
     if not by_hand:
         return Remembered(known, False, tuple(filter(None, (_why_a_note(known), notice_of([known])))))

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, BankStatus, StorageHealth
-from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, describe_retention
 from swarm_memory.tools.credit.metrics import WEEK, memory_effect, sentence
 from swarm_memory.tools.ports.records import FINISHED
 from swarm_memory.tools.promote.promote import not_paying
@@ -51,12 +51,12 @@ async def memory_status(toolbox: Toolbox) -> BankStatus:
         embedder=toolbox.embedder.name,
         judge="evidence" if toolbox.chat is None else judging or toolbox.chat.name,
         learning=learning or "by rules",
-        chat=await chat_status(toolbox),
+        chat=await chat_usage(toolbox),
         tools=logged,
         sources=f"{counted(passages.total(), 'passage')} ({kinds})" if passages else "none indexed",
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
-        retention=retention_status(toolbox),
+        retention=describe_retention(toolbox),
         notices=tuple(notices),
     )
 
@@ -90,7 +90,7 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
     return "; ".join(parts)
 
 
-async def chat_status(toolbox: Toolbox) -> str | None:
+async def chat_usage(toolbox: Toolbox) -> str | None:
     """Return one line on what chat models cost; None if none may be asked and none was asked within the week."""
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     named = toolbox.settings.chat.learning if toolbox.chat is None else ()

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.guard.gate import admitted, notice_of
+from swarm_memory.tools.guard.gate import admit_memory, notice_of
 from swarm_memory.tools.memories.manage import pages_of_memories, with_authors
 from swarm_memory.tools.memories.remember import add_new
-from swarm_memory.tools.ports.models import Accompanied
+from swarm_memory.tools.ports.models import PairedEmbedder
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -114,7 +114,7 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
         origin |= {"imported_from": source, "run_id": run_id}
     if quarantine and item.status in ("active", "candidate"):
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
-    return admitted({**dict(item), **changes}, item.provenance.model_copy(update=origin), toolbox.settings)
+    return admit_memory({**dict(item), **changes}, item.provenance.model_copy(update=origin), toolbox.settings)
 
 
 def _said(item: MemoryItem) -> tuple[str, str, str]:
@@ -124,7 +124,7 @@ def _said(item: MemoryItem) -> tuple[str, str, str]:
 async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
     if not batch:
         return
-    is_many = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
+    is_many = isinstance(toolbox.embedder, PairedEmbedder) and result.added >= _EMBEDDED_AT_ONCE
     ids, fault = await add_new(toolbox, batch, later=is_many, once=False)
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)

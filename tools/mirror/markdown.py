@@ -9,8 +9,8 @@ from swarm_memory.schema.base import MEMORY, Model, digest, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.tools.anchors.handles import handles_of, named_handles
-from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.guard.gate import LOCAL, admitted, held_back
+from swarm_memory.tools.anchors.staleness import set_anchors
+from swarm_memory.tools.guard.gate import LOCAL, admit_memory, held_back
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding
 from swarm_memory.tools.memories.decide import MemoryChange
@@ -62,7 +62,7 @@ def _evidence(item: MemoryItem) -> str:
     return "the user said it" if source.is_users_word else f"{source.distiller}, judged by {source.judge or 'nobody'}"
 
 
-def state_of(item: MemoryItem) -> str:
+def page_digest(item: MemoryItem) -> str:
     """Return a digest that changes when a memory's file would, in a hundredth of the time that writing one takes."""
     texts = (item.title, item.description, item.content, item.tags)
     return digest([*texts, item.provenance.handles, _evidence(item)])
@@ -111,10 +111,10 @@ async def add(toolbox: Toolbox, page: Page, name: str, *, why: str = "", is_copy
     own = new_id(MEMORY) if is_copy or not is_memory_id(page.id) else page.id
     sure = {"confidence": NOTE_CONFIDENCE if why else 1.0, "created_at": toolbox.clock.now(), "scope": toolbox.scope}
     texts = {"title": page.title, "description": page.when, "content": page.content, "tags": page.tags}
-    item = admitted({"id": own, **texts, **sure}, source, toolbox.settings)
+    item = admit_memory({"id": own, **texts, **sure}, source, toolbox.settings)
     if why and item.status == "active":
         item = held_back(item, (Finding(f"proposed by {name}", why),))
-    (item,) = await anchored(toolbox, [item])
+    (item,) = await set_anchors(toolbox, [item])
     ids, _ = await add_new(toolbox, [item])
     same = [] if ids else await toolbox.store.said(toolbox.scope, item.content)  # another process stored it since
     return same[0] if same else item

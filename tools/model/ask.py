@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.cleaning import clean
 
@@ -106,7 +106,7 @@ LEAST_ANSWER_TOKENS, LEAST_RECORD_TOKENS = 1_000, 400
 """The fewest tokens to which the answer and the record are cut when a model's context window is too small."""
 
 
-class Answered(BaseModel):
+class BaseAnswer(BaseModel):
     """Base of a model's answers: closed, and every field required, as the strict mode of endpoints demands.
 
     Limits of size belong in the reader of the answer: many endpoints refuse a schema that has any.
@@ -116,7 +116,7 @@ class Answered(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class AskOptions:
     """What an answer may take."""
 
     timeout_s: float
@@ -124,7 +124,7 @@ class Effort:
     seed: int | None = None
 
 
-AnyAnswer = TypeVar("AnyAnswer", bound=Answered)
+AnyAnswer = TypeVar("AnyAnswer", bound=BaseAnswer)
 Shown = TypeVar("Shown")
 
 
@@ -134,9 +134,9 @@ async def ask(
     form: type[AnyAnswer],
     *,
     purpose: str,
-    effort: Effort,
+    effort: AskOptions,
     can_shorten: bool = False,
-) -> tuple[AnyAnswer | Unparsed, str]:
+) -> tuple[AnyAnswer | ParseFailure, str]:
     """Return the answer, or why it is unusable, and the name of the model that answered or, if unusable, was asked.
 
     `can_shorten` is that of `ChatRequest`. Raises `ModelUnavailable`.
@@ -158,7 +158,7 @@ async def ask(
     try:
         answer = await model.complete(request)
     except ModelAnswerInvalid as error:
-        return Unparsed(str(error)), model.name
+        return ParseFailure(str(error)), model.name
     return form.model_validate(answer.data), answer.model
 
 
@@ -166,7 +166,7 @@ async def ask(
 class Asked(Generic[AnyAnswer, Shown]):
     """An answer about a record, with the part of the record that the model was shown."""
 
-    answer: AnyAnswer | Unparsed
+    answer: AnyAnswer | ParseFailure
     model: str
     prompt: Rendered
     shown: Shown
@@ -178,7 +178,7 @@ async def ask_about(
     form: type[AnyAnswer],
     *,
     purpose: str,
-    effort: Effort,
+    effort: AskOptions,
     record_tokens: int,
 ) -> Asked[AnyAnswer, Shown]:
     """Ask about a record that `write` puts into a prompt, within a number of tokens that it is given.

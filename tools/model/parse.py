@@ -40,7 +40,7 @@ _TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep."
 
 
 @dataclass(frozen=True, slots=True)
-class Unparsed:
+class ParseFailure:
     """Why a text is no answer; `reason` is one sentence that quotes nothing of the answer but names of keys."""
 
     reason: str
@@ -50,25 +50,25 @@ class _Refused(ValueError):
     """JSON that parses and must not be used."""
 
 
-def parse_json(text: str) -> JsonValue | Unparsed:
+def parse_json(text: str) -> JsonValue | ParseFailure:
     """Parse a text that is JSON as a whole.
 
     Refused: NaN and infinities (also as 1e999), integers beyond 64 bits, a duplicate key in an object, more than
     `MAX_DEPTH` levels. NUL and lone surrogates, which SQLite or UTF-8 does not take, become U+FFFD.
     """
     if len(text) > MAX_CHARS:
-        return Unparsed(f"The text has more than {MAX_CHARS:,} characters.")
+        return ParseFailure(f"The text has more than {MAX_CHARS:,} characters.")
     try:
         return _storable(_DECODER.decode(text), MAX_DEPTH)
     except RecursionError:
-        return Unparsed(_TOO_DEEP)
+        return ParseFailure(_TOO_DEEP)
     except _Refused as error:
-        return Unparsed(str(error))
+        return ParseFailure(str(error))
     except json.JSONDecodeError as error:
-        return Unparsed(f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.")
+        return ParseFailure(f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.")
 
 
-def json_in(text: str) -> object:
+def json_or_none(text: str) -> object:
     """Return a text's JSON value; None where the text is not JSON, or is nested too deeply."""
     try:
         return cast("object", json.loads(text))
@@ -76,7 +76,7 @@ def json_in(text: str) -> object:
         return None
 
 
-def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
+def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | ParseFailure:
     """Return the one JSON object of a model's text: bare, fenced or with prose around it, after any thoughts.
 
     With `schema` (JSON schema without references) only objects that are valid by it count, once slips of form are
@@ -84,27 +84,27 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
     several different ones are refused.
     """
     if len(text) > MAX_CHARS:
-        return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
+        return ParseFailure(f"The answer has more than {MAX_CHARS:,} characters.")
     if not text.lstrip().startswith("{"):  # what comes after the thoughts: nothing if they never ended
         text = _CLOSED.split(text)[-1]
         text = "" if _OPENED.match(text) else text
     rest = text.strip()
     if not rest:
-        return Unparsed("The answer is empty.")
-    problem = Unparsed("The answer contains no JSON object.")
+        return ParseFailure("The answer is empty.")
+    problem = ParseFailure("The answer contains no JSON object.")
     found: list[JsonObject] = []
     for candidate in _candidates(rest):
         value = parse_json(candidate)
-        if isinstance(value, Unparsed):
+        if isinstance(value, ParseFailure):
             mended = parse_json(_COMMAS.sub(lambda comma: "" if comma[0] == "," else comma[0], candidate))
-            value = value if isinstance(mended, Unparsed) else mended
+            value = value if isinstance(mended, ParseFailure) else mended
         checked = _check(value, schema)
-        if isinstance(checked, Unparsed):
+        if isinstance(checked, ParseFailure):
             problem = checked
         elif checked not in found:
             found.append(checked)
     if len(found) > 1:
-        return Unparsed("The answer contains several different JSON objects; there must be exactly one.")
+        return ParseFailure("The answer contains several different JSON objects; there must be exactly one.")
     return found[0] if found else problem
 
 
@@ -174,11 +174,11 @@ def _storable(value: JsonValue, levels: int) -> JsonValue:
     return value
 
 
-def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) -> JsonObject | Unparsed:
-    if isinstance(value, Unparsed):
+def _check(value: JsonValue | ParseFailure, schema: Mapping[str, JsonValue] | None) -> JsonObject | ParseFailure:
+    if isinstance(value, ParseFailure):
         return value
     if not isinstance(value, dict):
-        return Unparsed("The answer must be a JSON object.")
+        return ParseFailure("The answer must be a JSON object.")
     if schema is None:
         return value
     from jsonschema import Draft202012Validator, exceptions
@@ -191,7 +191,7 @@ def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) 
     place = ".".join(str(part)[:50] for part in error.absolute_path)
     where = f"`{place}`" if place else "the top level"
     limit = json.dumps(error.validator_value, default=str)[:200]  # jsonschema's own message quotes the answer
-    return Unparsed(f"At {where}: it must satisfy {error.validator}: {limit}.")
+    return ParseFailure(f"At {where}: it must satisfy {error.validator}: {limit}.")
 
 
 def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:

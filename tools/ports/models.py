@@ -103,7 +103,7 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
-class Accompanied(Protocol):
+class PairedEmbedder(Protocol):
     """An embedder with a light companion: vectors of both are kept, for callers that cannot wait for the embedder."""
 
     @property

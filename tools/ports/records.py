@@ -43,7 +43,7 @@ class HostSession(Model):
     updated_at: Timestamp
 
 
-class Event(NamedTuple):
+class BankEvent(NamedTuple):
     """One line of the audit trail."""
 
     kind: str
@@ -192,7 +192,7 @@ class Showing(NamedTuple):
     """By how much that changed the memory's confidence."""
 
 
-class Redone(NamedTuple):
+class ReviewChange(NamedTuple):
     """One memory as a person saw it, and as it is to become."""
 
     before: MemoryItem
@@ -201,7 +201,7 @@ class Redone(NamedTuple):
     """`after` with its indexes, where its texts or its trust change; None: at most its status or scope change."""
     reason: str
     """For the history, where it is kept with the former words."""
-    event: Event
+    event: BankEvent
     """Records that this was decided, or taken back."""
 
 
@@ -277,7 +277,7 @@ class KeptTask(NamedTuple):
     """How many trajectories of the same task came later."""
 
 
-class Revision(NamedTuple):
+class VerdictRevision(NamedTuple):
     """A new verdict on a trajectory, with what that does to memories, written in one transaction."""
 
     scope: Scope
@@ -292,7 +292,7 @@ class Revision(NamedTuple):
     restored: tuple[str, ...] = ()
 
 
-class RunEnd(NamedTuple):
+class MattsRunEnd(NamedTuple):
     """All that the end of a MaTTS run writes, in one transaction; `run` has its final status and summary."""
 
     run: MattsRun

@@ -58,7 +58,7 @@ class ProposalFilter(NamedTuple):
     newest: bool = False
 
 
-class Cache(NamedTuple):
+class CacheState(NamedTuple):
     """The state of a bank's copy of what a team shares about a project."""
 
     project: str

@@ -95,7 +95,7 @@ def plain(text: str, limit: int) -> str:
 
 
 class Entry(NamedTuple):
-    """What a skill says about one memory. Every text is `plain`."""
+    """What a skill says about one memory. Every text is plain Markdown."""
 
     title: str
     when: str
@@ -119,13 +119,13 @@ def entry_of(item: MemoryItem) -> Entry:
     return Entry(kind + title, plain(item.description, MAX_ENTRY_WHEN), tuple(steps), is_said)
 
 
-def screened_text(items: Sequence[MemoryItem]) -> str:
+def text_to_screen(items: Sequence[MemoryItem]) -> str:
     """Return what a skill says about all its memories together, without what the user said."""
     entries = [entry for entry in map(entry_of, items) if not entry.is_said]
     return "\n".join(text for entry in entries for text in (entry.title, entry.when, *entry.steps) if text)
 
 
-def source_of(items: Sequence[MemoryItem]) -> str:
+def source_digest(items: Sequence[MemoryItem]) -> str:
     """Return the digest of what a skill is written from: when it changes, the skill is written again."""
     written = {"id", "title", "description", "content", "domain", "outcome"}
     return digest(*sorted(item.model_dump_json(include=written) for item in items))

@@ -12,12 +12,12 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import DEMOTED, PROMOTED
 from swarm_memory.tools.consolidate.consolidate import WORTH_KEEPING
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.gate import is_suspect
+from swarm_memory.tools.guard.gate import fails_screening
 from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import Event
-from swarm_memory.tools.promote.documents import name_of, screened_text, skill, source_of, subjects_of
+from swarm_memory.tools.ports.records import BankEvent
+from swarm_memory.tools.promote.documents import name_of, skill, source_digest, subjects_of, text_to_screen
 from swarm_memory.tools.promote.marks import MarkedSkill
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
@@ -143,7 +143,7 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
     now = toolbox.clock.now()
     for kind, some, data in ((PROMOTED, done.added, {"path": path}), (DEMOTED, done.taken_out, {})):
         for memory_id in (each for each, document in some.items() if document is written):
-            await toolbox.store.add_event(toolbox.scope, Event(kind, now, memory_id, data))
+            await toolbox.store.add_event(toolbox.scope, BankEvent(kind, now, memory_id, data))
 
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
@@ -177,18 +177,18 @@ def _why_not(item: MemoryItem) -> str | None:
         return f"it is {item.status}"
     if item.use == "open_problem":
         return "it holds no advice yet: nothing was seen to end its error"
-    if not item.provenance.is_own_command and (item.provenance.priority < 0 or is_suspect(item)):
+    if not item.provenance.is_own_command and (item.provenance.priority < 0 or fails_screening(item)):
         return "its wording is suspect: check it and, if it is sound, run `swarm-memory memories restore ID`"
     return None
 
 
 def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
     """Put memories into a skill, the surest first; nothing if together their wording is suspect, which is noted."""
-    if found := by_rules(screened_text(items)):
+    if found := by_rules(text_to_screen(items)):
         done.left |= {item.id: f"the skill that would hold it has suspect wording: {found[0].rule}" for item in items}
         return
     kept = sorted(items, key=lambda item: (-item.provenance.priority, -item.confidence, item.id))
-    document = Document(name, tuple(sorted(item.id for item in kept)), source_of(kept), skill(name, kept))
+    document = Document(name, tuple(sorted(item.id for item in kept)), source_digest(kept), skill(name, kept))
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return
@@ -221,7 +221,7 @@ async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, s
     return {memory_id: why for memory_id, why in reasons.items() if why is not None}
 
 
-def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | None:
+def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[BankEvent]) -> str | None:
     if item.status != "active":
         return f"it is {item.status}{f': {item.status_reason}' if item.status_reason else ''}"
     if item.confidence < WORTH_KEEPING and not item.provenance.is_users_word:
@@ -234,7 +234,7 @@ def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | 
     return f"{failed} of {failed + succeeded} tasks that have had it since it was promoted failed"
 
 
-def _labels(events: Iterable[Event]) -> list[str]:
+def _labels(events: Iterable[BankEvent]) -> list[str]:
     """Return the last label of each task, without those that are Undecided."""
     last = {str(event.data.get("task_id")): str(event.data.get("label")) for event in events}
     return [label for label in last.values() if label != "Undecided"]

@@ -16,8 +16,8 @@ from swarm_memory.tools.guard.trust import (
     Histories,
     of_both_outcomes,
     rests_on_evidence,
+    trust_prefixes,
     unverified,
-    who_says,
 )
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.preamble import (
@@ -31,7 +31,7 @@ from swarm_memory.tools.retrieve.preamble import (
     without_symptom,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.hazards import only_when_asked
+from swarm_memory.tools.trajectory.hazards import unverified_hazards
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
 """At most this many characters are shown with one call, or failure: an agent reads them every time."""
@@ -60,7 +60,7 @@ async def at_start(toolbox: Toolbox, elsewhere: Container[str]) -> list[MemoryIt
     """
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     listed = [each for each in surest if each.id not in elsewhere and _is_listed(each)][: 2 * MOST_LISTED]
-    held = await only_when_asked(toolbox, listed)
+    held = await unverified_hazards(toolbox, listed)
     return await still_applying(toolbox, [each for each in listed if each.id not in held][:MOST_LISTED])
 
 
@@ -117,7 +117,7 @@ async def _shown(
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
     histories = Histories()
-    left_out = await only_when_asked(toolbox, new, histories) | set(rested)
+    left_out = await unverified_hazards(toolbox, new, histories) | set(rested)
     new = [item for item in new if item.id not in left_out]
     doubtful = await unverified(toolbox, new, histories)
     trusted = [item for item in new if item.id not in doubtful]
@@ -129,7 +129,7 @@ async def _shown(
     for memory_id in remarks.keys() & await of_both_outcomes(toolbox, best, links):
         remarks[memory_id].append(OF_BOTH)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.priority)
-    says = await who_says(toolbox, kept, histories)
+    says = await trust_prefixes(toolbox, kept, histories)
     text, shown = _worded(at, kept, counts, remarks, says) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),

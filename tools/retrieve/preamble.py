@@ -116,7 +116,7 @@ def briefing_of(surest: Sequence[MemoryItem]) -> str:
     return preamble([(each.id, each.title, each.content) for each in surest], opening=_SESSION, said=said)
 
 
-def moments_of(items: Sequence[MemoryItem]) -> str:
+def render_moments(items: Sequence[MemoryItem]) -> str:
     """Return when memories matter, a line each, framed; the agent then asks for the notes that its task calls for.
 
     For what no evidence vouches for, only the clause that says when: its author could write an order into the rest.
@@ -184,7 +184,7 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     return f"{number}) {heading}\n   {text}\n"
 
 
-async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResult:
+async def without_team_duplicates(toolbox: Toolbox, result: SearchResult) -> SearchResult:
     """Return what a search found, without own memories that duplicate a team's memory found with them.
 
     If the own memory is the user's word, it stays and the team's is left out. Raises `StorageError`.
@@ -257,7 +257,7 @@ def first_of_opposites(
     return stay
 
 
-async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
+async def without_failed_fixes(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
     """Return what was found, each fix with how often it worked, without fixes that mostly did not.
 
     Raises `StorageError`.

@@ -157,7 +157,7 @@ def score_terms(
     near it is (0…1) to a time that the query names; and what is subtracted from an item of every project in favor of
     the project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
-    reliable = candidate.confidence if settings.reliability == "confidence" else by_use(candidate.usage_count)
+    reliable = candidate.confidence if settings.reliability == "confidence" else usage_score(candidate.usage_count)
     is_of_all = candidate.project in (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}") and candidate.project != own
     return {
         "relevance": settings.alpha * relevance,
@@ -174,7 +174,7 @@ def recency(age_s: float, half_life_days: float) -> float:
     return 0.5 ** (max(0.0, age_s) / (half_life_days * 86_400.0))
 
 
-def by_use(uses: int) -> float:
+def usage_score(uses: int) -> float:
     """Return sigmoid(log(1 + uses)) = (1 + uses) / (2 + uses): ½ for what was never used, near 1 after many uses.
 
     The usage-based boost of Ruflo's outline of ReasoningBank (v2/docs/reasoningbank/google-research.md, section 10).
@@ -187,7 +187,7 @@ def unit(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-class Fit:
+class FitFilter:
     """Whether the bank has anything for a query, and which candidates then fit."""
 
     def __init__(self, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> None:
@@ -308,7 +308,7 @@ class Scored(NamedTuple):
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 
-def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
+def best_of(scored: Sequence[Scored], fit: FitFilter, k: int, penalty: float) -> list[Scored]:
     """Return at most `k` that fit, best first: each time the best score less penalty · (cosine to the nearest chosen).
 
     Maximal marginal relevance (Carbonell, Goldstein 1998), with `penalty` as the weight of the diversity term alone, so

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, Reranker
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.toolbox import Toolbox
@@ -20,7 +20,7 @@ _MAX_JUSTIFICATION_CHARS = 300
 _MAX_TEXT_CHARS = 1_600
 
 
-class ToolScore(Answered):
+class ToolScore(BaseAnswer):
     """The model's score of one tool."""
 
     tool_name: str
@@ -28,21 +28,21 @@ class ToolScore(Answered):
     justification: str
 
 
-class ToolChoice(Answered):
+class ToolChoice(BaseAnswer):
     """The model's answer about tools."""
 
     scores: list[ToolScore]
     selected_tools: list[str]
 
 
-class MemoryScore(Answered):
+class MemoryScore(BaseAnswer):
     """The model's score of one memory."""
 
     memory: str
     relevance_score: float
 
 
-class MemoryScores(Answered):
+class MemoryScores(BaseAnswer):
     """The model's answer about memories."""
 
     scores: list[MemoryScore]
@@ -147,9 +147,9 @@ class ChatReranker:
         form = self._form
         shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
         prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted={"request": query, form.what: shown})
-        effort = Effort(timeout_s=self._timeout_s)
+        effort = AskOptions(timeout_s=self._timeout_s)
         answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
-        if isinstance(answer, Unparsed):
+        if isinstance(answer, ParseFailure):
             raise ModelAnswerInvalid(f"{name} returned no usable ranking of the {form.what}: {answer.reason}")
         if isinstance(answer, ToolChoice):
             scores = [(each.tool_name, each.relevance_score, each.justification) for each in answer.scores]

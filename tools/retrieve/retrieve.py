@@ -14,24 +14,24 @@ from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.trust import Histories, prefer_verified, who_says
+from swarm_memory.tools.guard.trust import Histories, prefer_verified, trust_prefixes
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.preamble import (
     SETTLED,
     how_often,
-    moments_of,
     otherwise,
     preamble,
+    render_moments,
     team_evidence,
-    with_fix_counts,
     without_contradictions,
-    without_repeats,
+    without_failed_fixes,
+    without_team_duplicates,
 )
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     GONE_PENALTY,
     HALF_LIFE_DAYS,
-    Fit,
+    FitFilter,
     Scored,
     best_of,
     ideal_keyword_score,
@@ -46,7 +46,7 @@ from swarm_memory.tools.retrieve.rerank import MEMORIES, reordered
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.hazards import only_when_asked
+from swarm_memory.tools.trajectory.hazards import unverified_hazards
 
 MAX_K = 50
 MAX_QUERY_CHARS = 100_000
@@ -96,7 +96,7 @@ async def retrieve(
     """Return at most `k` memories that fit `query`, best first, from the project and the global scope.
 
     `rank.score_terms` makes the score. A caller who asked gets the best `k`, the first ones the same for each `k`. If
-    fewer fit (`rank.Fit`), the nearest of the rest follow, marked as unlikely, and the answer says why. An `unasked`
+    fewer fit (`FitFilter`), the nearest of the rest follow, marked as unlikely, and the answer says why. An `unasked`
     retrieval returns only what fits and what the agent does not have yet. At most one unverified memory (`guard.trust`)
     comes before verified ones that fit. Of two that fit and contradict each other one is returned, and says so; where
     the other is unlikely to fit, both are. A task that is held out (`credit.holdout_rate`) gets nothing of what was
@@ -182,7 +182,7 @@ class Stages(NamedTuple):
     """One retrieval, and what its steps found, to explain it by."""
 
     question: Question
-    fit: Fit
+    fit: FitFilter
     choice: Choice
     found: Retrieval
 
@@ -198,9 +198,9 @@ async def stages_of(
     question = await _read(toolbox, query, k, only, unasked)
     result = await toolbox.store.search(question.search)
     if toolbox.team:
-        result = await without_repeats(toolbox, result)
+        result = await without_team_duplicates(toolbox, result)
     result, cosines = question.vectors.compared(result)
-    fit = Fit(toolbox, result, question.search.tokens, question.text if unasked else "")
+    fit = FitFilter(toolbox, result, question.search.tokens, question.text if unasked else "")
     choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines, fit))
     found = _put_into_words(toolbox, question, result, fit, choice)
     return Stages(
@@ -238,7 +238,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 
 
 def _score(
-    toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: Fit
+    toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: FitFilter
 ) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it; best first."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
@@ -262,7 +262,7 @@ def _score(
     return sorted(scored, key=lambda each: -each.score)
 
 
-async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequence[Scored]) -> Choice:
+async def _choose(toolbox: Toolbox, question: Question, fit: FitFilter, every: Sequence[Scored]) -> Choice:
     """Choose what to return: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
 
     If unasked, what the prompt calls for by name comes before them; otherwise the nearest of the rest follow.
@@ -275,7 +275,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         new = await _reranked(toolbox, question, new, fit)
     scored, picked, stale = await _applying(toolbox, [*new], fit, depth)
     best = tuple(each.memory() for each in picked)
-    offered, histories = await with_fix_counts(toolbox, best), Histories()
+    offered, histories = await without_failed_fixes(toolbox, best), Histories()
     fitting = await prefer_verified(
         toolbox, offered, lambda most: [each.memory() for each in best_of(scored, fit, most, 0.0)], depth, histories
     )
@@ -302,9 +302,9 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is more certain or newer'
     left_out |= {each.item.id: (each, _UNCERTAIN) for each in agreeing if unasked}
     memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
-    held = await only_when_asked(toolbox, [each.item for each in memories]) if unasked else set[str]()
+    held = await unverified_hazards(toolbox, [each.item for each in memories]) if unasked else set[str]()
     left_out |= {each.item.id: (each, _ONLY_ASKED) for each in memories if each.item.id in held}
-    says = await who_says(toolbox, [each.item for each in memories], histories)
+    says = await trust_prefixes(toolbox, [each.item for each in memories], histories)
     memories = [
         each.model_copy(update={"says": says.get(each.item.id, "")}) for each in memories if each.item.id not in held
     ]
@@ -315,7 +315,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
-async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
+async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: FitFilter) -> list[Scored]:
     """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker.
 
     Those that it did not judge come after the others; if unasked, only candidates that fit are reranked.
@@ -336,7 +336,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
 
 
 async def _applying(
-    toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
+    toolbox: Toolbox, scored: list[Scored], fit: FitFilter, wanted: int
 ) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
     """Return the candidates, those of them that would be returned, and the staleness of these in the project.
 
@@ -359,7 +359,7 @@ async def _applying(
 
 
 async def _called_first(
-    toolbox: Toolbox, question: Question, fit: Fit, found: Sequence[ScoredMemory], every: Sequence[Scored]
+    toolbox: Toolbox, question: Question, fit: FitFilter, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
     """Return the memories that the prompt calls for by name, then those near in meaning: see `Unasked.listed`."""
     least = {
@@ -388,7 +388,9 @@ async def _called_first(
     return [*first[:MOST_CALLED], *found]
 
 
-def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
+def _put_into_words(
+    toolbox: Toolbox, question: Question, result: SearchResult, fit: FitFilter, choice: Choice
+) -> Retrieval:
     """Return the answer: the memories, their notes, and why there are fewer than were wanted."""
     memories = choice.memories
     likely = sum(each.fits == "likely" for each in memories)
@@ -407,7 +409,7 @@ def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, 
     )
 
 
-def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: Fit, choice: Choice, refused: int) -> str:
+def _why_fewer(toolbox: Toolbox, result: SearchResult, fit: FitFilter, choice: Choice, refused: int) -> str:
     """Say why fewer fit than were wanted."""
     where = f"(project {toolbox.scope.project!r} and global{', and the team' if toolbox.team else ''})"
     every = f"{counted(result.documents, 'memory')} {where}"
@@ -439,7 +441,7 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
         notes.append((item.id, found.says + title + often, "\n".join(filter(None, parts))))
     said = sum(each.item.provenance.priority > 0 for each in likely)
     whole = preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
-    moments = moments_of([each.item for each in memories if each.fits == "uncertain"])
+    moments = render_moments([each.item for each in memories if each.fits == "uncertain"])
     return "\n".join(filter(None, (whole, moments)))
 
 
@@ -463,7 +465,7 @@ class Explanation(NamedTuple):
     """One search with everything that was considered; none of it is recorded."""
 
     found: Retrieval
-    fit: Fit
+    fit: FitFilter
     considered: tuple[Considered, ...]
     """Those that are shown, in their order; then the others, best first."""
 

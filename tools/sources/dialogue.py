@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     """The session that it is part of: turns of another session are not its context."""
 
 
-def turns(group: str, said: Iterable[Turn]) -> list[Passage]:
+def conversation_passages(group: str, said: Iterable[Turn]) -> list[Passage]:
     """Return the passages of a conversation; `data.turn` is a turn's number, from 0. A blank turn has no passage.
 
     A title is like "Anna, 7 May 2023"; only the speaker in it (`data.speaker`) is embedded. A turn of more than

@@ -19,7 +19,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Leg
-from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, Passage, SourceKind
+from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexingReport, Passage, SourceKind
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.models import Vector
@@ -95,7 +95,7 @@ _REMOVED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class PreparationBatch:
     """Groups to parse and prepare together; it can be pickled where their `parse` functions can."""
 
     groups: Sequence[ReadGroup]
@@ -187,7 +187,7 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
         nearest = max(-1.0 if near.cosine is None else near.cosine for near in (each, *beside[each.seq]))
         raised = None if each.cosine is None else (each.cosine + CONTEXT_WEIGHT * nearest) / (1.0 + CONTEXT_WEIGHT)
         cosines.append(raised)
-    keywords = keyword_scores(result, beside)
+    keywords = bm25f_scores(result, beside)
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     scored: list[ScoredPassage] = []
@@ -199,7 +199,7 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     return sorted(scored, key=lambda each: (-each.score, each.candidate.seq))
 
 
-def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]]) -> list[float | None]:
+def bm25f_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]]) -> list[float | None]:
     """Return the BM25F of each candidate: a token counts as often as it occurs in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
@@ -240,7 +240,7 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     return [sum(scores) or None for scores in found.tolist()]
 
 
-Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
+Prepare: TypeAlias = Callable[[PreparationBatch], Awaitable[list[Prepared]]]
 """Runs a preparation, off the event loop."""
 
 
@@ -279,7 +279,7 @@ class _Indexing:
         read, self._read = self._read, []
         pii = self.toolbox.settings.distill.redact_pii
         parts = [read[start : start + GROUPS_TOGETHER] for start in range(0, len(read), GROUPS_TOGETHER)]
-        preparing = (self.prepare(Preparation(tuple(part), pii)) for part in parts)
+        preparing = (self.prepare(PreparationBatch(tuple(part), pii)) for part in parts)
         prepared = await asyncio.gather(*preparing, return_exceptions=True)  # so that none still runs after one failed
         if failed := next((each for each in prepared if isinstance(each, BaseException)), None):
             raise failed
@@ -323,7 +323,7 @@ class _Indexing:
             self.without_vector += len(texts) - len(vectors)
         return [*vectors, *[None] * (len(texts) - len(vectors))]
 
-    async def finished(self) -> IndexedSource:
+    async def finished(self) -> IndexingReport:
         """Remove the groups that the source no longer has, and report what was done; a source without any is removed.
 
         Vectors that there was no time for are left to a job.
@@ -346,7 +346,7 @@ class _Indexing:
             self.notices.append(
                 f"{waiting} can be found only by keywords until a job, or `swarm-memory bank reembed`, is done"
             )
-        return IndexedSource(
+        return IndexingReport(
             kind=key.kind,
             location=key.location,
             reason=reason,
@@ -364,7 +364,7 @@ async def index_source(
     *,
     on_progress: Report | None = None,
     prepare: Prepare = asyncio.to_thread,
-) -> IndexedSource:
+) -> IndexingReport:
     """Bring the index of one source up to date with all the groups that it now has.
 
     Groups whose hash is unchanged are left alone, and groups that are gone are removed. A group that cannot be parsed

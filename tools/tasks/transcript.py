@@ -11,7 +11,7 @@ from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import Event, KeptTask
+from swarm_memory.tools.ports.records import BankEvent, KeptTask
 from swarm_memory.tools.tasks.verdict import kept_task
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -51,7 +51,7 @@ class Injection(NamedTuple):
     memories: tuple[InjectedMemory, ...]
 
 
-class Shown(NamedTuple):
+class TranscriptStep(NamedTuple):
     """A step as it is shown; a call's input and result are shown together."""
 
     ids: tuple[str, ...]
@@ -91,13 +91,13 @@ class Transcript(NamedTuple):
     task: KeptTask
     evidence: tuple[str, ...]
     """Ids of the steps that the verdict rests on; for an observation, its call's."""
-    parts: tuple[Injection | Shown, ...]
+    parts: tuple[Injection | TranscriptStep, ...]
     """A window of all parts."""
     first: int
     """Where the window begins."""
     total: int
     taught: tuple[MemoryItem, ...]
-    changes: tuple[Event, ...]
+    changes: tuple[BankEvent, ...]
     """How the verdict was changed, the last first."""
 
 
@@ -117,18 +117,18 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     events = histories[task.row.task_id]
     injections = await _injections(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
 
-    def woven() -> tuple[list[Injection | Shown], tuple[str, ...]]:
+    def woven() -> tuple[list[Injection | TranscriptStep], tuple[str, ...]]:
         reading, trajectory = read(task.trajectory), task.trajectory
-        shown = list(steps_shown(reading, task.verdict.evidence if task.verdict else (), taught))
+        shown = list(transcript_steps(reading, task.verdict.evidence if task.verdict else (), taught))
         evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
         if shown and (shown[0].step.role, clean(shown[0].step.text)) != ("user", clean(trajectory.task)):
             asked = Step(id=TASK, kind="message", role="user", text=trajectory.task, at=trajectory.started_at)
-            shown.insert(0, Shown((TASK,), asked))
+            shown.insert(0, TranscriptStep((TASK,), asked))
         return _woven(shown, injections), evidence
 
     parts, evidence = await asyncio.to_thread(woven)
     if step is not None:
-        named = (isinstance(part, Shown) and step in (*part.ids, part.step.call_id) for part in parts)
+        named = (isinstance(part, TranscriptStep) and step in (*part.ids, part.step.call_id) for part in parts)
         first = next((place for place, is_it in enumerate(named) if is_it), 0)
     first = max(0, min(first, len(parts) - 1)) // WINDOW * WINDOW
     return Transcript(
@@ -142,7 +142,7 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     )
 
 
-async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[Injection]:
+async def _injections(toolbox: Toolbox, events: Sequence[BankEvent], outcome: OutcomeRecord | None) -> list[Injection]:
     data: list[Any] = [event.data for event in events]
     retrievals = [each["retrieval_id"] for each in data if "retrieval_id" in each]
     asked = await toolbox.store.memory_histories(toolbox.readable, retrievals, (RETRIEVED,))
@@ -164,7 +164,9 @@ async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: Outcom
     return found
 
 
-def steps_shown(reading: Reading, evidence: Sequence[str], taught: Sequence[MemoryItem] = ()) -> Iterator[Shown]:
+def transcript_steps(
+    reading: Reading, evidence: Sequence[str], taught: Sequence[MemoryItem] = ()
+) -> Iterator[TranscriptStep]:
     """Yield the steps as they are shown; those whose ids are in `evidence` are marked; each has what it `taught`."""
     calls = {call.position: call for call in reading.calls}
     joined = {call.end for call in reading.calls if call.observation is not None}
@@ -175,16 +177,16 @@ def steps_shown(reading: Reading, evidence: Sequence[str], taught: Sequence[Memo
         call = calls.get(index)
         ids = call.ids if call else (step.id,)
         lessons = tuple(item for item in taught if set(item.provenance.evidence[:1]) & {*ids})
-        yield Shown(ids, step, call, not rests_on.isdisjoint(ids), lessons)
+        yield TranscriptStep(ids, step, call, not rests_on.isdisjoint(ids), lessons)
 
 
-def _woven(shown: Sequence[Shown], injections: Sequence[Injection]) -> list[Injection | Shown]:
+def _woven(shown: Sequence[TranscriptStep], injections: Sequence[Injection]) -> list[Injection | TranscriptStep]:
     """Return the steps with the injections between them by their time; those without a place come after the task."""
     behind: dict[int, list[Injection]] = {}
     for each in injections:
         before = (place for place, part in enumerate(shown) if part.step.at is not None and part.step.at <= each.at)
         behind.setdefault(max(before, default=0), []).append(each)
-    parts: list[Injection | Shown] = list(behind.get(0, ())) if not shown else []
+    parts: list[Injection | TranscriptStep] = list(behind.get(0, ())) if not shown else []
     for place, step in enumerate(shown):
         parts += [step, *behind.get(place, ())]
     return parts

@@ -13,7 +13,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.judge import judge
 from swarm_memory.tools.learn.learn import learn_again
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.records import Event, KeptTask, LearnedBefore, Revision
+from swarm_memory.tools.ports.records import BankEvent, KeptTask, LearnedBefore, VerdictRevision
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -73,7 +73,7 @@ async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
     verdict = await judge(toolbox, task.trajectory)
     if task.verdict is not None and task.verdict.judge == "user":
         data = _data(new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
-        await toolbox.store.add_event(toolbox.scope, Event(VERDICT, toolbox.clock.now(), task.row.task_id, data))
+        await toolbox.store.add_event(toolbox.scope, BankEvent(VERDICT, toolbox.clock.now(), task.row.task_id, data))
         return Revised(task.row.trajectory_id, task.row.task_id, task.verdict, verdict, stands=False)
     return await _revise(toolbox, task, verdict)
 
@@ -92,7 +92,7 @@ async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised
         if task.verdict is None or task.verdict.label != verdict.label:
             changed = await _changed(toolbox, task, verdict)
         revision_id = new_id(RUN)
-        revision = Revision(
+        revision = VerdictRevision(
             scope=toolbox.scope,
             id=revision_id,
             row=row,

@@ -29,7 +29,7 @@ from swarm_memory.schema.team.sharing import (
 )
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.gate import WORDS, admitted, checked_texts, marked
+from swarm_memory.tools.guard.gate import WORDS, admit_memory, checked_texts, mark_suspect
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.ports.memories import StoredMemory
@@ -128,7 +128,7 @@ class TeamBank:
         evidence = given.evidence.bounded.model_copy(update={"people": 1})
         asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
         there = self.toolbox.in_project(scope.project)
-        item = marked(_item(there, asked), given.suspect)
+        item = mark_suspect(_item(there, asked), given.suspect)
         asked = asked.model_copy(update={"suspect": item.provenance.suspect})
         held = item.status_reason if item.status != "active" else None
         memory_id = same = None
@@ -179,7 +179,7 @@ class TeamBank:
             proposal = proposal.model_copy(update={"draft": draft, "suspect": said})
         if proposal.status != "waiting":
             return False
-        item = marked(_item(there, proposal, proposal.memory_id), proposal.suspect)
+        item = mark_suspect(_item(there, proposal, proposal.memory_id), proposal.suspect)
         if item.status != "active":
             raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
         if item.provenance.suspect is not None and not ruling.although_suspect:
@@ -248,7 +248,7 @@ def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> Me
         "confidence": given.confidence,
         "created_at": toolbox.clock.now(),
     }
-    return admitted(said, Provenance(distiller=given.distiller, imported_from="the team"), toolbox.settings)
+    return admit_memory(said, Provenance(distiller=given.distiller, imported_from="the team"), toolbox.settings)
 
 
 def _why_withdrawn(evidence: Evidence) -> str:

@@ -27,12 +27,12 @@ from swarm_memory.schema.team.sharing import (
     SharedMemory,
     team_scope,
 )
-from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same, outcome_of
-from swarm_memory.tools.guard.gate import WORDS, admitted, marked
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold, is_same, real_outcome
+from swarm_memory.tools.guard.gate import WORDS, admit_memory, mark_suspect
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
-from swarm_memory.tools.ports.team import Cache, Sent, Team
+from swarm_memory.tools.ports.team import CacheState, Sent, Team
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -63,7 +63,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
         Proposed(
             draft=draft,
             suspect=suspect,
-            outcome=outcome_of(item),
+            outcome=real_outcome(item),
             confidence=item.confidence,
             distiller=item.provenance.distiller,
             signatures=(await toolbox.store.team_cache.signatures(item.id))[:MAX_SIGNATURES],
@@ -80,11 +80,11 @@ def _draft(item: MemoryItem, settings: Settings) -> tuple[MemoryDraft, str | Non
     """Return the words of a memory as they leave this machine, without personal data, and why they are suspect."""
     strict = settings if settings.distill.redact_pii else Settings()
     given = {**dict(item), "description": item.description.partition(_OF_A_TASK)[0], "status": "active"}
-    screened = admitted(given, item.provenance.model_copy(update={"imported_from": "here"}), strict)
+    screened = admit_memory(given, item.provenance.model_copy(update={"imported_from": "here"}), strict)
     if screened.status != "active":
         raise InputError(f"{item.id} is not sent: {screened.status_reason}; edit it first")
     draft = MemoryDraft.model_validate(screened.model_dump(include=WORDS))
-    return draft, marked(screened, item.provenance.suspect).provenance.suspect
+    return draft, mark_suspect(screened, item.provenance.suspect).provenance.suspect
 
 
 async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Proposed]) -> list[Proposal]:
@@ -153,7 +153,7 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str) -> Synced:
     return done
 
 
-async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> list[StoredMemory]:
+async def _pull(toolbox: Toolbox, team: Team, cache: CacheState, done: Synced) -> list[StoredMemory]:
     """Take in the pages of changes, and return what is new; what a recreated server no longer names is removed."""
     store, there = toolbox.store.team_cache, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
@@ -226,7 +226,7 @@ def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryIt
         "created_at": min(shared.accepted_at, toolbox.clock.now()),
     }
     source = Provenance(distiller=shared.distiller, imported_from="the team")
-    return marked(admitted(said, source, toolbox.settings), shared.suspect)
+    return mark_suspect(admit_memory(said, source, toolbox.settings), shared.suspect)
 
 
 async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], since: datetime | None) -> None:
@@ -265,7 +265,7 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
         await team.send_evidence(bank, counts[at : at + MAX_EVIDENCE])
 
 
-def says(caches: Sequence[Cache], now: datetime) -> str:
+def says(caches: Sequence[CacheState], now: datetime) -> str:
     """Return the state of the cache in one line, for `status` and `doctor`."""
     if not caches:
         return "not asked yet: the first check runs in the background"

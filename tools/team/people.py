@@ -7,7 +7,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import PERSON, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.team.person import MAX_NAME_CHARS, Person, Role
-from swarm_memory.tools.memories.manage import MAX_IDS, joined
+from swarm_memory.tools.memories.manage import MAX_IDS, combine_forgotten
 from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -97,7 +97,7 @@ async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
     while ids := await people.brought(person, MAX_IDS):
         parts.append(await toolbox.store.forget(scopes, ids))
     records = await toolbox.store.forget_person(person)
-    memories = joined(parts)
+    memories = combine_forgotten(parts)
     return memories._replace(records=memories.records + records)
 
 

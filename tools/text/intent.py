@@ -136,10 +136,10 @@ def asks_to_be_kept(sentence: str) -> bool:
 
 def asks_each_time(sentence: str) -> bool:
     """Whether a sentence gives an order for each time: "Never push to main", but not "Never saw this before"."""
-    return each_time_from(sentence) is not None
+    return each_time_start(sentence) is not None
 
 
-def each_time_from(sentence: str) -> int | None:
+def each_time_start(sentence: str) -> int | None:
     """Return where the part of a sentence begins that is wanted each time: after the task, with its condition.
 
     None where nothing is wanted each time, where the words only add to the task ("Write a helper: always wait"), or
@@ -207,7 +207,7 @@ def own_words(text: str) -> str:
     return "\n".join(_REPORTED.sub("", line) for line in _own_lines(text.splitlines())).strip()
 
 
-def without_quotations(text: str) -> str:
+def blank_quotations(text: str) -> str:
     """Return a text of the same length in which everything within quotation marks or backticks is blank."""
     return _QUOTATION.sub(lambda found: found[0][0] + " " * (len(found[0]) - 2) + found[0][-1], text)
 

@@ -84,7 +84,7 @@ def opposition(first: str, second: str) -> float:
     return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
 
 
-def is_turned(title: str, other: str) -> bool:
+def has_antonyms(title: str, other: str) -> bool:
     """Whether two titles are on opposite sides of an antonym, whatever else they say."""
     mine, others = ({side for stem in tokenize(each) for side in _sides_of(stem)} for each in (title, other))
     pairs = ((one, two) for one in mine for two in others if one[0] == two[0] and one[1] != two[1])

@@ -166,7 +166,7 @@ def _english_stemmer() -> Callable[[], Any]:
     return importlib.import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
 
 
-def spans(text: str) -> list[str]:
+def code_spans(text: str) -> list[str]:
     """Return what is between backticks, each text once."""
     return list(dict.fromkeys(span.strip() for span in _SPAN.findall(text)))
 
@@ -186,7 +186,7 @@ def paths_in(text: str) -> Iterator[str]:
 
 def packages_in(text: str) -> Iterator[str]:
     """Yield what may be a package's name, within backticks only: words of prose are names of packages too."""
-    for name in _PACKAGE.findall("\n".join(spans(text))):
+    for name in _PACKAGE.findall("\n".join(code_spans(text))):
         yield from (name.rstrip("."), name.split(".")[0])
 
 
@@ -197,7 +197,7 @@ def names_in(text: str) -> frozenset[str]:
     """
     paths = (path for path in paths_in(text) if "/" in path or "@" not in path)
     files = (path for path in paths if "." in path.rpartition("/")[2].strip(".") or path.count("/") > 1)
-    return frozenset(name.lower() for name in (*spans(text), *files, *_IDENTIFIER.findall(text)) if name)
+    return frozenset(name.lower() for name in (*code_spans(text), *files, *_IDENTIFIER.findall(text)) if name)
 
 
 def shares_a_name(text: str, other: str) -> bool:

@@ -16,9 +16,9 @@ from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
-from swarm_memory.tools.tool_memory.evaluate import as_read
-from swarm_memory.tools.tool_memory.log import OPENING, opening_tokens, read_names
-from swarm_memory.tools.tool_memory.summarize import MIN_CALLS, MIN_SESSIONS, Counts, news_of, screened
+from swarm_memory.tools.tool_memory.evaluate import as_call
+from swarm_memory.tools.tool_memory.log import OPENING, leading_ngram_tokens, read_names
+from swarm_memory.tools.tool_memory.summarize import MIN_CALLS, MIN_SESSIONS, Counts, news_of, screened_summary
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import Signature
 
@@ -109,11 +109,13 @@ async def retrieve_tool_memory(
 
 async def _screened(found: Sequence[ToolMemory]) -> list[ToolMemory]:
     """Return what is known of tools, without sentences that screening objects to, whichever version wrote them."""
-    return await asyncio.to_thread(lambda: [each.model_copy(update={"summary": screened(each)}) for each in found])
+    return await asyncio.to_thread(
+        lambda: [each.model_copy(update={"summary": screened_summary(each)}) for each in found]
+    )
 
 
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
-    tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_tokens(task))
+    tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *leading_ngram_tokens(task))
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     overall = {memory.totals.tool_name: Counts(memory.totals.good, memory.totals.evaluated) for memory in memories}
@@ -324,7 +326,7 @@ _SHELL = re.compile(r"(power|local_)?shell|bash|sh|cmd|terminal|(run|exec(ute)?)
 _MAX_ERRORS = 40
 
 
-class Use(NamedTuple):
+class ToolUsage(NamedTuple):
     """A tool that was called, under all the names that agents give it, and how the calls went."""
 
     names: list[str]
@@ -336,7 +338,7 @@ class Use(NamedTuple):
     """The share of calls that succeeded, with Wilson's interval."""
 
 
-class Fix(NamedTuple):
+class FixMemory(NamedTuple):
     """A memory that is known to end an error, and in how many tasks it did."""
 
     item: MemoryItem
@@ -352,11 +354,11 @@ class SeenError(NamedTuple):
     times: int
     sessions: int
     last: KeptCall
-    fixes: tuple[Fix, ...]
+    fixes: tuple[FixMemory, ...]
     """The surest first."""
 
 
-async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
+async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[ToolUsage]:
     """Return every tool that was called, the most used first, or only the one called `name`. Raises `NotFoundError`.
 
     The shells of all agents count as one tool, and so do names that differ only in case.
@@ -371,14 +373,14 @@ async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
     return sorted(used, key=lambda use: -use.totals.calls)
 
 
-def _use(found: Sequence[ToolMemory]) -> Use:
+def _use(found: Sequence[ToolMemory]) -> ToolUsage:
     memories = tuple(sorted(found, key=lambda each: -each.totals.calls))
     names, every = [each.totals.tool_name for each in memories], [each.totals.model_dump() for each in memories]
     sums: dict[str, Any] = {key: sum(each[key] for each in every) for key, one in every[0].items() if type(one) is int}
     last_at = max((each.totals.last_at for each in memories if each.totals.last_at), default=None)
     n = max(sums["calls"], 1)
     totals = ToolTotals(tool_name=names[0], last_at=last_at, **sums)
-    return Use(names, memories, totals, wilson(min(sums["succeeded"], n), n))
+    return ToolUsage(names, memories, totals, wilson(min(sums["succeeded"], n), n))
 
 
 async def errors_seen(toolbox: Toolbox, tools: Sequence[str] | None = None) -> list[SeenError]:
@@ -396,11 +398,11 @@ async def errors_seen(toolbox: Toolbox, tools: Sequence[str] | None = None) -> l
     return [
         SeenError(
             signature=signature,
-            line=as_read(groups[signature][0].call).error,
+            line=as_call(groups[signature][0].call).error,
             times=len(groups[signature]),
             sessions=len({kept.call.session_id for kept in groups[signature]}),
             last=groups[signature][0],
-            fixes=tuple(Fix(items[fix.memory_id], fix) for fix in known if fix.signature == signature.digest),
+            fixes=tuple(FixMemory(items[fix.memory_id], fix) for fix in known if fix.signature == signature.digest),
         )
         for signature in signatures
     ]
@@ -409,6 +411,6 @@ async def errors_seen(toolbox: Toolbox, tools: Sequence[str] | None = None) -> l
 def _by_signature(calls: Sequence[KeptCall]) -> dict[Signature, list[KeptCall]]:
     groups: dict[Signature, list[KeptCall]] = {}
     for kept in calls:
-        if (signature := as_read(kept.call).signature) is not None:
+        if (signature := as_call(kept.call).signature) is not None:
             groups.setdefault(signature, []).append(kept)
     return groups

@@ -13,18 +13,18 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnav
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.records import EvaluatedCall, PendingCalls
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.tool_memory.log import (
     SETTLE_S,
-    arguments_of,
     asked_of,
     input_tokens,
-    opening_tokens,
+    leading_ngram_tokens,
+    parse_arguments,
     show_value,
     similarity,
 )
@@ -71,7 +71,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 T = TypeVar("T")
 
 
-class CallRating(Answered):
+class CallRating(BaseAnswer):
     """What the prompt asks for."""
 
     summary: str
@@ -135,7 +135,7 @@ async def _evaluate_all(
         names = frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
         def by_evidence(kept: KeptCall) -> EvaluatedCall:
-            found = evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)
+            found = evaluate_by_evidence(kept.call, was_corrected_by_user(kept, pending), names)
             return EvaluatedCall(kept.seq, found, indexed_tokens(kept))
 
         return await asyncio.to_thread(lambda: [by_evidence(each) for each in pending.calls]), {}, False
@@ -146,7 +146,7 @@ async def _evaluate_all(
         nonlocal unreached
         schema = schemas.get(kept.call.tool_name)
         try:
-            found = await evaluate_by_model(model, kept, was_corrected(kept, pending), schema, toolbox)
+            found = await evaluate_by_model(model, kept, was_corrected_by_user(kept, pending), schema, toolbox)
         except ModelError as error:
             unreached += isinstance(error, ModelUnavailable)
             failed[kept.seq] = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
@@ -154,7 +154,7 @@ async def _evaluate_all(
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
 
-    await spaced(pending.calls, one, interval_of(model), lambda: unreached >= GIVE_UP_AFTER)
+    await run_staggered(pending.calls, one, interval_of(model), lambda: unreached >= GIVE_UP_AFTER)
     return done, failed, unreached >= GIVE_UP_AFTER
 
 
@@ -163,7 +163,7 @@ def interval_of(model: ChatModel | None) -> float:
     return 0.0 if model is None or model.is_local else REMOTE_INTERVAL_S
 
 
-async def spaced(
+async def run_staggered(
     items: Sequence[T], work: Callable[[T], Coroutine[Any, Any, None]], interval_s: float, stop: Callable[[], bool]
 ) -> None:
     """Do the work of all items at the same time, each started `interval_s` after the one before, until `stop`."""
@@ -178,10 +178,10 @@ async def spaced(
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
     """Return the tokens by which a call is found: those of its task and its arguments, never of what it returned.
 
-    The first ones say what the request begins with (`opening_tokens`).
+    The first ones say what the request begins with (`leading_ngram_tokens`).
     """
-    asked = asked_of(arguments_of(kept.call.input)) or kept.call.task or ""
-    both = (*opening_tokens(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
+    asked = asked_of(parse_arguments(kept.call.input)) or kept.call.task or ""
+    both = (*leading_ngram_tokens(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
     return tuple(dict.fromkeys(both))[:MAX_INDEXED]
 
 
@@ -202,13 +202,13 @@ async def evaluate_by_model(
             "followed": "The user corrected what was done." if corrected else "(not known)",
         },
     )
-    answer, name = await ask(model, prompt, CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
-    if isinstance(answer, Unparsed):
+    answer, name = await ask(model, prompt, CallRating, purpose=PROMPT, effort=AskOptions(timeout_s=_TIMEOUT_S))
+    if isinstance(answer, ParseFailure):
         raise ModelAnswerInvalid(answer.reason)
     if answer.score not in (0.0, 1.0):
         raise ModelAnswerInvalid(f"its score is neither 0 nor 1: {answer.score:g}")
     return Evaluation(
-        score=0.0 if as_read(call).failed else answer.score,
+        score=0.0 if as_call(call).failed else answer.score,
         summary=_said(answer.summary, toolbox, _MAX_SUMMARY),
         evaluation=_said(answer.evaluation, toolbox, _MAX_EVALUATION),
         method="model",
@@ -220,7 +220,7 @@ def _said(text: str, toolbox: Toolbox, limit: int) -> str:
     return one_line(redact(clean(text), pii=toolbox.settings.distill.redact_pii).text, limit)
 
 
-def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
+def was_corrected_by_user(kept: KeptCall, pending: PendingCalls) -> bool:
     """Whether a correction by the user came right after a call, with no other call of its session in between."""
     session = kept.call.session_id
     if session is None:
@@ -238,7 +238,7 @@ def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] 
     `corrected`: right after the call the user corrected what was done. `names` are the names of all known tools: what
     an output says about any of them is no answer.
     """
-    against, arguments = _against(call, corrected, names), arguments_of(call.input)
+    against, arguments = _against(call, corrected, names), parse_arguments(call.input)
     shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
     lines = len(call.output.splitlines())
     returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
@@ -250,30 +250,30 @@ def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] 
     )
 
 
-def symptom_of(call: ToolCall) -> str:
+def quotable_error(call: ToolCall) -> str:
     """Return the line of a failed call's output that names the error, as it may be quoted; may be empty."""
     lines = (error_line(call.output), *call.output.splitlines()[:_MAX_LINES])
     return next((shown for line in lines if (shown := show_symptom(line.strip()))), "")
 
 
-def as_read(call: ToolCall) -> Call:
+def as_call(call: ToolCall) -> Call:
     """Return a logged call as a call of a trajectory, so that the same signs decide whether it failed or was empty.
 
     The call failed where its caller says so, or its output does.
     """
-    given = arguments_of(call.input)
+    given = parse_arguments(call.input)
     step = Step(id="s1", kind="tool_call", role="assistant", tool_name=call.tool_name, tool_input=given)
     said = None if call.success else True
     return Call(0, step, Step(id="s2", kind="observation", role="tool", text=call.output, is_error=said), 1)
 
 
 def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | None:
-    if as_read(call).failed:
-        line = symptom_of(call)
+    if as_call(call).failed:
+        line = quotable_error(call)
         return f'it failed: "{line}"' if line else "it failed"
     if corrected:
         return "right after it, the user corrected what was done"
-    arguments = arguments_of(call.input)
+    arguments = parse_arguments(call.input)
     looks = asked_of(arguments) or LOOKING_TOOL.search(call.tool_name.rpartition("__")[2])
     if looks and says_nothing(call.output):
         return "it found nothing"

@@ -18,11 +18,11 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
+from swarm_memory.schema.tool_memory import ReportedCall, ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.redact import kept_text, redact, redact_fields
-from swarm_memory.tools.guard.wording import NOTHING_READ, Read
+from swarm_memory.tools.guard.redact import kept_text, redact, redact_secret_fields
+from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
@@ -63,7 +63,7 @@ class LogResult(NamedTuple):
     """Says of which tools the oldest calls were not kept."""
 
 
-async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, evaluate_later: bool = True) -> LogResult:
+async def log_tool_calls(toolbox: Toolbox, logged: Sequence[ReportedCall], *, evaluate_later: bool = True) -> LogResult:
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
     A repeated call is a new row. Only a call with the session and call id of an earlier one counts as known, and costs
@@ -71,7 +71,7 @@ async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, eval
     """
     store, scope, now = toolbox.store.tool_memory, toolbox.scope, toolbox.clock.now()
 
-    def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
+    def keep(portion: Sequence[ReportedCall]) -> list[ToolCall]:
         return [kept_call(each, scope, toolbox.settings, now) for each in portion]
 
     ids = [(session_id or "", call_id) for session_id, call_id in map(_ids, logged)]
@@ -113,31 +113,31 @@ def read_names(tool_names: Sequence[str] | None) -> list[str] | None:
     return names
 
 
-def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[LoggedCall]:
+def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[ReportedCall]:
     """Return checked calls. Raises `InputError` that names the call and the key to change."""
     if not given:
         raise InputError("calls is empty: give at least one call with tool_name and success")
     if len(given) > MAX_CALLS:
         raise InputError(f"calls has {len(given):,} entries; at most {MAX_CALLS:,} are logged at once")
-    calls: list[LoggedCall] = []
+    calls: list[ReportedCall] = []
     for number, each in enumerate(given):
         try:
-            calls.append(LoggedCall.model_validate(each))
+            calls.append(ReportedCall.model_validate(each))
         except ValidationError as error:
             raise InputError(faults(error, f"calls[{number}].")) from error
     return calls
 
 
-def _tool_name(logged: LoggedCall) -> str:
+def _tool_name(logged: ReportedCall) -> str:
     return clean(logged.tool_name)[:300] or "?"
 
 
-def _ids(logged: LoggedCall) -> tuple[str | None, str | None]:
+def _ids(logged: ReportedCall) -> tuple[str | None, str | None]:
     """Return the ids of session and call as they are stored."""
     return clean(logged.session_id) if logged.session_id else None, clean(logged.call_id) if logged.call_id else None
 
 
-def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
+def kept_call(logged: ReportedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
     """Return a call as it is stored."""
     sent, returned = as_text(logged.input), as_text(logged.output)
     with_places = not settings.distill.redact_pii
@@ -149,7 +149,7 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         scope=scope,
         tool_name=_tool_name(logged),
         input=kept_input(given, settings),
-        output=kept_text(as_text(redact_fields(gave)), settings, MAX_CALL_CHARS),
+        output=kept_text(as_text(redact_secret_fields(gave)), settings, MAX_CALL_CHARS),
         success=logged.success,
         time_cost_s=logged.time_cost,
         token_cost=_tokens(sent) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
@@ -170,7 +170,7 @@ def as_text(value: JsonValue) -> str:
 
 def kept_input(value: JsonValue, settings: Settings) -> str:
     """Return arguments as they are stored; in JSON that is too long, long texts are shortened before the whole is."""
-    value = redact_fields(value)
+    value = redact_secret_fields(value)
     text = kept_text(as_text(value), settings, MAX_CALL_CHARS)
     if isinstance(value, str) or value is None or len(as_text(value)) <= MAX_CALL_CHARS:
         return text
@@ -200,7 +200,7 @@ async def learn_and_log(
     *,
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
-    had_read: Read = NOTHING_READ,
+    had_read: AgentContext = NOTHING_READ,
     has_hooks: bool = False,
 ) -> LearnResult:
     """Learn from a trajectory and log its tool calls: whatever takes in a trajectory calls this. Raises as `learn`.
@@ -226,7 +226,7 @@ async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
     reading = read(given)
     trajectory = reading.trajectory
     logged = [
-        LoggedCall(
+        ReportedCall(
             tool_name=call.step.tool_name[:300],
             input=dict(call.input),
             output=call.output,
@@ -262,7 +262,7 @@ OPENING = "beginswith"
 _NO_ARGUMENT = "input"
 
 
-def arguments_of(text: str) -> dict[str, JsonValue]:
+def parse_arguments(text: str) -> dict[str, JsonValue]:
     """Return the arguments of a call's input: a JSON object, or anything else under the name `input`."""
     if not text.strip():
         return {}
@@ -283,27 +283,27 @@ def input_tokens(text: str, *, with_prose: bool = True) -> tuple[str, ...]:
     """Return the distinct tokens of the values in a call's input, with or without free text besides what it asks for.
     The names of arguments are left out: they say nothing about the task.
     """
-    given = arguments_of(text).items()
+    given = parse_arguments(text).items()
     values = [each for name, each in given if with_prose or name.lower() in _ASKING or not is_prose(name, each)]
     return query_tokens(" ".join(_strings(values)))
 
 
 def similarity(text: str, other: str) -> float:
     """Return how alike two inputs are: shared tokens over all tokens (Jaccard), without those of descriptions and other
-    free text; 1 for inputs that have the same `signature`.
+    free text; 1 for inputs that have the same `normalized_input`.
     """
-    if signature(text) == signature(other):
+    if normalized_input(text) == normalized_input(other):
         return 1.0
     own, others = (set(input_tokens(each, with_prose=False)) for each in (text, other))
     return len(own & others) / len(own | others) if own | others else 0.0
 
 
-def signature(text: str) -> str:
+def normalized_input(text: str) -> str:
     """Return an input without what differs from call to call: ids, times, machine-specific paths, white space."""
-    return " ".join(generalize(json.dumps(arguments_of(text), sort_keys=True, ensure_ascii=False)).split())
+    return " ".join(generalize(json.dumps(parse_arguments(text), sort_keys=True, ensure_ascii=False)).split())
 
 
-def openings_of(text: str) -> tuple[str, ...]:
+def leading_ngrams(text: str) -> tuple[str, ...]:
     """Return what a request begins with: its first word, then its first two, in lower case; in a script without spaces
     the first two characters, then the first four.
 
@@ -318,14 +318,14 @@ def openings_of(text: str) -> tuple[str, ...]:
     return tuple(accumulate(plain, lambda first, second: f"{first}{between}{second}"))
 
 
-def opening_tokens(text: str) -> tuple[str, ...]:
+def leading_ngram_tokens(text: str) -> tuple[str, ...]:
     """Return the tokens by which calls that begin as a request does are found, the shorter opening first."""
-    return tuple(OPENING + opening.replace(" ", OPENING) for opening in openings_of(text))
+    return tuple(OPENING + opening.replace(" ", OPENING) for opening in leading_ngrams(text))
 
 
 def topics_of(request: str) -> set[str]:
     """Return the words that a request is about, except the one it begins with, as written but in lower case."""
-    return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {*openings_of(request)[:1]}
+    return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {*leading_ngrams(request)[:1]}
 
 
 def show_value(name: str, value: JsonValue) -> str:
@@ -344,7 +344,7 @@ def difference(before: str, after: str, without: Collection[str] = ()) -> str:
     """Return in words how the arguments of a call, except those named in `without`, differ from those of an earlier
     call; empty where they do not.
     """
-    old, new = arguments_of(before), arguments_of(after)
+    old, new = parse_arguments(before), parse_arguments(after)
     parts: list[str] = []
     for name in sorted((new.keys() | old.keys()).difference(without)):
         shown = f"`{safe_name(name) or '?'}`"

@@ -17,26 +17,26 @@ from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolM
 from swarm_memory.tools.credit.intervals import LEVEL, rate_difference, wilson
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.tool_memory.evaluate import (
     EvaluateResult,
-    as_read,
+    as_call,
     evaluate_tool_calls,
     interval_of,
+    quotable_error,
     resolving_call,
-    spaced,
-    symptom_of,
+    run_staggered,
 )
 from swarm_memory.tools.tool_memory.log import (
     COMMANDS,
-    arguments_of,
     asked_of,
     difference,
     is_prose,
-    openings_of,
+    leading_ngrams,
+    parse_arguments,
     read_names,
     safe_name,
     topics_of,
@@ -91,7 +91,7 @@ def _session(kept: KeptCall) -> str:
     return kept.call.session_id or f"call {kept.seq}"
 
 
-def enough(calls: Sequence[KeptCall]) -> bool:
+def suffice(calls: Sequence[KeptCall]) -> bool:
     """Whether these are enough calls, of enough sessions, to say anything; a call without a session has its own."""
     return len(calls) >= MIN_CALLS and len(set(map(_session, calls))) >= MIN_SESSIONS
 
@@ -99,7 +99,7 @@ def enough(calls: Sequence[KeptCall]) -> bool:
 def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     """Return what these calls of one tool teach, as far as they are evaluated; `calls` may be in any order."""
     known = sorted((each for each in calls if each.evaluation is not None), key=lambda each: each.seq)
-    asked = [(each, text) for each in known if (text := asked_of(arguments_of(each.call.input)))]
+    asked = [(each, text) for each in known if (text := asked_of(parse_arguments(each.call.input)))]
     kinds = (("that begin with", _openings(asked)), ("about", _topics(asked)))
     best, worst = ([_of_kinds(how, calls, best=best) for how, calls in kinds] for best in (True, False))
     return Guidelines(
@@ -110,7 +110,7 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     )
 
 
-def screened(memory: ToolMemory) -> ToolSummary | None:
+def screened_summary(memory: ToolMemory) -> ToolSummary | None:
     """Return a tool's summary without the sentences that screening objects to."""
     if (summary := memory.summary) is None:
         return None
@@ -140,7 +140,7 @@ def _openings(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
     """Return each request with the word that it begins with, or with its first two words ("how many") where any such
     pair that begins with the same word is frequent enough to be spoken of.
     """
-    found = [(each, openings_of(text)) for each, text in asked]
+    found = [(each, leading_ngrams(text)) for each, text in asked]
     often = Counter(openings for _, openings in found if openings[1:])
     split = {openings[0] for openings, times in often.items() if times >= MIN_CALLS}
     return [(each, openings[1:] if not split.isdisjoint(openings) else openings[:1]) for each, openings in found]
@@ -168,7 +168,7 @@ def _of_kinds(how: str, asked: _Kinds, *, best: bool) -> str:
         foretold += [each for each, kinds in asked if part[_session(each)] == fold and not named.isdisjoint(kinds)]
     total, named = _counts(each for each, _ in asked), _standing_out(asked, best=best)
     group = [each for each, kinds in asked if not named.isdisjoint(kinds)]
-    if not (enough(group) and enough(foretold) and _counts(foretold).differs_in(total, best=best, among=_SENTENCES)):
+    if not (suffice(group) and suffice(foretold) and _counts(foretold).differs_in(total, best=best, among=_SENTENCES)):
         return ""
     counts, listed = _counts(group), " or ".join(f'"{kind}"' for kind in sorted(named))
     return f"requests {how} {listed}: {counts} good here, others {counts.others_of(total)}"
@@ -187,7 +187,7 @@ def _programs(known: Sequence[KeptCall]) -> Iterator[str]:
     groups = _by([(each, [program_of(each)]) for each in known])
     for program in sorted(groups, key=lambda each: (_counts(groups[each]).rate, each)):
         made, counts = groups[program], _counts(groups[program])
-        if not (enough(made) and counts.differs_in(total, best=False, among=len(groups))):
+        if not (suffice(made) and counts.differs_in(total, best=False, among=len(groups))):
             continue
         ends = (resolving_call(each, known) for each in made if not each.is_good)
         others = Counter(name for good in ends if good and (name := program_of(good)) and name != program)
@@ -198,7 +198,7 @@ def _programs(known: Sequence[KeptCall]) -> Iterator[str]:
 
 def program_of(kept: KeptCall) -> str:
     """Return the program that a call runs; empty for a call that runs no command."""
-    arguments = arguments_of(kept.call.input)
+    arguments = parse_arguments(kept.call.input)
     text = next((each for name, each in arguments.items() if name.lower() in COMMANDS and isinstance(each, str)), "")
     main = parse_command(text).main if text else None
     return safe_name(main.program) if main else ""
@@ -211,10 +211,12 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
     """
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
-        if as_read(each.call).failed and (line := symptom_of(each.call)):
+        if as_call(each.call).failed and (line := quotable_error(each.call)):
             groups[line].append(each)
-    prose = {name for each in known for name, value in arguments_of(each.call.input).items() if is_prose(name, value)}
-    for line in sorted((each for each in groups if enough(groups[each])), key=lambda each: (-len(groups[each]), each)):
+    prose = {
+        name for each in known for name, value in parse_arguments(each.call.input).items() if is_prose(name, value)
+    }
+    for line in sorted((each for each in groups if suffice(groups[each])), key=lambda each: (-len(groups[each]), each)):
         failed = groups[line]
         ends = [(each, good) for each in failed if (good := resolving_call(each, known))]
         fixes = _by([(each, [difference(each.call.input, good.call.input, prose)]) for each, good in ends])
@@ -284,7 +286,7 @@ async def summarize_tool_memory(
 
     due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
     outcomes |= {name: ToolOutcome(name, "skipped") for name in known - {memory.totals.tool_name for memory in due}}
-    await spaced(due, one, interval_of(toolbox.chat), lambda: False)
+    await run_staggered(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     count = Counter(each.status for each in tools)
     message = (
@@ -322,7 +324,7 @@ async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
     return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, RECENT)
 
 
-class WrittenGuidelines(Answered):
+class WrittenGuidelines(BaseAnswer):
     """What the prompt asks for."""
 
     best_for: list[str]
@@ -344,7 +346,7 @@ async def summarize_calls(
     rated = [each for each in calls if each.evaluation is not None]
     if model is None:
         guidelines = await asyncio.to_thread(extract_guidelines, kept)
-    elif enough(rated):
+    elif suffice(rated):
         guidelines, name = await _written(rated, model, settings, tool_schema)
     return ToolSummary(
         recent=len(calls),
@@ -380,8 +382,8 @@ async def _written(
             "calls": "\n\n".join(_shown(number, each) for number, each in enumerate(reversed(rated), start=1)),
         },
     )
-    answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
-    if isinstance(answer, Unparsed):
+    answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=AskOptions(timeout_s=_TIMEOUT_S))
+    if isinstance(answer, ParseFailure):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
     lists: dict[str, tuple[str, ...]] = {}
     for field, texts in answer.model_dump().items():

@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.model.parse import json_in
+from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
     SHOWS_TEXT,
@@ -221,7 +221,7 @@ class Call:
 def _answer(output: str) -> dict[str, object]:
     """Return the fields of an output that is a JSON object; an empty dict for any other output."""
     is_object = output.lstrip()[:1] == "{" and len(output) <= _MAX_ANSWER
-    return cast("dict[str, object]", json_in(output) or {}) if is_object else {}
+    return cast("dict[str, object]", json_or_none(output) or {}) if is_object else {}
 
 
 def says_error(output: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from swarm_memory.tools.text.tokens import spans
+from swarm_memory.tools.text.tokens import code_spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
 from swarm_memory.tools.trajectory.phrasing import folder_of
@@ -190,7 +190,9 @@ class Selection(NamedTuple):
         """Whether it covers everything that `other` covers."""
         if self.filters and self != other:
             return False
-        return not self.paths or all(any(holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
+        return not self.paths or all(
+            any(contains_path(mine, path) for mine in self.paths) for path in other.paths or ("",)
+        )
 
 
 _ALL = Selection(frozenset(), frozenset())
@@ -307,7 +309,7 @@ def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ())
 def _is_named_in(task: str, call: Call, selection: Selection) -> bool:
     """Whether a task contains a check's command, or names a file or test that was passed to it or is in its output."""
     check = call.command.check if call.command else None
-    wanted = [each for span in spans(task) if (each := parse_command(span).check)]
+    wanted = [each for span in code_spans(task) if (each := parse_command(span).check)]
     if check and any({each.program, *each.words} <= {check.program, *check.words} for each in wanted):
         return True
     given = {part.split()[-1] for part in (*selection.paths, *selection.filters)}
@@ -324,7 +326,7 @@ def _is_file(path: str) -> bool:
     return "." in _last(path.partition("::")[0]).strip(".")
 
 
-def holds(outer: str, inner: str) -> bool:
+def contains_path(outer: str, inner: str) -> bool:
     """Whether `outer` is the same path as `inner` or contains it; either may be relative."""
     if outer.startswith("/") and not inner.startswith("/"):
         return bool(inner) and outer.endswith(f"/{inner}")

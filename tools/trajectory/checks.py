@@ -11,7 +11,7 @@ _MAX_CHARS, _MAX_LINE_CHARS = 60_000, 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Result(NamedTuple):
+class SummaryResult(NamedTuple):
     """The result in one summary line."""
 
     passed: bool
@@ -98,7 +98,7 @@ _NO_RUN = re.compile(
 """The check could not be started, which says nothing about what it was to check."""
 
 
-def results_in(output: str) -> Iterator[Result]:
+def results_in(output: str) -> Iterator[SummaryResult]:
     """Yield the results in an output's summary lines, in order; a pass of zero tests does not count."""
     was_empty = False
     for line in _ANSI.sub("", output[-_MAX_CHARS:]).splitlines():
@@ -107,7 +107,7 @@ def results_in(output: str) -> Iterator[Result]:
         if (ran := _RAN.match(stripped)) is not None:
             was_empty = ran[1] == "0"
         if passed is not None and not (passed and was_empty):
-            yield Result(passed, stripped.strip(" ="))
+            yield SummaryResult(passed, stripped.strip(" ="))
 
 
 def _said_by(line: str) -> bool | None:

@@ -105,7 +105,7 @@ def _repair(calls: Sequence[Call], same: Sequence[int], attempts: Sequence[int],
 
 
 def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
-    return [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
+    return [calls[at] for at in range(start + 1, end) if may_have_effect(calls[at])]
 
 
 def same_intent(failed: Call, other: Call) -> bool:
@@ -157,7 +157,7 @@ def _succeeds(failed: Call, other: Call) -> bool:
     return failed.check is None or bool(other.check and other.check.passed)
 
 
-def changes_something(call: Call) -> bool:
+def may_have_effect(call: Call) -> bool:
     """Whether a call may be what made the difference: it changed something, ran something, or let time pass."""
     if call.failed or call.observation is None or call.refused:
         return False

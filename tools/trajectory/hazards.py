@@ -93,7 +93,7 @@ def _is_harm(part: Part) -> bool:
     return (sends and _is_away(given)) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
 
 
-async def only_when_asked(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
+async def unverified_hazards(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
     """Return the ids of the unverified memories that name such a command: they are shown only on request."""
     harmful = [each for each in items if is_hazardous(f"{each.title}\n{each.description}\n{each.content}")]
     return await unverified(toolbox, harmful, known)

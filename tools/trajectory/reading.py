@@ -18,7 +18,7 @@ _NO = re.compile(r"(?i)\W*(?:no|nope|nah|not|don't|do not|stop)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FollowUp:
     """What the user said after the work had begun."""
 
     index: int
@@ -84,9 +84,9 @@ class Reading:
         return tuple(call for call in self.calls if call.position in wrote or changed(call))
 
     @cached_property
-    def said(self) -> tuple[Said, ...]:
+    def said(self) -> tuple[FollowUp, ...]:
         """The user's messages after the agent had begun to act."""
-        steps, found = self.trajectory.steps, list[Said]()
+        steps, found = self.trajectory.steps, list[FollowUp]()
         begun = self.calls[0].position if self.calls else len(steps)
         for index, (before, step) in enumerate(pairwise(steps), 1):
             if index <= begun or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
@@ -94,7 +94,7 @@ class Reading:
             asked = before.kind == "message" and before.role == "assistant" and "?" in before.text[-400:]
             is_answer = asked and bool(_NO.match(step.text))
             stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
-            found.append(Said(index, step, feedback(step.text), is_answer, stopped))
+            found.append(FollowUp(index, step, feedback(step.text), is_answer, stopped))
         return tuple(found)
 
     @cached_property

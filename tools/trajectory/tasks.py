@@ -106,7 +106,7 @@ def _cut(text: str, opening: str, closing: str) -> tuple[str, str]:
     return "".join([kept, *(after for _, _, after in inside), rest]), "\n".join(each for each, _, _ in inside)
 
 
-def noted_ids(text: str) -> tuple[str, ...]:
+def find_memory_ids(text: str) -> tuple[str, ...]:
     """Return the distinct memory ids found anywhere in `text`, in order."""
     return tuple(dict.fromkeys(_NOTED_ID.findall(text)))
 

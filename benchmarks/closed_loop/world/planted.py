@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.benchmark import Table
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.tools.credit.harm import Tasks, rests
+from swarm_memory.tools.credit.harm import TaskTally, rests
 from swarm_memory.tools.credit.intervals import wilson
 
 DECIDED, RIGHT = 0.8, 0.95
@@ -66,7 +66,7 @@ class Life(NamedTuple):
 
 def live(case: Case, seed: str, most: int) -> Life:
     """Simulate tasks until the memory is withdrawn, or `most` tasks of its subject are done."""
-    rng, tasks, fitted, withheld = Random(seed), Tasks(), 0, 0
+    rng, tasks, fitted, withheld = Random(seed), TaskTally(), 0, 0
     for number in count():
         if fitted == most:
             break

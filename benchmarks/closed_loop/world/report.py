@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import JsonValue, TypeAdapter
 
-from swarm_memory.schema.benchmark import Figure, SuiteResults, Table
+from swarm_memory.schema.benchmark import MetricValue, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import figure, written
 from world.experiment import ARMS, NONE, Result
 from world.figures import Measure, calls, changed, gain, level, success
@@ -42,7 +42,7 @@ class WorldReport:
     def _of(self, arm: str, families: Collection[str] = FAMILIES) -> list[Result]:
         return [each for each in self._results if each.arm == arm and each.family in families]
 
-    def _figures(self) -> Iterator[Figure]:
+    def _figures(self) -> Iterator[MetricValue]:
         for name, measure in _MEASURES.items():
             better = "lower" if name == "steps" else "higher"
             for arm in self._arms:

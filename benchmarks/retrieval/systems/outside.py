@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.tools.benchmark.retrieval.systems import Answer, Filled, Groups
 
@@ -68,7 +68,7 @@ class OutsideMemory:
             await self.ingest(group, items)
         return Filled(time.perf_counter() - started)
 
-    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+    async def ingest(self, group: str, items: Sequence[BenchmarkDocument]) -> None:
         known = self._known.setdefault(group, {})
         for item in items:
             time = "" if item.time is None else item.time.isoformat()

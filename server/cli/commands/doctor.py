@@ -24,7 +24,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.missed_hooks import KEPT_DAYS, lines_of_missed
 from swarm_memory.server.switch import off_by
-from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
+from swarm_memory.server.wiring import embedder_fallback_reason, empty_toolbox, make_embedder
 from swarm_memory.tools.guard.person_names import check_detector
 from swarm_memory.tools.memories.status import memory_status
 
@@ -138,7 +138,7 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
         embedder.light.verify()
         answers += f"; {embedder.light.name} for hooks that no server answers"
     yield Finding("embedder", "ok", answers)
-    if missing := without_minilm(settings):
+    if missing := embedder_fallback_reason(settings):
         yield Finding("embedder", "warn", missing, "pip install onnxruntime, if there is a wheel for this system")
 
 

@@ -19,7 +19,7 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
+from swarm_memory.server.jobs.transcripts import as_row, import_files, is_memory_export
 from swarm_memory.server.operations import learning as operations
 from swarm_memory.server.operations.operation import Row, Word
 
@@ -75,7 +75,7 @@ def learn(
     for path in paths:
         if not path:
             raise InputError("a path is empty: give a file or a folder")
-        if Path(path).is_file() and is_export(Path(path)):
+        if Path(path).is_file() and is_memory_export(Path(path)):
             raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
     faults: dict[str, str] = {}
     answered = 0
@@ -128,7 +128,7 @@ def _print(answer: Row, as_json: bool) -> None:
 
 async def _learn_all(site: Invocation, everywhere: bool) -> Row:
     """Learn from the sessions of every agent, with the model that may learn from tasks, if any."""
-    from swarm_memory.server.wiring import learning_model
+    from swarm_memory.server.wiring import learning_model_getter
 
     since = datetime.now(UTC) - LOOKED_BACK
     begin, root = since.timestamp(), None if everywhere else site.root
@@ -140,7 +140,7 @@ async def _learn_all(site: Invocation, everywhere: bool) -> Row:
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
         raise InputError(f"no sessions of {site.root} from the last six months in {looked}; give files or folders")
     toolbox, learned = await site.toolbox(), list[str]()
-    asked = replace(toolbox, chat=learning_model(toolbox, lambda: toolbox.settings)())
+    asked = replace(toolbox, chat=learning_model_getter(toolbox, lambda: toolbox.settings)())
 
     def keep(result: LearnResult) -> None:
         learned.extend(item.id for item in result.stored)

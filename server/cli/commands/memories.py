@@ -243,10 +243,10 @@ async def import_command(
     `swarm-memory memories forget --run`, with the run that this command names, deletes what a file brought.
     """
     from swarm_memory.server.cli.commands.learn import say_faults
-    from swarm_memory.server.jobs.transcripts import as_row, import_files, is_export
+    from swarm_memory.server.jobs.transcripts import as_row, import_files, is_memory_export
 
     for file in files:
-        if file.is_dir() or not is_export(file):
+        if file.is_dir() or not is_memory_export(file):
             what = "is a folder" if file.is_dir() else "holds no memories written by `memories export`"
             raise InputError(f"{file} {what}; `swarm-memory learn` reads sessions, also from folders")
     tally = await import_files(await site.toolbox(), files, quarantine, site.report)

@@ -56,10 +56,10 @@ async def run(
       swarm-memory benchmark run -o systems=hybrid,bm25-okapi -o retrieve.vector_weight=0.3
     """
     if only_list:
-        from swarm_memory.server.benchmark.job import what_there_is
+        from swarm_memory.server.benchmark.job import list_suites
         from swarm_memory.tools.benchmark.retrieval.retrieval import DATASETS
 
-        return {"datasets": dict(DATASETS), "suites": what_there_is()}
+        return {"datasets": dict(DATASETS), "suites": list_suites()}
     return await run_benchmark(site, suite, _options(options), None if out is None else out.absolute())
 
 

@@ -23,7 +23,7 @@ from swarm_memory.server.location import address_file, locate, log_line, state_f
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-    from swarm_memory.server.http.identity import Identity
+    from swarm_memory.server.http.identity import Authenticator
     from swarm_memory.server.http.serve import Address
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.mcp.app import Offered
@@ -120,7 +120,7 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
     limits = invocation.settings().settings.http
     path = token_file or identity.token_file(invocation.place.database, user_file(os.environ).parent)
     bank = _bank(invocation)
-    admits = identity.Identity(identity.load_token(path), bank)
+    admits = identity.Authenticator(identity.load_or_create_token(path), bank)
     pages = _pages(invocation, bank, address, admits)
 
     def say_where(origin: str) -> None:
@@ -138,19 +138,19 @@ def _pages(
     invocation: Invocation,
     bank: "ServedBank",
     address: "Address",
-    admits: "Identity | None" = None,
+    admits: "Authenticator | None" = None,
     *,
     read_only: bool = False,
 ) -> "Viewer":
     """Return the pages over a bank. They hold it open themselves, except in a server, which `admits` people."""
     from swarm_memory.server.served_bank import running
-    from swarm_memory.server.viewer.page import Access
+    from swarm_memory.server.viewer.page import BrowserSessions
     from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.server.wiring import SystemClock
 
     return Viewer(
         bank,
-        Access(address.names, admits),
+        BrowserSessions(address.names, admits),
         invocation.settings,
         SystemClock().now,
         read_only=read_only,

@@ -14,9 +14,9 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
 from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
-from swarm_memory.server.cli.file_changes import carry_out, is_asked_at, planned_leave, say_who_learns
+from swarm_memory.server.cli.file_changes import carry_out, is_asked_at, planned_learn_with, say_who_learns
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.hosts.files.promoted import skill_paths_by_memory
 from swarm_memory.server.hosts.settings_files import FileChange
 from swarm_memory.server.location import FOLDER, state_folder, user_file
 from swarm_memory.server.operations.operation import Row
@@ -73,9 +73,9 @@ def install(
     """
     if client is not None:
         from swarm_memory.server.cli.agents import configuration
-        from swarm_memory.server.hosts.settings import server_command
+        from swarm_memory.server.hosts.settings import cli_command
 
-        where, text = configuration(client, server_command(), invocation.root)
+        where, text = configuration(client, cli_command(), invocation.root)
         click.echo(f"swarm-memory: {where}", err=True)
         click.echo(text, nl=False)
         return
@@ -87,7 +87,7 @@ def install(
         scope = installed[0] if installed else scope  # changing the answer installs nothing a second time
     changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root)]
     asks = any(agent.asks for agent in agents)
-    if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
+    if leave := planned_learn_with(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
     if excluded := _excluded(root, changes):
         changes.append(excluded)
@@ -137,7 +137,7 @@ def uninstall(
     for agent in hosts():
         for left in agent.installed_scopes(root):
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} removes that.")
-    if promoted_for(root):
+    if skill_paths_by_memory(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` removes it.")
     if (place := invocation.place).database.exists():
         bank = place.folder if place.folder.name == FOLDER else place.database

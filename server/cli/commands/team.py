@@ -113,7 +113,7 @@ def join(
     from swarm_memory.server.config import with_setting
     from swarm_memory.server.location import user_file, write_private
     from swarm_memory.server.team.client import TeamClient
-    from swarm_memory.server.team.project import remote_name
+    from swarm_memory.server.team.project import origin_repository
     from swarm_memory.tools.team.cache import sync
     from swarm_memory.tools.text.cleaning import faults
 
@@ -121,7 +121,7 @@ def join(
     if set_before not in (None, project or set_before):
         raise ConfigError(f"team.project in your settings gives every project the name {set_before}: remove it first")
     token = click.prompt("Your token", hide_input=True, err=True) if asks else sys.stdin.readline().strip()
-    named = project or set_before or remote_name(invocation.root)
+    named = project or set_before or origin_repository(invocation.root)
     if asks and project is None:
         named = click.prompt("The team's name for this project", default=named, err=True)
     if not named:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.server.hosts.host import SCOPES, InstallScope, Said
-from swarm_memory.server.hosts.settings import SERVER_NAME, VERBS, InstalledHost, Places, drop_empty, list_at, object_at
+from swarm_memory.server.hosts.settings import SERVER_NAME, VERBS, InstalledHost, Places, drop_empty, list_in, object_in
 from swarm_memory.server.hosts.settings_files import Json, object_of
 
 
@@ -57,7 +57,7 @@ class ClaudeCode(InstalledHost):
         """Return the name under which our plugin is enabled: `swarm-memory@…`. Raises `ConfigError`."""
         enabled: Json = {}
         for scope in ("user", "project", "local"):
-            enabled |= object_at(object_of(self.places(scope, root).hooks), "enabledPlugins")
+            enabled |= object_in(object_of(self.places(scope, root).hooks), "enabledPlugins")
         return next((name for name in enabled if name.startswith(f"{SERVER_NAME}@") and enabled[name] is True), None)
 
     def places(self, scope: InstallScope, root: Path) -> Places:
@@ -78,7 +78,7 @@ class ClaudeCode(InstalledHost):
         A project's server runs only once it is named in the settings of a folder that the person trusts.
         """
         data = super().edit_hooks(data, hooks, is_shared=is_shared)
-        enabled = list_at(data, "enabledMcpjsonServers")
+        enabled = list_in(data, "enabledMcpjsonServers")
         if hooks and is_shared and SERVER_NAME not in enabled:
             data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
         elif not hooks and SERVER_NAME in enabled:

@@ -9,7 +9,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, files_in
+from swarm_memory.server.hosts.records import JsonDict, all_text, as_list, as_object, files_in
 from swarm_memory.server.hosts.session import Session, exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
 from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, strip_notes, task_text
@@ -23,20 +23,20 @@ _HEAD_LINES = 200
 _TOOL_ERROR = re.compile(r"</?tool_use_error>")
 
 
-def is_claude_code(record: Record) -> bool:
+def is_claude_code(record: JsonDict) -> bool:
     """Whether a record is a line of a Claude Code transcript."""
     return bool(record.text("type")) and (
         "sessionId" in record or "leafUuid" in record or "snapshot" in record or bool(record.object("message"))
     )
 
 
-def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, `<session>:1`, `<session>:2` …, as soon as the next one begins.
 
     The number counts the prompts that began a task (`tools.trajectory.tasks`). A subagent's file, whose lines are
     marked as such, is one task, `<session>:agent-<id>`, whatever is said in it.
     """
-    head: list[Record] = []
+    head: list[JsonDict] = []
     for line in lines:
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
@@ -71,7 +71,7 @@ class _Session(Session):
     seen: set[int] = field(default_factory=set[int])
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
-    def take(self, record: Record) -> bool:
+    def take(self, record: JsonDict) -> bool:
         """Take one line and return True: lines that are not words or actions are recognized too."""
         kind, uuid, self.at = record.get("type"), record.text("uuid"), record.time("timestamp")
         if kind == "attachment":
@@ -93,7 +93,7 @@ class _Session(Session):
             self._assistant(record)
         return True
 
-    def _attachment(self, attachment: Record) -> None:
+    def _attachment(self, attachment: JsonDict) -> None:
         """Take what the host added by itself: our notes, for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             text = task_text(all_text(attachment.get("prompt")))
@@ -107,7 +107,7 @@ class _Session(Session):
         else:
             self.note(text)
 
-    def _user(self, record: Record) -> None:
+    def _user(self, record: JsonDict) -> None:
         content = record.object("message").get("content")
         for block in map(as_object, as_list(content)):
             if block.text("type").endswith("tool_result"):
@@ -121,7 +121,7 @@ class _Session(Session):
         else:
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
 
-    def _assistant(self, record: Record) -> None:
+    def _assistant(self, record: JsonDict) -> None:
         message = record.object("message")
         content = message.get("content")
         if message.get("model") == "<synthetic>":
@@ -146,11 +146,11 @@ class _Session(Session):
                     self.asked = self.asked and is_own_tool(name)  # else it went on with the task
                     self.call(name, block.get("input"), block.text("id"))
                 case kind if kind.endswith("tool_result"):
-                    self._tool_result(block, Record())
+                    self._tool_result(block, JsonDict())
                 case _:
                     pass
 
-    def _tool_result(self, block: Record, result: Record) -> None:
+    def _tool_result(self, block: JsonDict, result: JsonDict) -> None:
         """Take the result of a call. `result` is the host's own structured form of it, where there is one.
 
         A command reported as done, and not as an error, ended with exit code 0.
@@ -167,7 +167,7 @@ class _Session(Session):
         self.result(call_id, text, is_error=is_error, exit_code=code, interrupted=stopped or refused)
 
 
-def is_api_error(record: Record) -> bool:
+def is_api_error(record: JsonDict) -> bool:
     """Whether a line of a transcript, or of `stream-json`, is the host's own report that its API failed."""
     return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
 

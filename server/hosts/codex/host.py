@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.host import Said
-from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places, command_line, object_at
+from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places, command_line, object_in
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 SHELL = "Bash"
@@ -60,7 +60,9 @@ class CodexCLI(InstalledHost):
         Return `{}` for a subagent's prompt, and for a command that seems to have worked.
         """
         if event == "UserPromptSubmit":
-            return {} if said.get("agent_id") else {**said, "prompt": request_in(str(said.get("prompt") or ""))}
+            return (
+                {} if said.get("agent_id") else {**said, "prompt": strip_editor_context(str(said.get("prompt") or ""))}
+            )
         if event == "PreToolUse" and said.get("tool_name") == "apply_patch":
             given: Said = said.get("tool_input") or {}
             patch = str(given.get("command") or "")
@@ -104,7 +106,7 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
         before = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML ({error}): fix it first; nothing was changed") from None
-    servers, ours = object_at(before, "mcp_servers"), "" if command is None else server_table(command)
+    servers, ours = object_in(before, "mcp_servers"), "" if command is None else server_table(command)
     wanted = tomllib.loads(ours)["mcp_servers"][SERVER_NAME] if ours else None
     if servers.get(SERVER_NAME) == wanted:
         return text
@@ -128,7 +130,7 @@ def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
     raise ConfigError(f"{path} is written in a form that swarm-memory does not edit: change [{_TABLE}] in it yourself")
 
 
-def request_in(text: str) -> str:
+def strip_editor_context(text: str) -> str:
     """Return what the user typed, without what an editor put before it."""
     return text.rpartition(_REQUEST)[2].strip() if _REQUEST in text else text
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.codex.host import HOST, PATCHED_FILE, SHELL, request_in
+from swarm_memory.server.hosts.codex.host import HOST, PATCHED_FILE, SHELL, strip_editor_context
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import Record, as_list, as_object, as_text, first_record, parsed, text_of
+from swarm_memory.server.hosts.records import JsonDict, as_list, as_object, as_text, first_record, parsed, text_or_json
 from swarm_memory.server.hosts.session import Session
 
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"})
@@ -53,12 +53,12 @@ _FAILED = re.compile(
 _NEW_TASK = re.compile(r"Message Type: NEW_TASK\b[\s\S]*?^Task name: (?P<name>\S+)$[\s\S]*?^Payload:\n?", re.MULTILINE)
 
 
-def is_codex(record: Record) -> bool:
+def is_codex(record: JsonDict) -> bool:
     """Whether a record is a line of a rollout."""
     return record.text("type") in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
 
 
-def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. The file of a subagent is one task of the session that started it."""
     session = _Session("codex", origin.session_id, fallback_id=origin.stem)
     yield from session.read(session.to_the_end(lines), origin.records, session.take)
@@ -88,7 +88,7 @@ class _Session(Session):
     polls: dict[str, str] = field(default_factory=dict[str, str])
     """Ids of processes, by the call id of the poll."""
 
-    def to_the_end(self, lines: Iterator[Record]) -> Iterator[Record]:
+    def to_the_end(self, lines: Iterator[JsonDict]) -> Iterator[JsonDict]:
         """Yield the lines; then end the commands still running, since no line says how they ended.
 
         Raises `InputError` if the agent speaks but no line says what was typed.
@@ -100,7 +100,7 @@ class _Session(Session):
         for process in list(self.processes):
             self._end(process, None)
 
-    def take(self, record: Record) -> bool:
+    def take(self, record: JsonDict) -> bool:
         """Take a line; return whether it is recognized."""
         kind, payload, self.at = record.text("type"), record.object("payload"), record.time("timestamp")
         if kind == "session_meta" and not self.began:
@@ -115,9 +115,9 @@ class _Session(Session):
             self._event(payload)
         return kind in _TYPES or kind in _SILENT
 
-    def _item(self, item: Record) -> bool:
+    def _item(self, item: JsonDict) -> bool:
         kind = item.text("type")
-        text = text_of(item.get("content"))
+        text = text_or_json(item.get("content"))
         if kind == "message" and item.get("role") == "assistant":
             self._say("item", text)
         elif kind == "message":
@@ -128,7 +128,7 @@ class _Session(Session):
                 self.draft = None  # what came before is a copy of the work of the agent that assigns the task
                 self.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "))
         elif kind == "reasoning":
-            summary = "\n".join(text_of([each]) for each in item.array("summary"))
+            summary = "\n".join(text_or_json([each]) for each in item.array("summary"))
             self.say(summary or text, thought=True)
         elif kind in ("function_call", "custom_tool_call", "tool_search_call", "web_search_call"):
             self._call(kind, item)
@@ -138,17 +138,17 @@ class _Session(Session):
             return kind in _SILENT
         return True
 
-    def _event(self, event: Record) -> None:
+    def _event(self, event: JsonDict) -> None:
         kind = event.text("type")
         if kind == "item_completed":
             event = event.object("item")
             kind = _EVENTS.get(event.text("type"), "")
-        call_id, said = event.text("call_id", "id"), event.text("message") or text_of(event.get("content"))
+        call_id, said = event.text("call_id", "id"), event.text("message") or text_or_json(event.get("content"))
         match kind:
             case "agent_message":
                 self._say("event", said)
             case "user_message":
-                self.prompt(request_in(said))
+                self.prompt(strip_editor_context(said))
             case "exec_command_end":
                 self._ran(call_id, event)
             case "patch_apply_end" if call_id not in self.tools:  # run by a program: it has no call of its own
@@ -175,7 +175,7 @@ class _Session(Session):
         if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
             self.say(text)
 
-    def _call(self, kind: str, item: Record) -> None:
+    def _call(self, kind: str, item: JsonDict) -> None:
         call_id, name = item.text("call_id", "id"), item.text("name")
         given = parsed(item.get("arguments")) if "arguments" in item else item.get("input", item.get("action"))
         arguments = as_object(given)
@@ -202,7 +202,7 @@ class _Session(Session):
         if as_text(output).startswith('{"output":'):  # as a patch's does, with how it ended
             whole = as_object(parsed(output))
         code = whole.object("metadata").get("exit_code")
-        text = text_of(whole.get("output", whole.get("content"))) if whole else text_of(output)
+        text = text_or_json(whole.get("output", whole.get("content"))) if whole else text_or_json(output)
         head = _HEAD.match(text)
         framed, said = (text[: head.end()], text[head.end() :]) if head else ("", text)
         exited, runs = _EXITED.search(framed), _RUNNING.search(framed)
@@ -225,7 +225,7 @@ class _Session(Session):
         call_id, text = self.processes.pop(process)
         self.result(call_id, text, exit_code=code)
 
-    def _ran(self, call_id: str, event: Record) -> None:
+    def _ran(self, call_id: str, event: JsonDict) -> None:
         """Take how a command ended: one being polled, one whose output is yet to come, or one that a program ran."""
         given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
@@ -241,7 +241,7 @@ class _Session(Session):
             self.result(call_id, output, exit_code=code)
 
 
-def _shell_input(arguments: Record) -> Record:
+def _shell_input(arguments: JsonDict) -> JsonDict:
     """Return a shell call's arguments, with its command as one text."""
     words = arguments.get("command", arguments.get("cmd"))
     command = as_text(words)
@@ -249,7 +249,7 @@ def _shell_input(arguments: Record) -> Record:
         is_shell = len(listed) >= 3 and listed[-2] in ("-lc", "-c", "-Command")
         command = listed[-1] if is_shell else shlex.join(listed)
     workdir = arguments.text("workdir")
-    return Record({"command": command, **({"workdir": workdir} if workdir else {})})
+    return JsonDict({"command": command, **({"workdir": workdir} if workdir else {})})
 
 
 TRANSCRIPTS = Transcripts(is_codex, read_session, rollouts_of)

@@ -7,7 +7,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import Record, first_record
+from swarm_memory.server.hosts.records import JsonDict, first_record
 from swarm_memory.server.hosts.session import Session, read_answer
 
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
@@ -22,12 +22,12 @@ _KNOWN = (
 """Families of events; those of them that are not read add nothing to the others."""
 
 
-def is_copilot_cli(record: Record) -> bool:
+def is_copilot_cli(record: JsonDict) -> bool:
     """Whether a record is an event of a Copilot CLI session."""
     return "parentId" in record and isinstance(record.get("data"), dict) and bool(record.text("type"))
 
 
-def read_session(events: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_session(events: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. Events of subagents are left out: what they found is their call's result."""
     path = origin.path
     named = path.parent.name if path is not None and path.name == EVENTS_FILE else origin.stem
@@ -46,7 +46,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
     return [path for path, context in contexts if str(root) in (context.get("cwd"), context.get("gitRoot"))]
 
 
-def _take(session: Session, record: Record) -> bool:
+def _take(session: Session, record: JsonDict) -> bool:
     kind, data, session.at = record.text("type"), record.object("data"), record.time("timestamp")
     match kind:
         case "user.message":  # what a skill or the autopilot says in the user's name is not the user's
@@ -77,7 +77,7 @@ def _take(session: Session, record: Record) -> bool:
     return True
 
 
-def _result(session: Session, data: Record) -> None:
+def _result(session: Session, data: JsonDict) -> None:
     """Take a result. Success of a command only means that it ran: its exit code is in another field or in its text."""
     call_id, error, failed = data.text("toolCallId"), data.object("error"), data.get("success") is False
     text = data.object("result").text("content") or error.text("message")

@@ -10,7 +10,7 @@ from swarm_memory.server.hosts.cursor.host import HOST, STORE, project_names
 from swarm_memory.server.hosts.databases import open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
-    Record,
+    JsonDict,
     Records,
     all_text,
     as_list,
@@ -18,7 +18,7 @@ from swarm_memory.server.hosts.records import (
     as_text,
     files_in,
     parsed,
-    text_of,
+    text_or_json,
 )
 from swarm_memory.server.hosts.session import Session, read_answer
 
@@ -30,12 +30,12 @@ _CONTEXT = re.compile(r"\s*<[a-z_]{1,40}(?:\s[^>\n]{0,200})?>")
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def is_cursor(record: Record) -> bool:
+def is_cursor(record: JsonDict) -> bool:
     """Whether a record is a line of an agent transcript: a role and a message, but no type."""
     return record.get("role") in _ROLES and "content" in record.object("message") and "type" not in record
 
 
-def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task; a subagent's file is one task."""
     path = origin.path
     session = Session("cursor", origin.session_id, fallback_id=origin.stem)
@@ -49,7 +49,7 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
     source, session = Records(io.StringIO()), Session("cursor", fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
 
-        def messages() -> Iterator[Record]:
+        def messages() -> Iterator[JsonDict]:
             for row in database.rows("SELECT rowid AS number FROM blobs ORDER BY rowid"):
                 blob = database.value("SELECT data FROM blobs WHERE rowid = ?", row.count("number"))
                 text = blob.decode("utf-8", "replace") if isinstance(blob, bytes) else as_text(blob)
@@ -80,7 +80,7 @@ def subagent_files(transcript: Path) -> list[Path]:
     return files_in(transcript.parent / _SUBAGENTS, "*.jsonl") if is_chat else []
 
 
-def _take(session: Session, record: Record, source: Records) -> bool:
+def _take(session: Session, record: JsonDict, source: Records) -> bool:
     message = record.object("message") or record
     role = record.text("role")
     session.at = None
@@ -107,11 +107,11 @@ def _take(session: Session, record: Record, source: Records) -> bool:
     return True
 
 
-def _kind(block: Record) -> str:
+def _kind(block: JsonDict) -> str:
     return block.text("type").replace("-", "_")
 
 
-def _block(session: Session, block: Record, role: str) -> bool:
+def _block(session: Session, block: JsonDict, role: str) -> bool:
     match _kind(block):
         case "text" if role == "assistant":
             session.say(block.text("text"))
@@ -129,10 +129,10 @@ def _block(session: Session, block: Record, role: str) -> bool:
     return True
 
 
-def _result(session: Session, block: Record) -> None:
+def _result(session: Session, block: JsonDict) -> None:
     """Take a result, by default of the oldest open call; a command's exit code is only in its text."""
     named = block.text("toolCallId", "tool_use_id")
-    call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
+    call_id, text = named or session.open_call(), text_or_json(block.get("content", block.get("result")))
     is_error, code = block.flag("isError", "is_error"), None
     if session.tools.get(call_id) in _SHELLS:
         text, code, failed = read_answer(text)

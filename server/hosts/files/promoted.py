@@ -16,7 +16,7 @@ MAX_BYTES = 500_000
 """The largest skill that is read: the file may have come with a clone, and is read at each prompt."""
 
 
-def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
+def skill_paths_by_memory(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
     """Return the ids of the memories in skills that the named agent (None: any) reads, each with the skill's path."""
     is_read = agent is None or (agent in ROOMS and host(agent).reads_skills)
     texts = skills_of_ours(Path(root)) if is_read else ()

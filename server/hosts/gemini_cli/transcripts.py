@@ -12,13 +12,13 @@ from swarm_memory.server.hosts.gemini_cli.host import HOST, SHELL
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     MAX_DOCUMENT_CHARS,
-    Record,
+    JsonDict,
     Records,
     all_text,
     as_object,
     as_text,
     files_in,
-    text_of,
+    text_or_json,
 )
 from swarm_memory.server.hosts.session import Session
 
@@ -37,12 +37,12 @@ _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
 
 
-def is_gemini_cli(record: Record) -> bool:
+def is_gemini_cli(record: JsonDict) -> bool:
     """Whether a record is the first of a Gemini CLI chat: all of it, or its header."""
     return "sessionId" in record and "projectHash" in record
 
 
-def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_session(records: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, of the chat as it is after all its changes.
 
     A message written again replaces the earlier one; a rewound message is gone. Raises `InputError` for a large chat.
@@ -50,7 +50,7 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
     path, source = origin.path, origin.records
     parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem
     session = Session("gemini_cli", origin.session_id, fallback_id=parent)
-    messages: dict[str, Record] = {}
+    messages: dict[str, JsonDict] = {}
     for record in records:
         _change(messages, record, session, source)
         if source.chars > MAX_DOCUMENT_CHARS:
@@ -81,8 +81,8 @@ def subagent_files(transcript: Path) -> list[Path]:
     return sorted(path for folder in folders_of for path in files_in(folder, "*.json*"))
 
 
-def _change(messages: dict[str, Record], record: Record, session: Session, source: Records) -> None:
-    added: list[Record] = []
+def _change(messages: dict[str, JsonDict], record: JsonDict, session: Session, source: Records) -> None:
+    added: list[JsonDict] = []
     if isinstance(back_to := record.get("$rewindTo"), str):
         ids = list(messages)
         for dropped in ids[ids.index(back_to) if back_to in messages else 0 :]:
@@ -107,7 +107,7 @@ def _change(messages: dict[str, Record], record: Record, session: Session, sourc
         messages[message.text("id") or f"message-{len(messages)}"] = message
 
 
-def _take(session: Session, message: Record) -> bool:
+def _take(session: Session, message: JsonDict) -> bool:
     session.at = message.time("timestamp")
     content = message.get("content", message.get("parts"))
     text = as_object(content).text("text") or all_text(content)
@@ -137,10 +137,10 @@ def _take(session: Session, message: Record) -> bool:
     return True
 
 
-def _result(session: Session, call_id: str, call: Record) -> None:
+def _result(session: Session, call_id: str, call: JsonDict) -> None:
     """Take a result. The status only says that the tool ran; a command's exit code is in its text."""
     session.at, status = call.time("timestamp"), call.get("status")
-    text = "\n".join(filter(None, map(_text_in, call.array("result")))) or text_of(call.get("resultDisplay"))
+    text = "\n".join(filter(None, map(_text_in, call.array("result")))) or text_or_json(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
     session.note("\n".join(map(unescape, _HOOKED.findall(text))))
     text = _HOOKED.sub("", text)
@@ -157,7 +157,7 @@ def _result(session: Session, call_id: str, call: Record) -> None:
 def _text_in(part: object) -> str:
     response = as_object(part).object("functionResponse").object("response")
     output = response.get("output", response.get("error"))
-    return text_of(output) if output is not None else as_object(part).text("text")
+    return text_or_json(output) if output is not None else as_object(part).text("text")
 
 
 TRANSCRIPTS = Transcripts(is_gemini_cli, read_session, transcripts_of, subagent_files)

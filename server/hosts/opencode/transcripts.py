@@ -9,7 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.databases import open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import HOST
-from swarm_memory.server.hosts.records import Record, Records, as_object, parsed, text_of
+from swarm_memory.server.hosts.records import JsonDict, Records, as_object, parsed, text_or_json
 from swarm_memory.server.hosts.session import Session
 
 _TABLES = frozenset({"session", "message", "part"})
@@ -25,13 +25,13 @@ _REFUSED = ("rejected permission", "dismissed this question", "Tool execution ab
 _CUT_OFF = "terminated command after exceeding timeout"
 
 
-def is_opencode(record: Record) -> bool:
+def is_opencode(record: JsonDict) -> bool:
     """Whether a record is a whole session: `info`, and `messages` of `info` and `parts`."""
     first = as_object(next(iter(record.array("messages")), None))
     return isinstance(record.get("info"), dict) and ("info" in first or record.get("messages") == [])
 
 
-def read_exported(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
+def read_exported(records: Iterator[JsonDict], origin: Origin) -> Iterator[Trajectory]:
     """Yield the tasks of each session in order; a session with a parent is a subagent's and is one task."""
     given = Session("opencode", origin.session_id, fallback_id=origin.stem)
     for record in records:
@@ -47,20 +47,20 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
     source, given = Records(io.StringIO()), Session("opencode")
     with open_database(path, _TABLES) as database:
 
-        def data(table: str, row: Record) -> Record:
+        def data(table: str, row: JsonDict) -> JsonDict:
             text = database.value(f"SELECT data FROM {table} WHERE id = ?", row.text("id"))  # noqa: S608
             said = as_object(parsed(text))
             source.skipped += not said
-            return Record({**said, "id": row["id"]})
+            return JsonDict({**said, "id": row["id"]})
 
-        def messages(session: str) -> Iterator[Record]:
+        def messages(session: str) -> Iterator[JsonDict]:
             for row in database.rows(_LISTED.format("message", "session_id"), (session,)):
                 parts = database.rows(_LISTED.format("part", "message_id"), (row.text("id"),))
-                yield Record(info=data("message", row), parts=[data("part", part) for part in parts])
+                yield JsonDict(info=data("message", row), parts=[data("part", part) for part in parts])
 
         for row in database.rows("SELECT * FROM session ORDER BY time_created, id"):
             if session_id in (None, row["id"], row.get("parent_id")):
-                info = Record(id=row["id"], parentID=row.get("parent_id"), revert=parsed(row.get("revert")))
+                info = JsonDict(id=row["id"], parentID=row.get("parent_id"), revert=parsed(row.get("revert")))
                 yield from _read_session(info, messages(row.text("id")), source, given)
 
 
@@ -69,7 +69,9 @@ def transcripts_of(root: Path | None) -> list[Path]:
     return list(Path(*HOST.folders()).glob(_STORES)) if root is None else []
 
 
-def _read_session(info: Record, messages: Iterable[Record], source: Records, given: Session) -> Iterator[Trajectory]:
+def _read_session(
+    info: JsonDict, messages: Iterable[JsonDict], source: Records, given: Session
+) -> Iterator[Trajectory]:
     """Yield the tasks of one session, without what the user has undone. `given` holds what all sessions share."""
     own, parent = info.text("id"), info.text("parentID")
     named = given.session_id or parent or own or given.fallback_id
@@ -80,7 +82,7 @@ def _read_session(info: Record, messages: Iterable[Record], source: Records, giv
     given.counted = session.counted
 
 
-def _take(session: Session, message: Record, source: Records) -> bool:
+def _take(session: Session, message: JsonDict, source: Records) -> bool:
     info, parts = message.object("info"), message.objects("parts")
     at = info.object("time").millis("created")
     session.at = at
@@ -109,7 +111,7 @@ def _take(session: Session, message: Record, source: Records) -> bool:
     return True
 
 
-def _tool(session: Session, part: Record, state: Record) -> None:
+def _tool(session: Session, part: JsonDict, state: JsonDict) -> None:
     """Take a call and its result. `completed` only says that the tool ran; a command's exit code is in the metadata."""
     name, status, time, at = part.text("tool"), state.get("status"), state.object("time"), session.at
     session.at = time.millis("start") or at
@@ -117,7 +119,7 @@ def _tool(session: Session, part: Record, state: Record) -> None:
     if status not in ("completed", "error"):
         return
     error = state.text("error")
-    text, code, is_error = text_of(state.get("output")) or error, None, status == "error" or None
+    text, code, is_error = text_or_json(state.get("output")) or error, None, status == "error" or None
     if name in _SHELLS:
         code = state.object("metadata").code("exit")
         is_error = is_error or (_CUT_OFF in text[-500:]) or None

@@ -49,7 +49,7 @@ from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.storage.stores.rows import item_of, pattern_row
-from swarm_memory.tools.guard.gate import admitted
+from swarm_memory.tools.guard.gate import admit_memory
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.text.cleaning import is_memory_id
 
@@ -61,7 +61,7 @@ _TAKEN = (
 SET_ASIDE = "untrusted"
 
 
-class ForeignBank(NamedTuple):
+class ForeignBankContents(NamedTuple):
     """What is in a bank that was not made here by this user."""
 
     memories: tuple[MemoryItem, ...]
@@ -103,7 +103,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
             yield connection
 
 
-def _content(foreign: SqliteConnection, settings: Settings, name: str) -> ForeignBank:
+def _content(foreign: SqliteConnection, settings: Settings, name: str) -> ForeignBankContents:
     """Return what a bank holds, each item as if nobody vouched for it: its texts are cleaned, redacted and screened."""
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
@@ -114,10 +114,10 @@ def _content(foreign: SqliteConnection, settings: Settings, name: str) -> Foreig
             if not is_memory_id(item.id):
                 raise InputError("its id is none of ours")
             origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
-            items.append(admitted(dict(item), origin, settings))
+            items.append(admit_memory(dict(item), origin, settings))
         except (StoreDamaged, InputError):
             faulty += 1
-    return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
+    return ForeignBankContents(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
 
 
 def _carry_over(
@@ -188,7 +188,7 @@ class SqliteCare:
         """Repair the bank, as `repair.repair` describes."""
         return repair(self.database, self._driver(), self.settings.storage.busy_timeout_s)
 
-    def look_at_foreign(self) -> ForeignBank:
+    def look_at_foreign(self) -> ForeignBankContents:
         """Return what is in a bank that was not made here by this user, without changing it.
 
         Raises `StoreUntrusted` if it is not one of our banks, or holds more; `InputError` if it needs no trust.
@@ -197,7 +197,7 @@ class SqliteCare:
         with storage_errors(driver.module, self.database), _opened_copy(self.database, driver) as foreign:
             return _content(foreign, self.settings, self.database.name)
 
-    def take_over(self) -> ForeignBank:
+    def take_over(self) -> ForeignBankContents:
         """Replace such a bank with a new, signed one of its content; return what was taken, and where the old one is.
 
         If the bank has only one project, it is renamed to the project here. Raises as `look_at_foreign` does, and

@@ -257,7 +257,7 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
         if check_content(connection, source) == "new":
             raise InputError(f"{source} is empty: it is not a backup")
         if not is_intact(connection, source):
-            raise StoreUntrusted(registry.replaced(source))
+            raise StoreUntrusted(registry.replaced_message(source))
         if wrong := damaged(connection):
             raise StoreDamaged(f"{source} is damaged: memories that are not as written: {len(wrong)}")
         copy_bank(connection, module, fresh, registry.secret_of(source))

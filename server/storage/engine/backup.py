@@ -56,7 +56,7 @@ def backup_folder(database: Path) -> Path:
 
 
 def _folders(database: Path) -> tuple[Path, Path]:
-    return backup_folder(database), registry.folder_of(database)
+    return backup_folder(database), registry.daily_backup_folder(database)
 
 
 def list_backups(database: Path) -> list[Backup]:
@@ -123,7 +123,7 @@ def back_up_day(connection: SqliteConnection, module: ModuleType, database: Path
     size = os.path.getsize(database)  # noqa: PTH202
     if size > DAYS_BYTES or (days and days[0].made.date() == datetime.now(UTC).date()):
         return
-    folder = registry.folder_of(database)
+    folder = registry.daily_backup_folder(database)
     make_folder(folder)
     copy_bank(connection, module, _named(folder, database, DAY), registry.secret_of(database))
     for number, backup in enumerate(days, 2):
@@ -146,7 +146,7 @@ def copy_bank(connection: SqliteConnection, module: ModuleType, path: Path, secr
                 if (found := copy.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
                     raise StoreDamaged(f"the copy is unsound ({found[0]}), as is the bank: run `swarm-memory doctor`")
             flush(part)  # `VACUUM INTO` does not flush it
-            registry.sign(path, registry.identity(connection), secret, file=part)
+            registry.register(path, registry.identity(connection), secret, file=part)
             part.replace(path)
             flush(path.parent)
         finally:
@@ -161,7 +161,7 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
     Half copies are deleted unread: those that a killed process left, and those being made, whose making then fails.
     """
     dropped = 0
-    for half in half_copies(database):
+    for half in unfinished_copies(database):
         half.unlink(missing_ok=True)
     for backup in list_backups(database):
         if _holds(module, backup.path, ids):
@@ -170,7 +170,7 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
     return dropped
 
 
-def half_copies(database: Path) -> list[Path]:
+def unfinished_copies(database: Path) -> list[Path]:
     """Return the files in which a copy or a replacement is being made, or was when a process was killed."""
     folders = [each for each in _folders(database) if not each.is_symlink()]
     found = [path for each in folders for path in each.glob(f"{escape(database.stem)}-*.part*")]
@@ -182,7 +182,7 @@ def half_copies(database: Path) -> list[Path]:
 def abandoned_copies(database: Path) -> list[Path]:
     """Return the half copies that no process can still be working on."""
     latest = time.time() - _LEFT_BEHIND_S
-    return sorted(path for path in half_copies(database) if path.stat().st_mtime < latest)
+    return sorted(path for path in unfinished_copies(database) if path.stat().st_mtime < latest)
 
 
 def _drop(backup: Backup) -> None:

@@ -50,7 +50,7 @@ def install_triggers(connection: SqliteConnection, secret: str) -> None:
             )
 
 
-def bind(connection: SqliteConnection, secret: str) -> int:
+def create_seal(connection: SqliteConnection, secret: str) -> int:
     """Seal whatever is in the bank; return the seal's number. Call it within a write transaction."""
     key = bytes.fromhex(secret)
     total = _total(connection, key)
@@ -83,11 +83,11 @@ def is_intact(connection: SqliteConnection, database: Path) -> bool:
     if not secret or (registry.noted_number(database) >= 0 and registry.is_as_noted(database)):
         return True
     for _ in range(_LOOKS):
-        noted, seen = registry.noted_number(database), registry.look(database)  # before the rows: others may write
+        noted, seen = registry.noted_number(database), registry.status_of(database)  # before the rows: others may write
         number = sealed_number(connection, secret)
         if number is None or number < noted:
             return False
-        if registry.look(database) == seen:
+        if registry.status_of(database) == seen:
             registry.note(database, number, seen)
         if registry.is_as_noted(database):  # or another process wrote, and noted that
             break

@@ -39,7 +39,7 @@ from swarm_memory.server.storage.driver import Driver, SqliteConnection
 from swarm_memory.server.storage.engine import binding, registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.files import (
-    OpenedFile,
+    FileIdentity,
     flush,
     make_folder,
     make_private,
@@ -230,7 +230,7 @@ def connect(
         if banks and not found and "" not in banks:
             raise StoreDamaged(f"{database} is only half a bank, as its log was truncated or lost: {advice(database)}")
         if banks and (found not in banks or not is_held):
-            raise StoreUntrusted(f"{registry.replaced(database)} ({len(list_backups(database))} available)")
+            raise StoreUntrusted(f"{registry.replaced_message(database)} ({len(list_backups(database))} available)")
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'created' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
@@ -287,7 +287,7 @@ def is_being_written(database: Path) -> bool:
 
 @contextmanager
 def write_transaction(
-    connection: SqliteConnection, database: Path, timeout_s: float, opened: OpenedFile | None = None
+    connection: SqliteConnection, database: Path, timeout_s: float, opened: FileIdentity | None = None
 ) -> Generator[None]:
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, rolled back on an error.
 
@@ -476,14 +476,14 @@ def _complete(
         if state == "outdated":
             back_up(connection, module, database, MIGRATION)
             if registry.secret_of(database):  # its rows change: it is bound again
-                registry.sign(database, registry.identity(connection), "", journal=journal)
+                registry.register(database, registry.identity(connection), "", journal=journal)
         if state != "bank":
             migrate(connection)
         if not is_bound:
             with transaction(connection, "IMMEDIATE"):
-                number = binding.bind(connection, secret)
+                number = binding.create_seal(connection, secret)
             registry.note(database, number)  # first: a kill must not leave a number above the new seal's
-            registry.sign(database, registry.identity(connection), secret, journal=journal)
+            registry.register(database, registry.identity(connection), secret, journal=journal)
     check_content(connection, database)
 
 

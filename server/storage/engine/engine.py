@@ -18,7 +18,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.models import Accompanied, Embedder
+from swarm_memory.tools.ports.models import Embedder, PairedEmbedder
 from swarm_memory.tools.ports.records import ChatRecord
 
 T = TypeVar("T")
@@ -50,13 +50,13 @@ class Engine(ABC):
 
     person_id: str | None = None
     """The person it writes for; None: the bank's own user."""
-    recorder: "Recorder"
+    recorder: "WriteBehindQueue"
 
     def __init__(self, embedder: Embedder, index: Index) -> None:
         self.index = index
         """The indexes of the memories."""
         self._embedder = embedder
-        self.light = embedder.light if isinstance(embedder, Accompanied) else None
+        self.light = embedder.light if isinstance(embedder, PairedEmbedder) else None
         self.unwritable: list[ChatRecord] = []
         """Calls to chat models that a read-only bank cannot record: only this process knows of them."""
 
@@ -145,7 +145,7 @@ GATHER_S, RETRY_S, CLOSE_LIMIT_S = 0.2, 0.5, 2.0
 log = logging.getLogger(__name__)
 
 
-class Recorder:
+class WriteBehindQueue:
     """Gathers records for a moment and passes them to `write` in one batch; retries while the database is busy."""
 
     def __init__(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:

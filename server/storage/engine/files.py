@@ -77,7 +77,7 @@ def size_of(path: str) -> int:
 Found: TypeAlias = Literal["same", "log lost", "moved"]
 
 
-class OpenedFile:
+class FileIdentity:
     """A connection's files: the database as before connecting; the log only since, as an older one may be another's."""
 
     def __init__(self, database: Path) -> None:
@@ -99,7 +99,7 @@ class OpenedFile:
         return "log lost" if others else "same"
 
     def check(self, found: Found | None = None) -> None:
-        """Raise `StoreReplaced` unless the files are the same; `found`: what `look` has just returned."""
+        """Raise `StoreReplaced` unless the files are the same; `found`: what `status_of` has just returned."""
         if (found or self.look()) != "same":
             raise StoreReplaced(
                 f"{self._database} was moved, deleted or replaced while it was open: bring it back, "

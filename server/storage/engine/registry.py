@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
-from swarm_memory.server.folders import own_state
+from swarm_memory.server.folders import user_state_folder
 from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine.files import flush, inode_of, make_folder, make_private, size_of
 
@@ -81,7 +81,7 @@ def begin(database: Path, *, is_new: bool = False) -> None:
         _write(Record(_place(database), [file], []))
 
 
-def sign(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
+def register(database: Path, bank: str, secret: str, file: Path | None = None, journal: str = "wal") -> None:
     """Record that the complete bank at a path, with its id, is this user's; `file`: the one still to be moved there."""
     inode = inode_of(str(file or database)) or 0
     _write(Record(_place(database), [inode], [bank], [secret], journal))
@@ -101,7 +101,7 @@ def secret_of(database: Path) -> str:
     return by_file.get(inode_of(str(database)) or 0, record.secrets[-1] or record.secrets[0])
 
 
-def look(database: Path) -> tuple[str, str]:
+def status_of(database: Path) -> tuple[str, str]:
     """Return what the system reports about a database and its log; an empty log counts as a missing one.
 
     No program can set the time of change. Where there is none (Windows), an archive can set everything compared here.
@@ -118,7 +118,7 @@ def note(database: Path, number: int | None = None, seen: tuple[str, str] | None
     mark = _mark_of(database)
     if number is None and not size_of(mark):
         return
-    _own_notes[str(database)] = seen = seen or look(database)
+    _own_notes[str(database)] = seen = seen or status_of(database)
     line = " ".join((str(noted_number(database) if number is None else number), *seen))
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with suppress(OSError):
@@ -136,7 +136,7 @@ def _drop_note(database: Path) -> None:
 
 def is_as_noted(database: Path, *, with_log: bool = True) -> bool:
     """Whether the files are as they were last noted; also True if nothing was noted."""
-    parts, seen = 2 if with_log else 1, look(database)
+    parts, seen = 2 if with_log else 1, status_of(database)
     if seen[:parts] == _own_notes.get(str(database), ())[:parts]:
         return True
     noted = _noted(database)
@@ -175,16 +175,16 @@ def forget(database: Path) -> None:
         _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
-def throw_away(database: Path) -> None:
+def forget_temporary(database: Path) -> None:
     """Drop the record of a bank in a temporary folder, and the folders of records that are then empty."""
     forget(database)
-    root = Path(own_state(), FOLDER)
+    root = Path(user_state_folder(), FOLDER)
     with suppress(OSError):  # a folder that holds records of other banks
         for folder in list(_file(database).relative_to(root).parents)[:-1]:
             (root / folder).rmdir()
 
 
-def is_first_notice(database: Path) -> bool:
+def claim_first_notice(database: Path) -> bool:
     """Whether this is the first notice about the untrusted file at a path; the call itself marks it as given."""
     noticed, inode = _file(database).with_suffix(".noticed"), str(inode_of(str(database)))
     with suppress(FileNotFoundError):
@@ -219,12 +219,12 @@ def check(database: Path) -> Record | None:
             f"{left} is not a swarm-memory bank: move it away, or name another file. It was not touched"
         )
     if not any(record.secrets) and inode_of(str(database)) not in (None, *record.files):
-        raise StoreUntrusted(replaced(database))
+        raise StoreUntrusted(replaced_message(database))
     _check_journal(database, record)
     return record
 
 
-def replaced(database: Path) -> str:
+def replaced_message(database: Path) -> str:
     """Return the message about another file in a bank's place."""
     return (
         f"{database} is not as swarm-memory left it: a pull, a copy or an archive changed it; "
@@ -253,7 +253,7 @@ def _seen(path: str, *, is_log: bool = False) -> str:
 
 
 def _mark_of(database: Path) -> str:
-    return _marked(own_state(), str(database))
+    return _marked(user_state_folder(), str(database))
 
 
 @lru_cache(maxsize=8)
@@ -292,15 +292,15 @@ def _place(database: Path) -> str:
 
 def _file(database: Path) -> Path:
     """Return the path of a bank's record: below the folder of records it repeats the bank's own path."""
-    return Path(own_state(), FOLDER, record_of(Path(_place(database))))
+    return Path(user_state_folder(), FOLDER, record_path(Path(_place(database))))
 
 
-def folder_of(database: Path) -> Path:
+def daily_backup_folder(database: Path) -> Path:
     """Return the folder for a bank's daily copies, which is next to its record."""
     return _file(database).with_suffix(".days")
 
 
-def record_of(place: PurePath) -> PurePath:
+def record_path(place: PurePath) -> PurePath:
     """Return the path of a bank's record within the folder of records, also for a Windows drive or share."""
     drive = place.drive.replace(":", "").strip("\\?").replace("\\", "/")
     return type(place)(drive, *place.parts[1:-1], f"{place.name}.json")

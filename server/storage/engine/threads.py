@@ -23,7 +23,7 @@ from swarm_memory.server.storage.engine.connection import (
     writing,
 )
 from swarm_memory.server.storage.engine.engine import FORKED, Engine, writing_as
-from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of, writer_lock
+from swarm_memory.server.storage.engine.files import FileIdentity, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
@@ -54,7 +54,7 @@ class ConnectionThread(aiosqlite.Connection):
         self._database, self._driver, self._timeout_s, self._writes = database, driver, timeout_s, writes
         self._reached: SqliteConnection | None = None
         self._log = f"{database}-wal"
-        self.opened = OpenedFile(database)
+        self.opened = FileIdentity(database)
         """The files that the connection opened, for a check under the writer lock."""
 
     async def open(self) -> None:
@@ -105,7 +105,7 @@ class ConnectionThread(aiosqlite.Connection):
             raise StorageError("the bank is closed") from error
 
     def _reach(self, *, create: bool) -> SqliteConnection:
-        opened = OpenedFile(self._database)
+        opened = FileIdentity(self._database)
         connection = connect(
             self._database, driver=self._driver, read_only=not self._writes, create=create, timeout_s=self._timeout_s
         )

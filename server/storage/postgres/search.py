@@ -12,9 +12,9 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.postgres.connection import PostgresConnection
 from swarm_memory.server.storage.postgres.index import PostgresIndex, text_of
 from swarm_memory.server.storage.search.vectors import (
-    Found,
     QueryVector,
     Search,
+    SearchHits,
     check_vector,
     find_space,
     kept_cosines,
@@ -61,7 +61,7 @@ def _search(
     parts: tuple[str, ...],
     vector_at: int,
     where: Mapping[str, Any],
-) -> tuple[Found, list[tuple[Any, ...]], list[float | None]]:
+) -> tuple[SearchHits, list[tuple[Any, ...]], list[float | None]]:
     """Return what both legs found, its rows (each from its position on; the nearest first, then the best keyword
     matches), and their cosines. `vector_at`: the index of the vector in a row, counted from the position.
     """
@@ -83,7 +83,7 @@ def _search(
     near = {row[2]: cosine for row, cosine in ordered if row[0] is not None and cosine is not None}
     unreachable = sum(items.values()) - sum(embedded for _, _, embedded in partitions) if query.vector else 0
     matching = {row[2]: 0.0 for row, _ in ordered if row[1] is not None}
-    found = Found(sum(items.values()), unreachable, vector, near, matching, frequency)
+    found = SearchHits(sum(items.values()), unreachable, vector, near, matching, frequency)
     return found, [row[2:] for row, _ in ordered], [cosine for _, cosine in ordered]
 
 

@@ -197,7 +197,7 @@ def nearest_in(
     return found
 
 
-class Found(NamedTuple):
+class SearchHits(NamedTuple):
     """What both legs of a search found, by position."""
 
     items: int
@@ -223,7 +223,7 @@ class Search:
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: Callable[[Connection, Sequence[Partition]], Narrowed] = lambda _connection, _partitions: None
 
-    def run(self, connection: Connection) -> Found:
+    def run(self, connection: Connection) -> SearchHits:
         """Return the pools of both legs. Raises `StorageError` for an unsound vector."""
         query = self.query
         space, partitions = self._look(connection)
@@ -242,7 +242,7 @@ class Search:
                 if self._look(connection)[0] == space:
                     raise
                 return self.run(connection)  # another process dropped the space meanwhile
-        return Found(items, unreachable, vector, near, *self._matching(connection, partitions, narrowed))
+        return SearchHits(items, unreachable, vector, near, *self._matching(connection, partitions, narrowed))
 
     def _matching(
         self, connection: Connection, partitions: Sequence[Partition], narrowed: Narrowed
@@ -262,7 +262,7 @@ class Search:
                 expressions[partition.id] = match_any(partition.id, words)
         return matches(connection, statements, expressions, narrowed, self.query.pool), frequency
 
-    def answer(self, found: Found, candidates: tuple[C, ...], what: str) -> Pools[C]:
+    def answer(self, found: SearchHits, candidates: tuple[C, ...], what: str) -> Pools[C]:
         """Return the candidates, which legs answered, and notices of what the vector leg could not do."""
         index, legs, notices = self.index, list[Leg](), list[str]()
         if self.query.vector is not None:

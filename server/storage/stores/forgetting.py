@@ -18,7 +18,7 @@ from swarm_memory.server.location import LOG, write_private
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import delete_item, find_patterns
-from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scopes, log_event, to_json
+from swarm_memory.server.storage.stores.rows import Queries, content_hash, find_scopes, log_event, to_json
 from swarm_memory.server.storage.stores.team.sharing import forget_shared
 from swarm_memory.server.storage.stores.tool_memory import forget_words, leave_window
 from swarm_memory.tools.ports.memories import Forgotten
@@ -51,7 +51,7 @@ _COLUMNS = {
 }
 _WORDS_OF_RUN = ("task", "preamble", "notes", "reason")
 _WORDS_OF_ROLLOUT = ("notes", "error")
-_SQL, _MEMORIES, _PEOPLE = Sql("forgetting"), Sql("memories"), Sql("people")
+_SQL, _MEMORIES, _PEOPLE = Queries("forgetting"), Queries("memories"), Queries("people")
 
 
 class Task(NamedTuple):

@@ -9,9 +9,9 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.stores.rows import Sql, made, make_scope, now_text, to_moment
+from swarm_memory.server.storage.stores.rows import Queries, made, make_scope, now_text, to_moment
 
-_SQL = Sql("jobs")
+_SQL = Queries("jobs")
 
 CLOCK_SET_BACK = timedelta(hours=1)
 """A heartbeat further ahead than this was sent before the clock was set back: its lease would not lapse for ages."""

@@ -12,14 +12,14 @@ from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, R
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, Record, reads, writes, writing_as
-from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
+from swarm_memory.server.storage.stores.rows import Queries, events, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
+from swarm_memory.tools.ports.records import BankEvent, ChatRecord, HostSession
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the number of input and output tokens."""
 
-_SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
+_SQL, _BENCHMARKS = Queries("journal"), Queries("benchmarks")
 
 
 class Journal(Engine):
@@ -54,7 +54,7 @@ class Journal(Engine):
         _SQL.run(connection, "put_session", scope_id=scope_id, **session.model_dump(exclude={"scope"}))
 
     @writes
-    def add_event(self, connection: Connection, scope: Scope, event: Event) -> None:
+    def add_event(self, connection: Connection, scope: Scope, event: BankEvent) -> None:
         """Write an event; what it says was shown to a task counts as a use of each of these memories."""
         log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, event.data, event.at)
         if event.kind == INJECTED:
@@ -63,7 +63,7 @@ class Journal(Engine):
     @reads
     def events_of_kind(
         self, connection: Connection, scope: Scope, kind: str, limit: int, since: datetime | None = None
-    ) -> list[Event]:
+    ) -> list[BankEvent]:
         """Return the newest events of one kind, newest first; with `since`, none older than that."""
         return events(_SQL.rows(connection, "events_of_kind", scope, kind, since or "", limit))
 

@@ -18,16 +18,16 @@ from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search import words
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
-    Found,
     Quantization,
     Search,
+    SearchHits,
     decode,
     kept_cosines,
     view_cosines,
 )
 from swarm_memory.server.storage.stores.jobs import write_job
 from swarm_memory.server.storage.stores.rows import (
-    Sql,
+    Queries,
     content_hash,
     event_row,
     events,
@@ -53,10 +53,10 @@ from swarm_memory.tools.ports.memories import (
     StoredMemory,
 )
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 from swarm_memory.tools.text.tokens import tokenize
 
-_SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
+_SQL, _BANK, _FIXES, _HANDLES = Queries("memories"), Queries("bank"), Queries("fixes"), Queries("handles")
 
 _MOST_FIXES = 20
 
@@ -218,15 +218,15 @@ class Memories(Engine):
         return len(changed)
 
     @reads
-    def memory_history(self, connection: Connection, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
+    def memory_history(self, connection: Connection, scopes: Sequence[Scope], memory_id: str) -> list[BankEvent]:
         return events(_SQL.rows(connection, "events_of", subject_ids=[memory_id], scopes=scopes, kinds=None))
 
     @reads
     def memory_histories(
         self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
-    ) -> dict[str, list[Event]]:
+    ) -> dict[str, list[BankEvent]]:
         """Return the events of these kinds for each memory, by id, oldest first; empty for one that does not exist."""
-        found: dict[str, list[Event]] = {subject: [] for subject in ids}
+        found: dict[str, list[BankEvent]] = {subject: [] for subject in ids}
         for event in events(_SQL.rows(connection, "events_of", subject_ids=ids, scopes=scopes, kinds=kinds)):
             found[event.subject_id or ""].append(event)
         return found
@@ -314,7 +314,7 @@ def _enter(
     fields = [(seq, each.title_tokens, each.description_tokens, each.content_tokens) for seq, _, each in placed]
     connection.executemany(_SQL["add_tag"], [(seq, tag) for seq, _, each in placed for tag in each.item.tags])
     connection.executemany(_SQL["put_tokens"], [(seq, words.pack(*tokens)) for seq, *tokens in fields])
-    put_handles(connection, [(seq, each.item) for seq, _, each in placed])
+    index_handles(connection, [(seq, each.item) for seq, _, each in placed])
     for scope_id, seqs in active.items():
         bank.index.enter_new(connection, seqs, scope_id)
     for (partition, name, dimensions), found in vectors.items():
@@ -341,12 +341,12 @@ def change_status(
     The event holds the reason and what `why` gives, which may replace the reason.
     """
     _, item_id, scope_id, former = found
-    put_status(connection, index, found, wanted, at)
+    put_status_unlogged(connection, index, found, wanted, at)
     event = {"from": former, "reason": wanted[1], **why}
     log_event(connection, scope_id, f"reasoning_memory.{wanted[0]}", item_id, event, at)
 
 
-def put_status(
+def put_status_unlogged(
     connection: Connection,
     index: Index,
     found: tuple[int, str, int, str],
@@ -372,12 +372,12 @@ def delete_item(connection: Connection, index: Index, found: tuple[int, str, int
     _SQL.run(connection, "clear_events_of", item_id)
 
 
-def put_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
+def index_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
     """Write the handles that call for items, given with their positions."""
     connection.executemany(_HANDLES["put_handle"], [(each, seq) for seq, item in items for each in handles_of(item)])
 
 
-def handles_due(connection: Connection) -> bool:
+def has_handles_due(connection: Connection) -> bool:
     """Whether there are items from an older version whose handles are not written yet."""
     return bool(_HANDLES.row(connection, "handles_due")[0])
 
@@ -385,7 +385,7 @@ def handles_due(connection: Connection) -> bool:
 def make_handles(connection: Connection, after: int, limit: int) -> int | None:
     """Write the handles of at most `limit` items after a position; return the last position, None if none was left."""
     rows = _HANDLES.rows(connection, "items_after", after, limit)
-    put_handles(connection, [(seq, item_of(row)) for seq, *row in rows])
+    index_handles(connection, [(seq, item_of(row)) for seq, *row in rows])
     if not rows:
         _HANDLES.run(connection, "handles_done")
     return rows[-1][0] if rows else None
@@ -415,7 +415,7 @@ def added_on(connection: Connection, scope: Scope | int, at: datetime) -> int:
 def answer_of(
     connection: Connection,
     search: Search,
-    found: Found,
+    found: SearchHits,
     rows: Sequence[Sequence[Any]],
     alike: Sequence[float | None],
 ) -> SearchResult:

@@ -10,9 +10,9 @@ from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED, OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
-from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
-from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone, Showing
+from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status_unlogged, replace_item
+from swarm_memory.server.storage.stores.rows import Queries, events, find_scopes, log_event, make_scope, to_moment
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, BankEvent, ReviewChange, Showing
 
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
@@ -20,7 +20,7 @@ _MOVING = {"confidence", "usage_count", "last_used"}
 
 _MAX_FACET = 100
 
-_SQL = Sql("review")
+_SQL = Queries("review")
 
 
 class Review(Part):
@@ -47,7 +47,7 @@ class Review(Part):
         return items_at(connection, scopes, ids)
 
     @reads
-    def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[Event]:
+    def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[BankEvent]:
         """Return the events of decisions about memories, and of decisions taken back, oldest first."""
         scope_ids = find_scopes(connection, scopes)
         return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
@@ -68,7 +68,7 @@ class Review(Part):
     def write_decision(
         self,
         connection: Connection,
-        changes: Sequence[Redone],
+        changes: Sequence[ReviewChange],
         embedder: str,
         links: Sequence[MemoryLink],
         unlinked: Sequence[MemoryLink],
@@ -92,7 +92,7 @@ class Review(Part):
                     index.enter(connection, seq, scope_id)
             wanted = (after.status, after.status_reason)
             if wanted != (before.status, before.status_reason):
-                put_status(connection, index, (seq, item_id, scope_id, status), wanted, event.at)
+                put_status_unlogged(connection, index, (seq, item_id, scope_id, status), wanted, event.at)
             if stored is not None:
                 replace_item(connection, self.bank, stored, embedder, reason)
             log_event(connection, scope_id, event.kind, item_id, event.data, event.at)

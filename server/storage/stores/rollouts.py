@@ -11,12 +11,12 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import add_items, added_on, count_added
-from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
+from swarm_memory.server.storage.stores.rows import Queries, log_event, made, make_scope
 from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
-from swarm_memory.tools.ports.records import RunEnd
+from swarm_memory.tools.ports.records import MattsRunEnd
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
-_SQL = Sql("rollouts")
+_SQL = Queries("rollouts")
 
 
 class Rollouts(Engine):
@@ -74,7 +74,7 @@ class Rollouts(Engine):
         return True
 
     @writes
-    def end_run(self, connection: Connection, end: RunEnd) -> bool:
+    def end_run(self, connection: Connection, end: MattsRunEnd) -> bool:
         """Write how a run ended, with its memories; return False, writing nothing, when it is no longer running."""
         run, now = end.run, datetime.now(UTC)
         stands = _find(connection, run.scope, run.run_id)

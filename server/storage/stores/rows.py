@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import Query, queries
 from swarm_memory.server.storage.driver import Connection, Cursor
 from swarm_memory.server.storage.engine.engine import author
-from swarm_memory.tools.ports.records import Event
+from swarm_memory.tools.ports.records import BankEvent
 
 M = TypeVar("M", bound=Model)
 
@@ -52,7 +52,7 @@ def to_column(value: Any) -> Any:
     return to_text(value) if isinstance(value, datetime) else to_json(value)
 
 
-class Sql(dict[str, Query]):
+class Queries(dict[str, Query]):
     """The queries of one file by name.
 
     A query's values are passed by place or by name, and converted by `to_column`; a single scope is converted to its
@@ -98,7 +98,7 @@ def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
     return kind.model_validate({name: row[name] for name in kind.model_fields if name in row} | others)
 
 
-_SQL = Sql("bank")
+_SQL = Queries("bank")
 
 
 def find_scope(connection: Connection, scope: Scope) -> int | None:
@@ -136,9 +136,9 @@ def event_row(
     return scope_id, kind, subject_id, to_json(data), to_text(at or datetime.now(UTC)), author()
 
 
-def events(rows: Iterable[Sequence[Any]]) -> list[Event]:
+def events(rows: Iterable[Sequence[Any]]) -> list[BankEvent]:
     """Return the events in rows of (type, moment, subject, data)."""
-    return [Event(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
+    return [BankEvent(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
 
 
 _OF_SOURCE = {field.serialization_alias or name for name, field in Provenance.model_fields.items()}

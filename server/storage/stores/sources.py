@@ -12,7 +12,7 @@ from swarm_memory.server.storage.engine.engine import Engine, Part, reads, write
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Search, kept_cosines
 from swarm_memory.server.storage.search.words import joined
-from swarm_memory.server.storage.stores.rows import Sql, find_scopes, made, make_scope, now_text, to_json
+from swarm_memory.server.storage.stores.rows import Queries, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.sources import (
@@ -24,7 +24,7 @@ from swarm_memory.tools.ports.sources import (
     StoredPassage,
 )
 
-_SQL = Sql("sources")
+_SQL = Queries("sources")
 _GROUPS_AT_ONCE = 200
 """At most this many groups are removed in one transaction: other writers wait for it."""
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, Tool
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, rarest, usable
-from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
+from swarm_memory.server.storage.stores.rows import Queries, find_scope, made, make_scope, to_moment
 from swarm_memory.tools.ports.records import CORRECTED, EvaluatedCall, PendingCalls
 
 AROUND = 500
@@ -29,7 +29,7 @@ POOL = 150
 WHOLE_SESSION = "\x01"
 """In older banks, stands for every call of a session that has none left in the window; no real id equals it."""
 
-_SQL = Sql("tool_memory")
+_SQL = Queries("tool_memory")
 
 
 class PastCall(NamedTuple):

@@ -19,7 +19,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import add_items, change_status, count_added, find_patterns
-from swarm_memory.server.storage.stores.rows import Sql, content_hash, log_event, made, make_scope, to_moment
+from swarm_memory.server.storage.stores.rows import Queries, content_hash, log_event, made, make_scope, to_moment
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.guard.trust import CREDITED, REINFORCED
@@ -27,13 +27,13 @@ from swarm_memory.tools.ports.records import (
     KeptTask,
     LearnedBefore,
     LearnRecord,
-    Revision,
     TaskFilter,
     TaskInjections,
     Trials,
+    VerdictRevision,
 )
 
-_SQL, _FIXES, _TASKS, _CREDIT, _BANK = Sql("trajectories"), Sql("fixes"), Sql("tasks"), Sql("credit"), Sql("bank")
+_SQL, _FIXES, _TASKS, _CREDIT, _BANK = map(Queries, ("trajectories", "fixes", "tasks", "credit", "bank"))
 
 _SHOWN_CHARS = 300
 """How many characters of a task a list shows."""
@@ -139,7 +139,7 @@ class Trajectories(Journal):
         return KeptTask(row, *_read(trajectory, verdict), later)
 
     @writes
-    def revise(self, connection: Connection, revision: Revision) -> None:
+    def revise(self, connection: Connection, revision: VerdictRevision) -> None:
         scope_id, verdict = make_scope(connection, revision.scope), revision.verdict
         values = {"id": revision.row.trajectory_id, "scope_id": scope_id, "run_id": revision.run_id}
         values |= {"label": verdict.label, "confidence": verdict.confidence, "verdict": verdict.model_dump_json()}

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
 from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import (
-    Sql,
+    Queries,
     log_event,
     make_scope,
     now_text,
@@ -47,7 +47,7 @@ CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 REMOVED = "(removed: older than retention.trajectories_days)"
 """Replaces the text of a trajectory, which stays because the memories made from it still name it."""
 
-_SQL, _BANK, _RETENTION = Sql("upkeep"), Sql("bank"), Sql("retention")
+_SQL, _BANK, _RETENTION = Queries("upkeep"), Queries("bank"), Queries("retention")
 
 
 class PendingUpkeep(NamedTuple):

@@ -7,7 +7,7 @@ from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
 from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
-from swarm_memory.tools.benchmark.report import described
+from swarm_memory.tools.benchmark.report import run_metadata
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 
@@ -75,7 +75,7 @@ async def benchmark(asked: Asked) -> Page:
     run = await asked.toolbox.store.benchmarks.get_benchmark(asked.toolbox.scope, run_id)
     if run is None:
         raise NotFoundError(f"no benchmark run {run_id[:60]!r} in project {asked.toolbox.scope.project!r}")
-    return Page("benchmark.html", {"run": run, "described": described(run)})
+    return Page("benchmark.html", {"run": run, "described": run_metadata(run)})
 
 
 async def people(asked: Asked) -> Page:

@@ -11,7 +11,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
-from swarm_memory.tools.memories.decide import Decision, MemoryChange, confirm, edit, make_global, set_memory_status
+from swarm_memory.tools.memories.decide import Decision, MemoryChange, edit, make_global, set_memory_status, vouch
 from swarm_memory.tools.memories.manage import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
 from swarm_memory.tools.memories.remember import remember
@@ -40,7 +40,7 @@ _TO: Mapping[str, MemoryStatus] = {"withdraw": "archived", "restore": "active"}
 _BACK = re.compile(r"/|/review\?kind=[a-z]+|/memories(/rm_[0-9A-Z]{26}|\?[\w.~%=&+-]*)?", re.ASCII)
 
 
-def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
+def toolbox_of(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
     """Return the toolbox of the requested project, and what names it in an address: nothing for our own project."""
     project = given.get("project", "")
     if project in ("", asked.toolbox.scope.project):
@@ -50,7 +50,7 @@ def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[s
 
 async def memories(asked: Asked) -> Page:
     """Show what a search considers, or list what passes the filters, newest first."""
-    toolbox, project = of_project(asked, asked.query)
+    toolbox, project = toolbox_of(asked, asked.query)
     text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
     if status not in STATUSES or kind not in KINDS:
         raise InputError("status must be quarantined, archived, candidate or any; kind must be strategy or guardrail")
@@ -90,9 +90,9 @@ async def memories(asked: Asked) -> Page:
     )
 
 
-async def ask(asked: Asked) -> Page:
+async def preview(asked: Asked) -> Page:
     """Show what an agent would read for a prompt, and all that was considered. Nothing is recorded or credited."""
-    toolbox, project = of_project(asked, asked.query)
+    toolbox, project = toolbox_of(asked, asked.query)
     prompt = asked.query.get("q", "").strip()
     explained = await explain(toolbox, prompt, unasked=Unasked(listed=())) if prompt else None
     return Page(
@@ -110,7 +110,7 @@ async def ask(asked: Asked) -> Page:
 
 async def memory(asked: Asked) -> Page:
     """Show one memory with all that is known about it."""
-    toolbox, project = of_project(asked, asked.query)
+    toolbox, project = toolbox_of(asked, asked.query)
     record = await memory_record(toolbox, asked.path["memory_id"])
     return Page(
         "memory.html",
@@ -131,14 +131,14 @@ async def memory(asked: Asked) -> Page:
 
 async def form_page(template: str, asked: Asked) -> Page:
     """Show the form to change a memory, or to confirm that it shall be forgotten for good."""
-    toolbox, project = of_project(asked, asked.query)
+    toolbox, project = toolbox_of(asked, asked.query)
     (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
     return Page(template, {"item": item, "project_query": project, "back": back_of(asked.query, "")})
 
 
 async def forget(asked: Asked) -> Done:
     """Forget a memory for good."""
-    toolbox, _ = of_project(asked, asked.form)
+    toolbox, _ = toolbox_of(asked, asked.form)
     with_task = asked.form.get("with_task") == "on"
     done = await forget_memories(toolbox, [asked.path["memory_id"]], with_trajectories=with_task)
     stayed = what_stayed(done, "forget these too and it goes", toolbox.promoted(None))
@@ -148,7 +148,7 @@ async def forget(asked: Asked) -> Done:
 
 async def change_list(asked: Asked) -> Done:
     """Add what the user says, or withdraw or restore one memory of a list or those selected in it."""
-    toolbox, _ = of_project(asked, asked.form)
+    toolbox, _ = toolbox_of(asked, asked.form)
     what, _, one = asked.form.get("what", "").partition(" ")
     if what == "add":
         added = await remember(toolbox, asked.form.get("text", ""), by_hand=True)
@@ -165,7 +165,7 @@ async def change_list(asked: Asked) -> Done:
 
 async def act(asked: Asked) -> Done:
     """Carry out the action on a memory that was posted."""
-    toolbox, _ = of_project(asked, asked.form)
+    toolbox, _ = toolbox_of(asked, asked.form)
     form, memory_id, what = asked.form, asked.path["memory_id"], asked.path["act"]
     if what == "edit":
         tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
@@ -178,7 +178,7 @@ async def act(asked: Asked) -> Done:
     elif what == "promote":
         decided = await make_global(toolbox, memory_id)
     elif what == "confirm":
-        decided = await confirm(toolbox, memory_id)
+        decided = await vouch(toolbox, memory_id)
     else:
         can = "edited, withdrawn, restored, confirmed, promoted or forgotten"
         raise InputError(f"a memory can be {can}, not {what[:20]!r}")
@@ -247,7 +247,7 @@ def _texts(version: Version) -> dict[str, list[str]]:
     }
 
 
-ASK = (Route("/ask", ask),)
+ASK = (Route("/ask", preview),)
 ROUTES = (
     Route("/memories", memories),
     Route("/memories", change_list, "POST"),

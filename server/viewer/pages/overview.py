@@ -11,7 +11,7 @@ from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.credit.metrics import effect_of, sentence
 from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.memories.manage import list_memories
-from swarm_memory.tools.memories.status import chat_status, out_of_order
+from swarm_memory.tools.memories.status import chat_usage, out_of_order
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -48,7 +48,7 @@ async def overview(asked: Asked) -> Page:
             "in_use": sum(statistics.projects.get(each.project, 0) for each in toolbox.readable),
             "sentence": await sentence(toolbox, statistics),
             "effect": effect_of(outcomes),
-            "chat": await chat_status(toolbox),
+            "chat": await chat_usage(toolbox),
             "faults": await out_of_order(toolbox, await toolbox.store.health(), statistics),
             "feed": feed,
             "memories": {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)},

@@ -3,7 +3,7 @@
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Ruling
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
-from swarm_memory.server.viewer.pages.memories import DONE, WITHDRAWN, back_of, decided_done, in_project, of_project
+from swarm_memory.server.viewer.pages.memories import DONE, WITHDRAWN, back_of, decided_done, in_project, toolbox_of
 from swarm_memory.tools.memories.decide import KINDS, keep, latest_decisions, merge, set_memory_status, to_review, undo
 from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.bank import TeamBank, edited
@@ -17,7 +17,7 @@ async def cards(asked: Asked) -> Page:
 
     Where only proposals to the team wait, these are shown.
     """
-    toolbox, project = of_project(asked, asked.query)
+    toolbox, project = toolbox_of(asked, asked.query)
     asked_for = asked.query.get("kind") or None
     if asked_for not in (None, *KINDS):
         raise InputError(f"kind must be one of {', '.join(KINDS)}")
@@ -45,7 +45,7 @@ async def cards(asked: Asked) -> Page:
 
 async def decide(asked: Asked) -> Done:
     """Carry out the decision that was posted about one card."""
-    toolbox, _ = of_project(asked, asked.form)
+    toolbox, _ = toolbox_of(asked, asked.form)
     form, what = asked.form, asked.path["what"]
     one, other = form.get("id", ""), form.get("other", "")
     if what == "keep":

@@ -60,7 +60,7 @@ async def verdict(asked: Asked) -> Done:
     return _done(await say_verdict(asked.toolbox, asked.path["task"], label, asked.form.get("reason", "")))
 
 
-async def again(asked: Asked) -> Done:
+async def rejudge(asked: Asked) -> Done:
     """Have a task judged once more. Raises `NotFoundError`."""
     return _done(await judge_again(asked.toolbox, asked.path["task"]))
 
@@ -85,6 +85,6 @@ def _done(revised: Revised) -> Done:
 ROUTES = (
     Route("/sessions", sessions),
     Route("/tasks/{task:path}/verdict", verdict, "POST"),
-    Route("/tasks/{task:path}/again", again, "POST"),
+    Route("/tasks/{task:path}/again", rejudge, "POST"),
     Route("/tasks/{task:path}", task),
 )

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from swarm_memory.schema.base import counted, digest
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset, DatasetInfo
+from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion, Dataset, DatasetInfo
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.suite import checked
 from swarm_memory.tools.text.cleaning import one_line
@@ -33,13 +33,13 @@ NAMED = 5
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Published(BaseModel):
+class ExternalModel(BaseModel):
     """Base of data that others publish: keys that are not used are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Line(Published):
+class _Line(ExternalModel):
     """A document of BEIR, or a query, which has no title."""
 
     id: str = Field(alias="_id", coerce_numbers_to_str=True, min_length=1)
@@ -53,7 +53,7 @@ class _File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Text
-    items: tuple[BenchmarkItem, ...]
+    items: tuple[BenchmarkDocument, ...]
     questions: tuple[BenchmarkQuestion, ...]
 
 
@@ -98,7 +98,7 @@ def beir(name: str, texts: Mapping[str, str], skipped: list[str]) -> Dataset:
     """
     (corpus, documents), (queries, asked), (qrels, judgements) = texts.items()
     items = tuple(
-        BenchmarkItem(id=each.id, content=content)
+        BenchmarkDocument(id=each.id, content=content)
         for each in _lines(documents, corpus)
         if (content := "\n".join(part for part in (each.title, each.text) if part and part.strip()))
     )
@@ -141,7 +141,7 @@ def complete(dataset: Dataset, where: str, skipped: list[str]) -> Dataset:
 
     Raises `InputError` when no item or no question is left.
     """
-    known: dict[tuple[str, str], BenchmarkItem] = {}
+    known: dict[tuple[str, str], BenchmarkDocument] = {}
     asked: list[BenchmarkQuestion] = []
     again = [item for item in dataset.items if known.setdefault((item.group, item.id), item) is not item]
     skipped += [f"{where}: id {item.id!r} already appears in group {item.group!r}" for item in again]
@@ -190,7 +190,7 @@ def info_of(dataset: Dataset) -> DatasetInfo:
     )
 
 
-def by_group(dataset: Dataset) -> dict[str, tuple[BenchmarkItem, ...]]:
+def by_group(dataset: Dataset) -> dict[str, tuple[BenchmarkDocument, ...]]:
     """Return the items of each group in their order."""
     ordered = sorted(dataset.items, key=lambda item: item.group)
     return {group: tuple(items) for group, items in groupby(ordered, key=lambda item: item.group)}
@@ -206,7 +206,7 @@ _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
 
 
-class _Turn(Published):
+class _Turn(ExternalModel):
     speaker: str
     dia_id: Text
     text: str
@@ -217,24 +217,24 @@ class _Turn(Published):
         return f"{self.speaker}: {self.text}" + (f" {self.blip_caption}" if self.blip_caption else "")
 
 
-class _Asked(Published):
+class _Asked(ExternalModel):
     question: Text
     answer: str | None = Field(default=None, coerce_numbers_to_str=True)
     evidence: tuple[str, ...] = ()
     category: int = 0
 
 
-class _Conversation(Published):
+class _Conversation(ExternalModel):
     conversation: dict[str, JsonValue]
     qa: tuple[_Asked, ...]
 
 
-class _Said(Published):
+class _Said(ExternalModel):
     role: str
     content: str
 
 
-class _Record(Published):
+class _Record(ExternalModel):
     question_id: str = Field(min_length=1, max_length=400)
     question_type: str
     question: Text
@@ -256,7 +256,7 @@ def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = 
     A turn's document is its speaker, its text and the caption of its picture. Questions whose evidence names no turn
     that exists are left out, as everybody does who publishes figures for it.
     """
-    items: list[BenchmarkItem] = []
+    items: list[BenchmarkDocument] = []
     questions: list[BenchmarkQuestion] = []
     for at, talk in enumerate(checked(_CONVERSATIONS, value, where)):
         group = f"conversation-{at + 1}"
@@ -283,13 +283,15 @@ def locomo(value: object, where: str, skipped: list[str], *, by_session: bool = 
 _Session = tuple[int, datetime | None, tuple[_Turn, ...]]
 
 
-def _items(group: str, sessions: Iterable[_Session], *, by_session: bool) -> Iterator[BenchmarkItem]:
+def _items(group: str, sessions: Iterable[_Session], *, by_session: bool) -> Iterator[BenchmarkDocument]:
     for number, time, turns in sessions:
         if by_session and turns:
-            yield BenchmarkItem(id=f"D{number}", content="\n".join(turn.line for turn in turns), group=group, time=time)
+            yield BenchmarkDocument(
+                id=f"D{number}", content="\n".join(turn.line for turn in turns), group=group, time=time
+            )
         elif not by_session:
             for turn in turns:
-                yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
+                yield BenchmarkDocument(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
 
 
 def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
@@ -307,7 +309,7 @@ def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
 
     Questions without an answer (`_abs`) have no gold: they count for answers, not for retrieval.
     """
-    items: list[BenchmarkItem] = []
+    items: list[BenchmarkDocument] = []
     questions: list[BenchmarkQuestion] = []
     for at, record in enumerate(checked(_RECORDS, value, where)):
         has_answer = not record.question_id.endswith(ABSTENTION)
@@ -325,7 +327,7 @@ def longmemeval(value: object, where: str, skipped: list[str]) -> Dataset:
     return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where, skipped)
 
 
-def _haystack(record: _Record, where: str) -> Iterator[BenchmarkItem]:
+def _haystack(record: _Record, where: str) -> Iterator[BenchmarkDocument]:
     counts = {len(record.haystack_session_ids), len(record.haystack_dates), len(record.haystack_sessions)}
     if len(counts) > 1:
         raise InputError(f"{where}: haystack_session_ids, haystack_dates and haystack_sessions differ in length")
@@ -333,7 +335,7 @@ def _haystack(record: _Record, where: str) -> Iterator[BenchmarkItem]:
         text = "\n".join(f"{turn.role}: {turn.content}" for turn in record.haystack_sessions[at])
         if text.strip():
             time = _published(date, f"{where}.haystack_dates[{at}]")
-            yield BenchmarkItem(id=session_id, content=text, group=record.question_id, time=time)
+            yield BenchmarkDocument(id=session_id, content=text, group=record.question_id, time=time)
 
 
 def _published(text: str, where: str) -> datetime:

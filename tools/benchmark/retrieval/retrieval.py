@@ -32,13 +32,13 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
     parsed,
     sample,
 )
-from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
+from swarm_memory.tools.benchmark.retrieval.summary import Summary, SystemResults
 from swarm_memory.tools.benchmark.retrieval.systems import (
     BankSystem,
-    ContextSystem,
     MemorySystem,
     OkapiSystem,
     SharedBank,
+    SourceSearchSystem,
 )
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.retrieve.retrieve import MAX_K
@@ -114,7 +114,7 @@ class RetrievalRun:
     options: RetrievalOptions
     dataset: Dataset
     stack: AsyncExitStack
-    asked: list[Asked] = field(default_factory=list[Asked])
+    asked: list[SystemResults] = field(default_factory=list[SystemResults])
     notes: list[str] = field(default_factory=list[str])
     done: int = 0
     total: int = 0
@@ -157,7 +157,7 @@ class RetrievalRun:
             if name == "bm25-okapi":
                 found.append(OkapiSystem())
             elif name == "hybrid+context":
-                found.append(ContextSystem(name, await self._new_store()))
+                found.append(SourceSearchSystem(name, await self._new_store()))
             else:
                 found.append(await self._of_bank(name, settings))
         return found
@@ -187,7 +187,7 @@ class RetrievalRun:
 
     async def _measure_system(self, system: MemorySystem) -> None:
         """Fill and query one system; whatever ends this, what was counted is kept."""
-        asked = Asked(system.name)
+        asked = SystemResults(system.name)
         self.asked.append(asked)
         try:
             asked.ingest_s, size = await system.fill(by_group(self.dataset))
@@ -199,7 +199,7 @@ class RetrievalRun:
         finally:
             self.context.keep(self.results())
 
-    async def _ask_all(self, system: MemorySystem, asked: Asked) -> None:
+    async def _ask_all(self, system: MemorySystem, asked: SystemResults) -> None:
         """Ask every question once, for as many hits as the greatest cut-off needs."""
         depth = max(*self.options.k, DEPTH)
         for number, question in enumerate(self.dataset.questions, start=1):

@@ -9,12 +9,12 @@ from swarm_memory.tools.benchmark.figures import (
     DEPTH,
     Column,
     bootstrap,
-    change,
     figure,
     figures,
-    percent,
+    format_change,
     percentile,
     table,
+    to_percent,
 )
 from swarm_memory.tools.credit.intervals import Interval
 
@@ -25,7 +25,7 @@ MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
 
 
 @dataclass(slots=True)
-class Asked:
+class SystemResults:
     """What one system has answered so far; it grows while the system is asked."""
 
     system: str
@@ -49,7 +49,7 @@ class Asked:
 class Summary:
     """What all systems answered, as figures and tables."""
 
-    def __init__(self, info: DatasetInfo, systems: Sequence[Asked], ks: Sequence[int], seed: int) -> None:
+    def __init__(self, info: DatasetInfo, systems: Sequence[SystemResults], ks: Sequence[int], seed: int) -> None:
         self._info, self._ks, self._seed = info, tuple(sorted(set(ks))), seed
         self._asked = [each for each in systems if each.values]
         whole = max((len(each.values) for each in self._asked), default=0)
@@ -75,7 +75,7 @@ class Summary:
                 pairs = zip(each.values, base.values, strict=True)
                 self._add(_less(each, base), [{name: own[name] - its[name] for name in own} for own, its in pairs])
 
-    def _others(self, base: Asked) -> list[Asked]:
+    def _others(self, base: SystemResults) -> list[SystemResults]:
         return [each for each in self._complete if each is not base]
 
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
@@ -108,8 +108,8 @@ class Summary:
         )
 
     def _tables(self) -> Iterator[Table]:
-        system = Column[Asked]("system", lambda each: each.system)
-        asked = Column[Asked]("asked", lambda each: len(each.values))
+        system = Column[SystemResults]("system", lambda each: each.system)
+        asked = Column[SystemResults]("asked", lambda each: len(each.values))
         shares = [self._share(*each) for each in self._shown.items()]
         note = (
             "%; R@K: a relevant item is among the first K; MRR and nDCG at 10; fitting, foreign: questions with and "
@@ -117,8 +117,9 @@ class Summary:
         )
         yield table(f"Retrieval on {self._info.name}", (system, asked, *shares, *_COSTS), self._asked, note)
         bounds = [
-            Column[Asked](
-                name, lambda each, at=measure: "{1:.1f} to {2:.1f}".format(*percent(self._found[each.system, "", at]))
+            Column[SystemResults](
+                name,
+                lambda each, at=measure: "{1:.1f} to {2:.1f}".format(*to_percent(self._found[each.system, "", at])),
             )
             for name, measure in self._shown.items()
         ]
@@ -126,9 +127,9 @@ class Summary:
         note = "points, paired over the same questions; * the 95 % interval does not contain 0"
         for base in self._bases:
             less = [
-                Column[Asked](
+                Column[SystemResults](
                     name,
-                    lambda each, base=base, measure=measure: change(self._found[_less(each, base), "", measure]),
+                    lambda each, base=base, measure=measure: format_change(self._found[_less(each, base), "", measure]),
                 )
                 for name, measure in self._shown.items()
             ]
@@ -140,10 +141,10 @@ class Summary:
             parts = [self._share(f"{name} ({counts[name]})", self._main_recall, name) for name in categories]
             yield table(f"{self._main_recall} by category", (system, *parts), self._asked, "% (questions)")
 
-    def _share(self, heading: str, measure: str, part: str = "") -> Column[Asked]:
+    def _share(self, heading: str, measure: str, part: str = "") -> Column[SystemResults]:
         """Return the column of a measure as a percentage."""
 
-        def share(each: Asked) -> float | None:
+        def share(each: SystemResults) -> float | None:
             found = self._found.get((each.system, part, measure))
             return None if found is None else 100 * found.value
 
@@ -155,7 +156,7 @@ class Summary:
         return f"recall_any@{5 if 5 in self._ks else self._ks[-1]}"
 
 
-_COSTS: tuple[Column[Asked], ...] = (
+_COSTS: tuple[Column[SystemResults], ...] = (
     Column("fitting %", lambda each: 100 * each.answered / len(each.values), ".1f"),
     Column(
         "foreign %", lambda each: 100 * (1 - each.withheld / each.unanswerable) if each.unanswerable else None, ".1f",
@@ -171,5 +172,5 @@ _COSTS: tuple[Column[Asked], ...] = (
 )  # fmt: skip
 
 
-def _less(system: Asked, base: Asked) -> str:
+def _less(system: SystemResults, base: SystemResults) -> str:
     return f"{system.system} less {base.system}"

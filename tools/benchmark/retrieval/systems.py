@@ -8,14 +8,14 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.remember import Attribution, remember
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
-from swarm_memory.tools.sources.dialogue import Turn, turns
+from swarm_memory.tools.sources.dialogue import Turn, conversation_passages
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     """Whether the system takes any of them for an answer; one that does not say so takes all it returns for answers."""
 
 
-Groups: TypeAlias = Mapping[str, Sequence[BenchmarkItem]]
+Groups: TypeAlias = Mapping[str, Sequence[BenchmarkDocument]]
 """The items of each group, in their order."""
 
 
@@ -60,7 +60,7 @@ class MemorySystem(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class FixedClock:
     """A clock that is stopped at a moment of the data."""
 
     moment: datetime
@@ -97,12 +97,12 @@ class SharedBank:
             self._filled = Filled(sum(seconds), (await self.toolbox.store.health()).size_bytes)
         return self._filled
 
-    async def _fill(self, group: str, items: Sequence[BenchmarkItem]) -> float:
+    async def _fill(self, group: str, items: Sequence[BenchmarkDocument]) -> float:
         own, ids = self.within(group), self._ids.setdefault(group, {})
         try:
             await own.embedder.embed_documents([items[0].content])
         except ModelError as error:
-            raise embedder_failed(own, str(error)) from error
+            raise embedder_error(own, str(error)) from error
         started = time.perf_counter()
         for item in items:
             toolbox = self._at(own, item.time)
@@ -123,7 +123,7 @@ class SharedBank:
             self._latest[group] = max(times)
         missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded
         if missing:
-            raise embedder_failed(own, f"{missing} items have no vector")
+            raise embedder_error(own, f"{missing} items have no vector")
         return seconds
 
     def within(self, group: str) -> Toolbox:
@@ -139,7 +139,7 @@ class SharedBank:
         return self._at(own, question.now or self._latest.get(question.group))
 
     def _at(self, toolbox: Toolbox, moment: datetime | None) -> Toolbox:
-        return replace(toolbox, clock=At(moment)) if self.dated and moment else toolbox
+        return replace(toolbox, clock=FixedClock(moment)) if self.dated and moment else toolbox
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
         """Return the ids of the items that memories hold; of an item in parts the best part counts."""
@@ -172,7 +172,7 @@ class BankSystem:
         toolbox = replace(own, settings=own.settings.model_copy(update={"retrieve": self.retrieve_settings}))
         found = await retrieve(toolbox, question.query, k=k, unasked=Unasked() if self.gated else None)
         if _VECTORS.isdisjoint(found.legs):
-            raise embedder_failed(toolbox, "; ".join(found.notices))
+            raise embedder_error(toolbox, "; ".join(found.notices))
         if self.retrieve_settings.rerank != "off":
             self.notices.update(found.notices)
         by = "cosine" if self.leg == "vector" else "keyword"
@@ -182,7 +182,7 @@ class BankSystem:
         return Answer(self.bank.items_of(question.group, ids)[:k], bool(fitting))
 
 
-def embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:
+def embedder_error(toolbox: Toolbox, why: str) -> ConfigError:
     """Return the error of a run whose embedder returns no vectors."""
     return ConfigError(f"nothing can be measured with the embedder {toolbox.embedder.name}, which failed: {why}")
 
@@ -198,13 +198,13 @@ def _parts(text: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class ContextSystem:
+class SourceSearchSystem:
     """The search of sources: each group is an ordered document, in which items of one part are each other's context."""
 
     name: str
     toolbox: Toolbox
     """Its store is one that the benchmark opened."""
-    _groups: Groups = field(default_factory=dict[str, Sequence[BenchmarkItem]])
+    _groups: Groups = field(default_factory=dict[str, Sequence[BenchmarkDocument]])
 
     async def fill(self, groups: Groups) -> Filled:
         self._groups, started = groups, time.perf_counter()
@@ -216,15 +216,15 @@ class ContextSystem:
         toolbox = self.toolbox.in_project(f"group {question.group}")
         found = await search_sources(toolbox, question.query, kind="document", k=k)
         if found.hits and _VECTORS.isdisjoint(found.legs):
-            raise embedder_failed(toolbox, "; ".join(found.notices))
+            raise embedder_error(toolbox, "; ".join(found.notices))
         items = self._groups[question.group]
         ids = dict.fromkeys(items[int(str(hit.passage.data["turn"]))].id for hit in found.hits)
         return Answer(list(ids), bool(ids) and found.reason is None)
 
 
-async def _talk(items: Sequence[BenchmarkItem]) -> AsyncIterator[ReadGroup]:
+async def _talk(items: Sequence[BenchmarkDocument]) -> AsyncIterator[ReadGroup]:
     said = [Turn(item.content, time=item.time, session=item.part or item.id) for item in items]
-    yield "talk", "", lambda: turns("talk", said)
+    yield "talk", "", lambda: conversation_passages("talk", said)
 
 
 class OkapiSystem:

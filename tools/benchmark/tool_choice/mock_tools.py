@@ -23,8 +23,8 @@ from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.tools.benchmark.retrieval.datasets import parsed
 from swarm_memory.tools.benchmark.retrieval.retrieval import read_text
 from swarm_memory.tools.benchmark.suite import checked
-from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
-from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, ask, load_prompt, render
+from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.tokens import words_as_written
 
@@ -57,7 +57,7 @@ def best_tool(level: Level) -> str:
     return max(TOOLS, key=lambda tool: PROFILES[tool][level])
 
 
-class Asked(NamedTuple):
+class LeveledQuestion(NamedTuple):
     """One question and its level, which only the mock tools know."""
 
     text: str
@@ -68,8 +68,8 @@ class QuestionSet(NamedTuple):
     """The questions of a run: those that are trained on, and those that are tested on."""
 
     name: str
-    train: tuple[Asked, ...]
-    test: tuple[Asked, ...]
+    train: tuple[LeveledQuestion, ...]
+    test: tuple[LeveledQuestion, ...]
 
     @property
     def info(self) -> DatasetInfo:
@@ -92,7 +92,9 @@ def questions_of(path: Path | None = None, per_level: int | None = None) -> Ques
     parts = [{level: given.get(part, {}).get(level, ()) for level in LEVELS} for part in ("train", "test")]
     if not all(found for part in parts for found in part.values()):
         raise InputError(f"{name}: train and test must each have texts in the lists {', '.join(LEVELS)}")
-    train, test = (tuple(Asked(each, level) for level in LEVELS for each in part[level][:per_level]) for part in parts)
+    train, test = (
+        tuple(LeveledQuestion(each, level) for level in LEVELS for each in part[level][:per_level]) for part in parts
+    )
     return QuestionSet(name, train, test)
 
 
@@ -125,7 +127,7 @@ class SearchAnswer(NamedTuple):
     time_cost_s: float
 
 
-def search(seed: int, epoch: int, phase: str, asked: Asked, tool: str) -> SearchAnswer:
+def search(seed: int, epoch: int, phase: str, asked: LeveledQuestion, tool: str) -> SearchAnswer:
     """Call a tool with a question and nothing else."""
     parts = "\x1f".join(map(str, (seed, epoch, phase, asked.text, tool)))
     chance = Random(int.from_bytes(hashlib.sha256(parts.encode()).digest()[:8]))
@@ -162,7 +164,7 @@ class GuidanceReader:
     name = "reader of the guidance"
 
     async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        read = read_guidance(guidance, question)
+        read = expected_success_rates(guidance, question)
         known = [read[tool] for tool in tools if tool in read]
         average = sum(known) / len(known) if known else 0.0
         best = max(read.get(tool, average) for tool in tools)
@@ -170,7 +172,7 @@ class GuidanceReader:
         return chance.choice([tool for tool in tools if read.get(tool, average) >= best - 1e-9])
 
 
-def read_guidance(text: str, question: str) -> dict[str, float]:
+def expected_success_rates(text: str, question: str) -> dict[str, float]:
     """Return the share of good calls to expect from each tool that the Markdown mentions.
 
     It is what the text expects for this question; else the tool's own rate, with its counts for words of the question.
@@ -202,7 +204,7 @@ def read_guidance(text: str, question: str) -> dict[str, float]:
     return expected
 
 
-class _Choice(Answered):
+class _Choice(BaseAnswer):
     """What the prompt asks for."""
 
     tool: str
@@ -221,9 +223,9 @@ class ChatChooser:
         untrusted = {"guidance": guidance or "(none)", "question": question}
         prompt = render(load_prompt(PROMPT), given={"tools": listed}, untrusted=untrusted)
         number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1
-        effort = Effort(timeout_s=self._timeout_s, seed=number)
+        effort = AskOptions(timeout_s=self._timeout_s, seed=number)
         answer, _ = await ask(self._model, prompt, _Choice, purpose=PROMPT, effort=effort)
-        if isinstance(answer, Unparsed):
+        if isinstance(answer, ParseFailure):
             raise ModelAnswerInvalid(answer.reason)
         if answer.tool.strip() not in tools:
             raise ModelAnswerInvalid(f"it chose a tool that does not exist: {answer.tool[:60]!r}")

@@ -12,17 +12,17 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
 from swarm_memory.schema.job import Progress
-from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.tool_memory import ReportedCall
 from swarm_memory.tools.benchmark.figures import Column, figures, table
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     DESCRIPTION,
     LEVELS,
     TOOLS,
-    Asked,
     ChatChooser,
     GuidanceReader,
     Level,
+    LeveledQuestion,
     QuestionSet,
     SearchAnswer,
     best_tool,
@@ -171,7 +171,9 @@ class _Epoch:
     def _note(self, text: str) -> None:
         self.run.notes.append(f"epoch {self.number}{text}")
 
-    async def _scenario(self, scenario: Scenario, questions: Sequence[Asked], guidance: Sequence[str] = ()) -> None:
+    async def _scenario(
+        self, scenario: Scenario, questions: Sequence[LeveledQuestion], guidance: Sequence[str] = ()
+    ) -> None:
         """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own.
 
         `guidance`: what an agent is shown of the tools for each question; empty: nothing.
@@ -195,14 +197,14 @@ class _Epoch:
         self.run.bench.keep(self.run.results())
 
     async def _calls(
-        self, scenario: Scenario, questions: Sequence[Asked], guidance: Sequence[str]
+        self, scenario: Scenario, questions: Sequence[LeveledQuestion], guidance: Sequence[str]
     ) -> dict[int, tuple[str, SearchAnswer]]:
         seed, phase = self.run.options.seed, "train" if scenario == TRAIN else "test"
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
         limiter = anyio.CapacityLimiter(WORKERS)
 
-        async def one(at: int, asked: Asked) -> None:
+        async def one(at: int, asked: LeveledQuestion) -> None:
             async with limiter:
                 if faults:
                     return
@@ -235,8 +237,8 @@ def _workspace(bank: Toolbox, name: str) -> Toolbox:
     return replace(bank, scope=Scope(project=name), settings=bank.settings.model_copy(update={"tool_memory": settings}))
 
 
-def _logged(call_id: str, asked: Asked, tool: str, answer: SearchAnswer) -> LoggedCall:
-    return LoggedCall(
+def _logged(call_id: str, asked: LeveledQuestion, tool: str, answer: SearchAnswer) -> ReportedCall:
+    return ReportedCall(
         tool_name=tool,
         input={"query": asked.text},
         output=answer.output,

@@ -14,7 +14,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, writes
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.memories import EDITED
-from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_moment
+from swarm_memory.server.storage.stores.rows import Queries, now_text, to_json, to_moment
 from swarm_memory.server.storage.stores.team.sharing import PROPOSED, RULED, next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.guard.generalize import with_texts
@@ -23,7 +23,7 @@ from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
 FORGOTTEN_PERSON = "person.forgotten"
 
-_SQL, _TEAM, _FORGETTING = Sql("people"), Sql("team"), Sql("forgetting")
+_SQL, _TEAM, _FORGETTING = Queries("people"), Queries("team"), Queries("forgetting")
 
 _SHOWN = ("reason", "decision", "role", "count", "from", "to", "label", "name", "issuer", "status")
 """The fields of an event's data that are shown: no texts of memories or tasks."""

@@ -22,7 +22,7 @@ from swarm_memory.schema.team.sharing import (
     Proposed,
     SentProposal,
     SharedMemory,
-    Sharing,
+    SharedMemoryInfo,
 )
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes, writing_as
@@ -34,10 +34,10 @@ from swarm_memory.server.storage.stores.memories import (
     items_at,
     replace_item,
 )
-from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope, now_text, to_moment
+from swarm_memory.server.storage.stores.rows import Queries, log_event, made, make_scope, now_text, to_moment
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team import Cache, ProposalFilter, Sent
+from swarm_memory.tools.ports.team import CacheState, ProposalFilter, Sent
 
 PROPOSED, RULED = "team.proposed", "team.ruled"
 """Events: something was proposed; a reviewer decided. The subject is the proposal."""
@@ -48,7 +48,7 @@ _OWN_USER = "the server's own user"
 _COUNTS = {"worked", "tried", "shown"}
 _EVERY_STATUS: tuple[ProposalStatus, ...] = ("waiting", "accepted", "declined")
 _MOST_ALIKE = 10_000
-_SQL, _MEMORIES, _FIXES = Sql("team"), Sql("memories"), Sql("fixes")
+_SQL, _MEMORIES, _FIXES = Queries("team"), Queries("memories"), Queries("fixes")
 
 
 class SharedMemories(Part):
@@ -206,7 +206,7 @@ class SharedMemories(Part):
         )
 
     @reads
-    def sharing(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
+    def sharing(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, SharedMemoryInfo]:
         """Return what is known of those memories that are shared, by id."""
         return _sharings(connection, memory_ids)
 
@@ -292,9 +292,11 @@ def _one(connection: Connection, tenant_id: str, proposal_id: str) -> Proposal:
     return next(each for each in _with_same(connection, tenant_id, proposal_id) if each.id == proposal_id)
 
 
-def _sharings(connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
+def _sharings(connection: Connection, memory_ids: Sequence[str]) -> dict[str, SharedMemoryInfo]:
     return {
-        row["memory_id"]: made(Sharing, row, evidence=made(Evidence, row), proposed_by=json.loads(row["proposed_by"]))
+        row["memory_id"]: made(
+            SharedMemoryInfo, row, evidence=made(Evidence, row), proposed_by=json.loads(row["proposed_by"])
+        )
         for row in _SQL.named(connection, "sharing", ids=memory_ids)
     }
 
@@ -311,13 +313,13 @@ def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedM
         confidence=item.confidence,
         distiller=item.provenance.distiller,
         suspect=item.provenance.suspect,
-        signatures=signatures_of(connection, item.id),
+        signatures=error_signatures(connection, item.id),
         evidence=known.evidence,
         origins=tuple(origin for owner, *_, origin in proposals if owner == person_id),
     )
 
 
-def signatures_of(connection: Connection, memory_id: str) -> tuple[str, ...]:
+def error_signatures(connection: Connection, memory_id: str) -> tuple[str, ...]:
     """Return the digests of the errors that a memory ended."""
     return tuple(_SQL.column(connection, "signatures", memory_id=memory_id))
 
@@ -332,9 +334,9 @@ class TeamCache(Part):
         return sha256(f"outward {bank}".encode()).hexdigest()[:32] if bank else ""
 
     @reads
-    def caches(self, connection: Connection, scope: Scope) -> list[Cache]:
+    def caches(self, connection: Connection, scope: Scope) -> list[CacheState]:
         return [
-            Cache(project.removeprefix(TEAM), url, stamp, cursor, at and to_moment(at), failures, fault)
+            CacheState(project.removeprefix(TEAM), url, stamp, cursor, at and to_moment(at), failures, fault)
             for project, url, stamp, cursor, at, failures, fault in _SQL.rows(connection, "caches", scope_id=scope)
         ]
 
@@ -424,7 +426,7 @@ class TeamCache(Part):
     @reads
     def signatures(self, connection: Connection, memory_id: str) -> tuple[str, ...]:
         """Return the digests of the errors that a memory ended."""
-        return signatures_of(connection, memory_id)
+        return error_signatures(connection, memory_id)
 
     @writes
     def note_sent(self, connection: Connection, scope: Scope, url: str, sent: Sequence[Sent], at: datetime) -> None:
