@@ -124,6 +124,8 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
     """Return what a project's file sets, and what is wrong with it; an invalid one can only switch swarm-memory off."""
     values: Values = {}
     try:
+        if file.exists() and not file.is_file():
+            raise ConfigError(f"{file} is not a file")
         if file.is_file():
             if file.is_symlink() or file.parent.is_symlink():  # it may lead to any file of the user's
                 raise ConfigError(f"{file} is reached via a symbolic link: a project's settings must be a real file")

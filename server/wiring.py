@@ -148,10 +148,7 @@ def make_chat_model(settings: Settings, store: Store, scope: Scope, clock: Clock
     from swarm_memory.server.chat.metering import ChatMeter
 
     return build_chat_model(
-        settings.chat,
-        environ=os.environ,
-        meter=ChatMeter(store, scope, clock),
-        judge=settings.judge.model,
+        settings.chat, environ=os.environ, meter=ChatMeter(store, scope, clock), judge=settings.judge.model
     )
 
 

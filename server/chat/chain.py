@@ -116,11 +116,7 @@ class ChainChatModel:
 
 
 def build_chat_model(
-    settings: ChatSettings,
-    *,
-    environ: Mapping[str, str],
-    meter: ChatMeter,
-    judge: str | None = None,
+    settings: ChatSettings, *, environ: Mapping[str, str], meter: ChatMeter, judge: str | None = None
 ) -> ChatModel | None:
     """Return the models of the settings as one, within their limits; None when there are none.
 

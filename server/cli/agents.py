@@ -110,5 +110,5 @@ def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, s
         raise InputError(f"unknown client {name!r}: choose from {', '.join(CLIENTS)}")
     where, key, workspace = CLIENTS[name]
     words = [*command, "--project", workspace or str(root)]
-    server = {"type": "stdio", "command": words[0], "args": [*words[1:], "serve"]}
+    server = {"type": "stdio", "command": words[0], "args": [*words[1:], "serve", "--tools", "core"]}
     return where, json.dumps({key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"

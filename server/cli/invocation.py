@@ -32,7 +32,8 @@ class Invocation(Site):
         """`folder` is the project's, if the user named it; `overrides` are settings of the command line, by key."""
         self.folder = folder
         self.overrides = overrides
-        self._has_said = False
+        self.has_said_notices = False
+        """Whether what is wrong with the project's settings was said, or is said by the command's own answer."""
         self._stack = AsyncExitStack()
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
@@ -43,9 +44,9 @@ class Invocation(Site):
         from swarm_memory.server.config import resolve_settings
 
         resolved = resolve_settings(self.root, self.overrides)
-        if resolved.left_out and not self._has_said:
+        if resolved.left_out and not self.has_said_notices:
             say_notices(resolved.left_out, err=True)
-        self._has_said = True
+        self.has_said_notices = True
         return resolved
 
     def bank(self) -> "tuple[Location, Settings]":

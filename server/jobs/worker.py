@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias, cast
 
 import anyio
@@ -102,6 +102,7 @@ class Worker:
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
         """For each lane, the event that ends its rest."""
         self._used_until = 0.0
+        self._copied: date | None = None
         self._mirrored = ""
         """The state of the memories when the mirror was last queued; empty: its files are to be read too."""
 
@@ -129,8 +130,8 @@ class Worker:
             if REEMBED in self._long and not self._is_off():
                 await queue_reembedding(self._toolbox)
                 await queue_sync(self._toolbox)
+                await self._copy_of_the_day()
                 settings, store = self._toolbox.settings, self._toolbox.store
-                await store.back_up_day(settings.storage.daily_backups)
                 is_asked = is_served and settings.sources.refresh and settings.storage.url is None  # not when shared
                 if is_asked and await store.sources.list_sources(self._toolbox.scope):
                     await self._toolbox.queue(REFRESH, REFRESH)
@@ -175,6 +176,15 @@ class Worker:
             await toolbox.queue(MIRROR, MIRROR, {"reads": not self._mirrored})
             self._mirrored = now
 
+    async def _copy_of_the_day(self) -> None:
+        """Copy the bank once a day (UTC): as a worker begins, or after the first jobs of the next day."""
+        if (today := self._now().astimezone(UTC).date()) != self._copied:
+            self._copied = today
+            try:
+                await self._toolbox.store.back_up_day(self._toolbox.settings.storage.daily_backups)
+            except (SwarmMemoryError, OSError) as error:  # this must not hold up the jobs
+                log.warning("the bank was not copied today: %s", error)
+
     async def work_off_due(self) -> int:
         """Run every job that is due now; return how many ran, successfully or not."""
         return sum([await self._work_off(kinds) for kinds in self._lanes])
@@ -185,6 +195,8 @@ class Worker:
             with anyio.CancelScope(shield=True):  # a job claimed just as this is cancelled would be run by nobody
                 job = await self._toolbox.store.claim(self._name, self._now(), lease_s, kinds, *self._whose)
             if job is None:
+                if done and EMBED not in kinds:
+                    await self._copy_of_the_day()
                 return done
             try:
                 if (end := await self._do(job)) is not None:

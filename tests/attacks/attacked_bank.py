@@ -65,7 +65,7 @@ def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
     def yes(_: MemoryItem) -> bool:
         return True
 
-    for finder in ("by_rules", "by_wording", "copies"):
+    for finder in ("by_rules", "by_wording", "copies_results"):
         monkeypatch.setattr(gating, finder, nothing)
     monkeypatch.setattr(trust, "rests_on_evidence", yes)
     monkeypatch.setattr(retrieve, "prefer_verified", all_of_them)

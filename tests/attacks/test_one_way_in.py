@@ -190,7 +190,9 @@ def test_a_memory_is_built_for_storing_nowhere_but_in_the_gate() -> None:
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             text = path.read_text("utf-8")
-            if not name.startswith(OF_OUR_OWN) and any(each in text for each in (*WRITES, "MemoryItem", "admitted")):
+            if not name.startswith(OF_OUR_OWN) and any(
+                each in text for each in (*WRITES, "MemoryItem", "admit_memory")
+            ):
                 texts[name], called[name] = text, calls_in(ast.parse(text))
     assert {name for name, calls in called.items() if "MemoryItem" in calls} == set()
     validating = {name for name, text in texts.items() if re.search(r"\bMemoryItem\.model_validate", text)}
@@ -198,7 +200,7 @@ def test_a_memory_is_built_for_storing_nowhere_but_in_the_gate() -> None:
     assert validating == {"tools/guard/gate.py", *others}, "one gives the gate what it read, one what was there before"
     for write, writers in WRITES.items():
         assert {name for name, calls in called.items() if write in calls} == writers, write
-    through = {name for name, calls in called.items() if "admitted" in calls}
+    through = {name for name, calls in called.items() if "admit_memory" in calls}
     assert {"tools/learn/learn.py", "tools/memories/remember.py", "tools/memories/transfer.py"} <= through
     assert {"tools/memories/decide.py", "tools/team/bank.py", "tools/team/cache.py"} <= through
 

@@ -117,9 +117,9 @@ def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, sw
 
 def test_a_configuration_is_printed_alone_and_where_it_goes_beside_it(swarm: Shell, project: Path) -> None:
     printed = swarm("install", "--print", "other")
-    assert printed.json["mcpServers"]["swarm-memory"]["args"][-3:] == ["--project", str(project), "serve"]
+    assert printed.json["mcpServers"]["swarm-memory"]["args"][-4:] == [str(project), "serve", "--tools", "core"]
     assert "the client's configuration file" in printed.err
-    assert swarm("install", "--print", "vscode").json["servers"]["swarm-memory"]["args"][-2] == "${workspaceFolder}"
+    assert swarm("install", "--print", "vscode").json["servers"]["swarm-memory"]["args"][-4] == "${workspaceFolder}"
 
 
 def test_learn_all_learns_what_every_agent_did_in_this_project_and_says_so_on_a_page(

@@ -103,15 +103,11 @@ asyncio.run(leave())
 ENDS = ("return", "error", "exit", "writing")
 
 
-def end_unclosed(database: Path, end: str) -> list[str]:
-    """Run a process that opens a bank and does not close it; return its output. Fail if the process does not end."""
-    return run_program(UNCLOSED, database, end).stdout.split()
-
-
 async def test_a_process_ends_though_nobody_closed_its_bank(database: Path) -> None:
     ends = ENDS * (5 if FULL else 1)
     with ThreadPoolExecutor(2) as pool:
-        written = [memory_id for ids in pool.map(partial(end_unclosed, database), ends) for memory_id in ids]
+        ended = pool.map(partial(run_program, UNCLOSED, database), ends)  # fails if the process does not end
+        written = [memory_id for each in ended for memory_id in each.stdout.split()]
     found, there = await inspected(database), await present(database, written)
     assert len(there) == len(written) == 2 * len(ends)
     assert found.sound, found

@@ -13,13 +13,7 @@ from made_files import committed, git, written
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import SCOPES, InstallScope
-from swarm_memory.server.hosts.settings import (
-    PORTABLE_HOOKS,
-    PORTABLE_SERVER,
-    SERVER_NAME,
-    cli_command,
-    hook_command,
-)
+from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, PORTABLE_SERVER, SERVER_NAME, cli_command, hook_command
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 

@@ -150,7 +150,7 @@ def test_gemini_names_a_command_that_failed_in_the_text_of_its_result() -> None:
     assert agent.heard("PostToolUseFailure", {**said, "tool_response": None}) == {}
     assert "transcript_path" not in agent.heard("Stop", said)
     assert agent.answered("UserPromptSubmit", {**CONTEXT, "systemMessage": "Look"}) == {
-        "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "Run make first"},
+        "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "Run make first"}
     }
     assert agent.answered("Stop", {"decision": "block", "reason": "x"}) == {}
 

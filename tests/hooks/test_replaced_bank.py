@@ -1,6 +1,5 @@
 """A bank whose content somebody replaced who knew all of it: nothing in it is shown or run, and a backup is at hand."""
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -103,11 +102,8 @@ WAYS = {
 def test_what_another_put_into_the_very_bank_is_neither_shown_nor_run_and_a_backup_comes_back(
     learned: HookProject, replace: Callable[[HookProject], None]
 ) -> None:
-    async def day() -> None:
-        async with await open_store(learned.database, sqlite=DRIVER, embedder=EMBEDDER) as store:
-            await store.back_up_day()
-
-    asyncio.run(day())
+    with learned.no_workers_left():
+        learned.printed("session-end")  # its worker makes the day's copy
     replace(learned)
     assert PLANTED.encode() in learned.database.read_bytes()
     before = learned.database.read_bytes()

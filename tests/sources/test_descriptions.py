@@ -167,7 +167,7 @@ ARGUMENTS: dict[str, Any] = {
         },
         "patch": {"requestBody": {"content": {"text/csv": {}, "application/merge-patch+json": {}}}},
         "post": {"requestBody": {"content": {"text/csv": {}, "application/json; charset=utf-8": {}}}},
-    },
+    }
 }
 
 

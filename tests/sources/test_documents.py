@@ -66,6 +66,15 @@ def test_a_code_fence_and_a_table_that_fit_are_never_cut(tmp_path: Path) -> None
     assert sum("value_5 =" in each.content or "row 5 |" in each.content for each in found) == 2
 
 
+def test_a_private_key_is_redacted_before_the_text_is_cut_and_lines_keep_their_numbers(tmp_path: Path) -> None:
+    lines = [f"{number:064}" for number in range(200)]
+    key = "\n".join(("-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----\n\nThe last line.\n"))
+    written(tmp_path / "a.md", f"{sentences(40)}\n\n{key}")
+    found = passages(tmp_path)
+    assert not [line for line in lines if any(line in each.content for each in found)]
+    assert found[-1].end_line == 206
+
+
 def test_a_heading_in_a_code_fence_is_none(tmp_path: Path) -> None:
     written(tmp_path / "a.md", f"# Real\n\n```\n# not a heading\n```\n\n{sentences(20)}\n")
     assert [each.title for each in passages(tmp_path)] == ["Real"]

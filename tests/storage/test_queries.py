@@ -12,7 +12,9 @@ from swarm_memory.server.storage.engine.connection import migrate
 
 FOLDER = Path(statements.__file__).parent
 SUBJECTS = sorted(path.stem.removeprefix("queries_") for path in FOLDER.glob("queries_*.sql"))
-ASSIGNED = re.compile(r'^(_[A-Z_, ]+) = ((?:queries|Sql)\("\w+"\)(?:, (?:queries|Sql)\("\w+"\))*)$', re.MULTILINE)
+ASSIGNED = re.compile(
+    r'^(_[A-Z_, ]+) = ((?:queries|Queries)\("\w+"\)(?:, (?:queries|Queries)\("\w+"\))*)$', re.MULTILINE
+)
 ASKED = re.compile(r'\b(_[A-Z]+)(?:\["|\.\w+\(\s*(?:self\._)?connection,\s*(?:\w+,\s*)?")(\w+)"')
 CODE = FOLDER.parents[1] / "server"
 

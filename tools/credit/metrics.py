@@ -53,6 +53,9 @@ async def sentence(toolbox: Toolbox, statistics: BankStatistics) -> str:
     used = [(each, credit) for each in every for credit in each.credits if credit.method != "none"]
     lately = [(each.task_id, credit) for each, credit in used if each.at >= since]
     if not (shown or lately or active):
+        if waiting := statistics.memories.get("candidate", 0):
+            kept = "once another session shows the same or you keep it: `swarm-memory memories list --status candidate`"
+            return f"No memory is in use yet; {counted(waiting, 'candidate')} may be, {kept}."
         return "No memory is in use yet: agents add some as they work; `swarm-memory learn --all` reads past sessions."
     if not (shown or lately):
         retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, MAX_RETRIEVALS, since)

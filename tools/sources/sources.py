@@ -403,12 +403,7 @@ class SourceSearch(NamedTuple):
 
 
 async def search_sources(
-    toolbox: Toolbox,
-    query: str,
-    *,
-    kind: SourceKind | None = None,
-    k: int | None = None,
-    offset: int = 0,
+    toolbox: Toolbox, query: str, *, kind: SourceKind | None = None, k: int | None = None, offset: int = 0
 ) -> SourceSearch:
     """Find the passages that fit a query, best first: both legs are fused, context counts, the best are reranked.
 

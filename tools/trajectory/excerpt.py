@@ -81,10 +81,9 @@ def _shown(step: Step, most_tokens: int) -> str:
 def _headline(step: Step) -> str:
     """Return what the recorder, not the agent or a tool, says about the step."""
     name = _one_line(step.tool_name or "")
-    said = {
-        "tool_call": f"tool call {name}".rstrip(),
-        "observation": f"result of {name}" if name else "result",
-    }.get(step.kind, f"{step.kind} of the {step.role}")
+    said = {"tool_call": f"tool call {name}".rstrip(), "observation": f"result of {name}" if name else "result"}.get(
+        step.kind, f"{step.kind} of the {step.role}"
+    )
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
     marks = ", reported as an error" * bool(step.is_error) + ", interrupted by the user" * step.interrupted
     return f"[{_one_line(step.id)}] {said}{code}{marks}"

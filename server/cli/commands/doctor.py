@@ -56,6 +56,7 @@ def doctor(
     a row whose text changed is left out and named. The damaged file, or a backup of it, is kept. Incomplete copies that
     a killed process left behind are removed.
     """
+    invocation.has_said_notices = True
     if mend:
         _repair(invocation)
     return examine(invocation)
@@ -185,8 +186,8 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     changed = [f"{what} that are not as written: {len(ids)} ({', '.join(ids[:3])})" for what, ids in rows if ids]
     yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *inside.pages, *inside.indexes))
     found = care.backups()
-    newest = f"newest from {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
-    yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
+    newest = f"the newest, from {found[0].made:%F %T} UTC, is {found[0].path}" if found else "`bank backup` makes one"
+    yield Finding("backups", "ok", f"{len(found)}: {newest}")
     for half in care.half_copies():
         advice = f"{REPAIR}: it removes the copy, which may still hold what was forgotten since"
         yield Finding("backups", "warn", f"a killed process left an incomplete copy at {half}", advice)

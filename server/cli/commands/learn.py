@@ -92,23 +92,26 @@ def learn(
             faults |= {path or "--all": str(error)}
             continue
         answered += 1
-        for each in answer.get("tasks", [answer]):
-            _print(each, as_json)
         faults |= {path: answer["fault"]} if "fault" in answer else {}
         faults |= answer.get("transcripts", {}).get("faults", {})
+        if not as_json:
+            answer.get("transcripts", {}).pop("faults", None)
+        for each in answer.get("tasks", [answer]):
+            _print(each, as_json)
     say_faults(faults)
     if faults:
         raise click.exceptions.Exit(1 if answered else 2)
 
 
 def say_faults(faults: Mapping[str, str]) -> None:
-    """Report on stderr why files could not be read, in one line for all that are not transcripts."""
-    odd = [name for name, why in faults.items() if why.endswith(ACCEPTED)]
-    if len(odd) > 1:
-        others = {name: why for name, why in faults.items() if name not in odd}
-        faults = others | {f"{len(odd)} files, such as {odd[0]}": f"not a known kind of transcript; {ACCEPTED}"}
+    """Report on stderr why files could not be read, in one line for all with one reason."""
+    by_reason: dict[str, list[str]] = {}
     for name, why in faults.items():
-        click.echo(f"swarm-memory: {printable(name)}: {why}", err=True)
+        reason = f"not a known kind of transcript; {ACCEPTED}" if why.endswith(ACCEPTED) else why
+        by_reason.setdefault(reason, []).append(name)
+    for reason, (name, *others) in by_reason.items():
+        what, why = (f"{len(others) + 1} files, such as {name}", reason) if others else (name, faults[name])
+        click.echo(f"swarm-memory: {printable(what)}: {why}", err=True)
 
 
 def _print(answer: Row, as_json: bool) -> None:

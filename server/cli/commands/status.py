@@ -48,6 +48,7 @@ def status(
     ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
     (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
     """
+    invocation.has_said_notices = True
     if not settings:
         answer = invocation.call(memory_status)
         print_json(answer) if as_json else print_answer(answer) if verbose else _show_status(answer)
@@ -133,9 +134,7 @@ jobs = click.Group(
 
 
 @command(
-    of=jobs,
-    name="list",
-    show=lambda found: print_answer([each.model_dump(mode="json", include=JOB) for each in found]),
+    of=jobs, name="list", show=lambda found: print_answer([each.model_dump(mode="json", include=JOB) for each in found])
 )
 async def list_jobs(
     site: Invocation,

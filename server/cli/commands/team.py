@@ -195,11 +195,7 @@ def _show_person(found: "Added | Person | list[object]") -> None:
 
 
 @command(of=team, show=_show_person)
-async def add(
-    site: Invocation,
-    name: Name,
-    role: Annotated[Role, "What they may do."] = "read",
-) -> "Added":
+async def add(site: Invocation, name: Name, role: Annotated[Role, "What they may do."] = "read") -> "Added":
     """Give somebody access, and print their token. It is shown only this once: only its hash is kept."""
     from swarm_memory.tools.team.people import add_person
 

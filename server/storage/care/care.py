@@ -33,7 +33,7 @@ from swarm_memory.server.storage.care.repair import (
 )
 from swarm_memory.server.storage.driver import Driver, SqliteConnection, choose
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
+from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, list_backups
 from swarm_memory.server.storage.engine.binding import sealed_number
 from swarm_memory.server.storage.engine.connection import (
     check_content,
@@ -150,13 +150,8 @@ class SqliteCare:
     scope: Scope
     make_embedder: Callable[[], Embedder]
 
-    @property
-    def backup_folder(self) -> Path:
-        """Where copies are kept by default."""
-        return backup_folder(self.database)
-
     def backups(self) -> list[Backup]:
-        """Return the copies in that folder and the daily ones, newest first."""
+        """Return the copies in the bank's folder and the daily ones, newest first."""
         return list_backups(self.database)
 
     def damaged_files(self) -> list[Path]:

@@ -145,7 +145,7 @@ def _check_objects(database: Path, objects: list[tuple[str, str, str | None]], e
         )
         raise StoreUntrusted(
             f"{database} {what}: it was not made by swarm-memory alone, so it was not opened;"
-            " move it away, or name another file"
+            " put a backup in its place with `swarm-memory bank restore`, or move it away"
         )
 
 
@@ -199,12 +199,7 @@ _SETTINGS = (
 
 
 def connect(
-    database: Path,
-    *,
-    driver: Driver,
-    read_only: bool = False,
-    create: bool = True,
-    timeout_s: float = 10.0,
+    database: Path, *, driver: Driver, read_only: bool = False, create: bool = True, timeout_s: float = 10.0
 ) -> SqliteConnection:
     """Open the bank in a trusted file; create or migrate it first where needed, unless `read_only`.
 

@@ -19,13 +19,7 @@ from swarm_memory.server.storage.search.vectors import (
     find_space,
     kept_cosines,
 )
-from swarm_memory.server.storage.search.words import (
-    MAX_POSTINGS,
-    MAX_QUERY_TOKENS,
-    SURE_POSTINGS,
-    SURE_TOKENS,
-    usable,
-)
+from swarm_memory.server.storage.search.words import MAX_POSTINGS, MAX_QUERY_TOKENS, SURE_POSTINGS, SURE_TOKENS, usable
 from swarm_memory.server.storage.stores.memories import answer_of
 from swarm_memory.tools.ports.memories import ANY, SearchQuery, SearchResult
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult

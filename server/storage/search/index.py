@@ -74,12 +74,7 @@ class Index:
         connection.execute(self.statements["unindex_tokens"], (seq,))
 
     def put_vectors(
-        self,
-        connection: Connection,
-        model: str,
-        vectors: Mapping[int, Vector],
-        quantization: Quantization,
-        now: str,
+        self, connection: Connection, model: str, vectors: Mapping[int, Vector], quantization: Quantization, now: str
     ) -> int:
         """Write vectors by position, replacing the same model's of other dimensions; return how many were written.
 

@@ -14,15 +14,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.search.words import (
-    Narrowed,
-    Partition,
-    in_scope,
-    match_any,
-    matches,
-    rarest,
-    usable,
-)
+from swarm_memory.server.storage.search.words import Narrowed, Partition, in_scope, match_any, matches, rarest, usable
 from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
 from swarm_memory.tools.ports.models import Vector
 

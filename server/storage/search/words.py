@@ -135,11 +135,7 @@ def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str
 
 
 def matches(
-    connection: Connection,
-    statements: Mapping[str, str],
-    expressions: Mapping[int, str],
-    narrowed: Narrowed,
-    pool: int,
+    connection: Connection, statements: Mapping[str, str], expressions: Mapping[int, str], narrowed: Narrowed, pool: int
 ) -> dict[int, float]:
     """Return, by position, the BM25 scores of the best items for the MATCH expression of each partition."""
     if not expressions:

@@ -33,7 +33,8 @@ from swarm_memory.tools.ports.records import (
     VerdictRevision,
 )
 
-_SQL, _FIXES, _TASKS, _CREDIT, _BANK = map(Queries, ("trajectories", "fixes", "tasks", "credit", "bank"))
+_SQL, _FIXES, _TASKS = Queries("trajectories"), Queries("fixes"), Queries("tasks")
+_CREDIT, _BANK = Queries("credit"), Queries("bank")
 
 _SHOWN_CHARS = 300
 """How many characters of a task a list shows."""
@@ -284,12 +285,7 @@ def add_trajectory(
 
 
 def reinforce(
-    connection: Connection,
-    scope: Scope,
-    ids: Sequence[str],
-    by: float,
-    of_task: Mapping[str, str | None],
-    at: datetime,
+    connection: Connection, scope: Scope, ids: Sequence[str], by: float, of_task: Mapping[str, str | None], at: datetime
 ) -> None:
     """Raise the confidence of items that a run found again; `of_task`: the ids of the run, its task and any session."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):

@@ -108,7 +108,4 @@ ROUTES = (
     Route("/desk", cards),  # its former address
     Route("/review/{what}", decide, "POST"),
 )
-PROPOSALS = (
-    Route("/proposals", proposals),
-    Route("/proposals/{act}", decide_proposal, "POST"),
-)
+PROPOSALS = (Route("/proposals", proposals), Route("/proposals/{act}", decide_proposal, "POST"))

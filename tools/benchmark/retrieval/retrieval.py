@@ -87,8 +87,7 @@ class RetrievalOptions(SuiteOptions):
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
     retrieve: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Settings of `retrieve.` to use in place of yours",
+        default_factory=dict, description="Settings of `retrieve.` to use in place of yours"
     )
     split: Split = Field(default="all", description="tune-hash for choosing settings, held-hash for reporting")
     limit: int | None = Field(default=None, ge=1, description="At most this many questions")

@@ -99,10 +99,7 @@ class Summary:
         )
         return SuiteResults(
             dataset=self._info,
-            figures=(
-                *measured,
-                *(found for each in self._asked for found in figures(each.system, _COSTS, each)),
-            ),
+            figures=(*measured, *(found for each in self._asked for found in figures(each.system, _COSTS, each))),
             tables=tuple(self._tables()),
             notes=(*notes, *partial),
         )
