@@ -81,7 +81,12 @@ def opposition(first: str, second: str) -> float:
 
     It is that of the surest pair of instructions: `NEGATED` or `TURNED`, times the share of words in common.
     """
-    return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
+    found, others = 0.0, clauses(second)
+    for one in clauses(first):
+        for other in others:
+            if one.refused or not one.words.isdisjoint(other.words):  # most have nothing in common
+                found = max(found, _between(one, other))
+    return found
 
 
 def has_antonyms(title: str, other: str) -> bool:
