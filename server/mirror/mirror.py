@@ -14,7 +14,7 @@ from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
 from swarm_memory.server.project.folder import git, read_bounded
-from swarm_memory.tools.memories.decide import edit, set_memory_status
+from swarm_memory.tools.memories.decide import edit, merge, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, read_page, written
 from swarm_memory.tools.toolbox import Toolbox
@@ -39,6 +39,8 @@ class Kept(Model):
     """What `page_digest` returned for the memory then; empty: the file is to be written."""
     seen: tuple[str, ...] = ()
     """The digests of what the bank or the user's hand has put in it; none: nothing in it is ours yet."""
+    proposals: tuple[str, ...] = ()
+    """The ids of what waits, or waited, for review: restored, it replaces the memory's words."""
 
 
 class Record(Model):
@@ -144,17 +146,19 @@ class _Run:
             except ConfigError as error:
                 self.notices.append(str(error))
             await self._look()
+        await self._accept()
         await self._write()
 
     async def _look(self) -> None:
         pages = pages_of_memories(self._toolbox, (self._toolbox.scope,))
         self._items = {item.id: item async for page in pages for item in page}
 
-    def _note(self, name: str, item: MemoryItem, *, is_written: bool = True, is_ours: bool = True) -> None:
-        """Note a file as it is now; `is_written`: the bank has nothing more to write into it."""
-        now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
-        seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
-        self.kept[name] = Kept(id=item.id, file=now, bank=page_digest(item) if is_written else "", seen=seen)
+    def _note(self, name: str, item: MemoryItem, *waiting: str, is_written: bool = True, is_ours: bool = True) -> None:
+        """Note a file as it is now, with what is `waiting`; `is_written`: the bank has nothing more to write."""
+        now, before = _digest(self._files[name]), self.kept.get(name, Kept(id=item.id, file=""))
+        seen = tuple(dict.fromkeys((*before.seen, now) if is_ours else before.seen))[-_MOST_SEEN:]
+        bank, waits = page_digest(item) if is_written else "", tuple(dict.fromkeys((*before.proposals, *waiting)))
+        self.kept[name] = Kept(id=item.id, file=now, bank=bank, seen=seen, proposals=waits)
 
     async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
         """Bring what a file says into the bank; `blobs`: the digests that Git has of the file."""
@@ -175,11 +179,26 @@ class _Run:
             self.count["edited"] += 1
         else:
             why = "the bank now says something else" if is_by_hand else "it came with a commit, or nobody knows how"
+            why += f"; once restored, it replaces {item.id}" if item else ""
             proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
             # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
-            self._note(name, item or proposal, is_written=not is_by_hand, is_ours=is_by_hand)
+            waiting = {proposal.id} - {item.id} if item and proposal.status == "quarantined" else ()
+            self._note(name, item or proposal, *waiting, is_written=not is_by_hand, is_ours=is_by_hand)
             self.notices.append(f"{name}: {why}; its text waits for review as {proposal.id}")
             self.count["proposed"] += 1
+
+    async def _accept(self) -> None:
+        """Give each memory the words of the proposal for its file that the user restored, and keep them in the file."""
+        for name, proposal in [(name, each) for name, kept in self.kept.items() for each in kept.proposals]:
+            kept, restored = self.kept[name], self._items.get(proposal)
+            if restored and restored.status == "active" and kept.id in self._items:
+                item, self._items[proposal] = (await merge(self._toolbox, kept.id, proposal, takes_words=True)).items
+                self._items[kept.id], text = item, self._files.get(name, b"")
+                others = tuple(each for each in kept.proposals if each != proposal)
+                is_said = _digest(text) == kept.file and read_page(text.decode("utf-8")).says(item)
+                seen, bank = ((*kept.seen, kept.file), page_digest(item)) if is_said else (kept.seen, "")
+                self.kept[name] = kept.model_copy(update={"proposals": others, "seen": seen, "bank": bank})
+                self.count["accepted"] += 1
 
     async def _gone(self, name: str, blobs: set[str]) -> None:
         """Archive the memory of a file that was deleted by hand, but not of one that a commit removed, or of a copy."""

@@ -126,17 +126,17 @@ def test_what_a_clone_or_a_pull_brings_is_a_proposal_that_only_the_user_lets_in(
     assert now(swarm)["proposed"] == 2
     assert stored(swarm).keys() == {PNPM, PORT}
     held = stored(swarm, "quarantined")
-    assert held.keys() == {PNPM, "New"}
+    assert (held.keys(), held["New"]["id"]) == ({PNPM, "New"}, NEW)
     assert "came with a commit" in held["New"]["status_reason"]
     path = one_file(mirrored, "evil.example")
     path.write_text(path.read_text() + "A line of a formatter's.\n")  # others' words do not become the user's
     assert now(swarm)["proposed"] == 1
     git(mirrored, "checkout", NOTES)
-    swarm("memories", "restore", held["New"]["id"])
-    assert held["New"]["id"] == NEW
+    swarm("memories", "restore", NEW, held[PNPM]["id"])
     assert "edited" not in now(swarm)
     assert files(mirrored) == before  # what was accepted is not written again: no pull request grows by it
-    assert stored(swarm)["New"].get("said_by") is None
+    said = {title: each.get("said_by") for title, each in stored(swarm).items()}
+    assert (said, stored(swarm)[PNPM]["id"] in planted.name) == ({PNPM: None, PORT: "user", "New": None}, True)
     monkeypatch.chdir(theirs)
     swarm("mirror", NOTES)
     assert stored(swarm) == {}

@@ -107,9 +107,10 @@ async def edit(
     return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
 
 
-async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
+async def merge(toolbox: Toolbox, kept_id: str, other_id: str, *, takes_words: bool = False) -> Decision:
     """Archive one of two memories as a duplicate of the other, which is restored if it is not active.
 
+    If it `takes_words`, it first gets the words and origin of the other, a proposal that the user restored.
     Raises `InputError` if both are the same memory, and as `changeable`.
     """
     if kept_id == other_id:
@@ -117,8 +118,10 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
     kept, other = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
-    pairs = [(kept, kept if kept.status == "active" else _restored(kept, _BY_USER)), (other, archived)]
-    return await _decide(toolbox, "merge", pairs, {"pair": [kept.id, other.id]}, link)
+    names = ("title", "description", "content", "tags", "provenance") if takes_words else ()
+    new = _with(kept, **{name: getattr(other, name) for name in names})
+    pairs = [(kept, new if new.status == "active" else _restored(new, _BY_USER)), (other, archived)]
+    return await _decide(toolbox, "restore" if takes_words else "merge", pairs, {"pair": [kept.id, other.id]}, link)
 
 
 async def set_memory_status(
