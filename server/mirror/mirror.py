@@ -24,7 +24,7 @@ MIRROR = "mirror"
 
 DEFAULT = ".swarm/memories"
 MAX_BYTES, MAX_FILES = 64_000, 5_000
-_MOST_SEEN = 50
+_MOST_SEEN, _DELETED = 50, "deleted"
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class _Run:
         """Take in what was changed by hand, if `reads`, then write."""
         kept, files = self.kept, self._files
         changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
-        gone = [name for name, each in kept.items() if each.file and name not in files]
+        gone = [name for name in kept if name not in files]
         await self._look()
         if reads:
             if out := self._left_out:
@@ -203,8 +203,13 @@ class _Run:
     async def _gone(self, name: str, blobs: set[str]) -> None:
         """Archive the memory of a file that was deleted by hand, but not of one that a commit removed, or of a copy."""
         kept = self.kept[name]
-        if not blobs <= {*kept.seen}:
+        if not kept.file or not blobs <= {*kept.seen}:
             self.kept[name] = kept.model_copy(update={"file": ""})
+            with_file = {each.id for each in self.kept.values() if each.file}
+            active = {each.id for each in self._items.values() if each.status == "active"} - with_file
+            if _DELETED in blobs and kept.id in active:
+                archive = f"`swarm-memory memories quarantine --archive {kept.id}`"
+                self.notices.append(f"{name}: a commit deleted it, but its memory stays; {archive} archives that too")
             return
         del self.kept[name]
         if kept.seen and kept.id in self._items and all(each.id != kept.id for each in self.kept.values()):
@@ -227,7 +232,8 @@ class _Run:
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # changed by hand: it must be read before it is written
-                write_private(self._folder / name, text.decode())
+                mode = 0o600 if found is None else (self._folder / name).stat().st_mode & 0o777
+                write_private(self._folder / name, text.decode(), mode)
                 self.count["written"] += 1
             self._files[name] = text
             self._note(name, item)
@@ -275,16 +281,18 @@ def _digest(text: bytes) -> str:
 async def _in_git(folder: Path) -> dict[str, set[str]]:
     """Return by name the ids of what Git has of a folder's files, committed or staged; in older commits only, the name.
 
+    `_DELETED` comes with that name if a commit of this branch deleted the file.
     Empty if the folder is in no working tree. Raises `ConfigError` if Git does not say.
     """
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
-    past = await git(folder, "log", "--all", "--format=", "--name-only", "--relative", "-z", "--", ".")
+    names = ("--no-renames", "--format=", "--name-only", "--relative", "-z", "--", ".")
+    past, deleted = await git(folder, "log", "--all", *names), await git(folder, "log", "--diff-filter=D", *names)
     staged, last = await git(folder, "ls-files", "-sz"), await git(folder, "ls-tree", "-z", "HEAD")
     if last is not None and b"Not a valid object name" in last.error:  # nothing was committed yet
-        last = past
-    for each in (staged, last, past):
+        last = deleted = past
+    for each in (staged, last, past, deleted):
         if each is None or each.code:
             raise ConfigError("Git does not say what came with a commit: no file was read")
         for line in filter(None, each.output.decode("utf-8", "replace").split("\0")):
@@ -292,4 +300,5 @@ async def _in_git(folder: Path) -> dict[str, set[str]]:
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
             found.update(() if found else (name,))
+            found.update((_DELETED,) if each is deleted and found == {name} else ())
     return blobs
