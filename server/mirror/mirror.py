@@ -14,6 +14,7 @@ from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
 from swarm_memory.server.project.folder import git, read_bounded
+from swarm_memory.tools.anchors.handles import listed_handles
 from swarm_memory.tools.memories.decide import edit, merge, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, read_page, written
@@ -166,21 +167,26 @@ class _Run:
         item = self._items.get(kept.id if kept else page.id)
         seen = {*(kept.seen if kept else ())}
         is_by_hand = self._has_begun and now not in blobs and blobs <= seen
+        listed = listed_handles(item) if item else ()
+        own = {each.partition(":")[2] for each in (item.provenance.handles if item else ())}
+        if is_by_hand and ({*listed} - own - {*page.handles} or len({*page.handles}) < len(page.handles)):
+            self.notices.append(f"{name}: the handles come from its text, too: those are always listed, each once")
         if item is not None and page.says(item):
-            self._note(name, item, is_ours=item.status == "active")
+            is_same = not is_by_hand or sorted(page.handles) == sorted(listed)
+            self._note(name, item, is_written=is_same, is_ours=item.status == "active")
         elif kept and now in blobs & seen:  # as it was on another branch
             self.kept[name] = kept.model_copy(update={"file": now})
         elif is_by_hand and item is None:
             self._note(name, await add(self._toolbox, page, name), is_written=False)
             self.count["added"] += 1
         elif is_by_hand and item and kept and kept.bank == page_digest(item):
-            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}")
+            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}", handles=page.given(item))
             self._note(name, done.items[0], is_written=False)
             self.count["edited"] += 1
         else:
             why = "the bank now says something else" if is_by_hand else "it came with a commit, or nobody knows how"
             why += f"; once restored, it replaces {item.id}" if item else ""
-            proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
+            proposal = await add(self._toolbox, page, name, why=why, former=item)
             # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
             waiting = {proposal.id} - {item.id} if item and proposal.status == "quarantined" else ()
             self._note(name, item or proposal, *waiting, is_written=not is_by_hand, is_ours=is_by_hand)

@@ -82,10 +82,11 @@ async def edit(
     *,
     by_hand: bool = True,
     had_read: AgentContext = NOTHING_READ,
+    handles: tuple[str, ...] | None = None,
 ) -> Decision:
     """Change what is given, embed again, and keep the former text in the history. A title made of the content follows.
 
-    What is new passes `admit_memory`; `had_read` is what an agent had read. After an agent's
+    What is new passes `admit_memory`; `had_read` is what an agent had read, `handles` its own. After an agent's
     edit (not `by_hand`) nobody vouches for the memory any more; if it was the user's word, it becomes the agent's note.
     Raises `InputError` if nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` if the
     embedder fails: then nothing was changed.
@@ -99,9 +100,10 @@ async def edit(
     agents = {"judge": "agent"} | (
         {"distiller": "agent", "heard_in": "nowhere"} if item.provenance.is_users_word else {}
     )
-    source = item.provenance if by_hand else item.provenance.model_copy(update=agents)
+    own = {"handles": item.provenance.handles if handles is None else handles}
+    source = item.provenance.model_copy(update=own | ({} if by_hand else agents))
     edited = admit_memory({**dict(item), **changes}, source, toolbox.settings, had_read, item)
-    if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
+    if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS) and source.handles == item.provenance.handles:
         return Decision("", "edit", (item,))
     (edited,) = await set_anchors(toolbox, [edited])
     return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
