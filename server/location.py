@@ -88,13 +88,14 @@ def append_private(path: Path, line: str, max_bytes: int) -> None:
         path.replace(f"{path}.1")
 
 
-def write_private(path: Path, text: str) -> None:
-    """Atomically replace a file that only this user can read: readers see the old text or the new. Raises `OSError`."""
+def write_private(path: Path, text: str, mode: int = 0o600) -> None:
+    """Atomically replace a file, private but for `mode`: readers see the old text or the new. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
+    part.chmod(mode)
     part.replace(path)
 
 

@@ -14,7 +14,8 @@ from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import refuse_links, state_folder, write_private
 from swarm_memory.server.project.folder import git, read_bounded
-from swarm_memory.tools.memories.decide import edit, set_memory_status
+from swarm_memory.tools.anchors.handles import listed_handles
+from swarm_memory.tools.memories.decide import edit, merge, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, read_page, written
 from swarm_memory.tools.toolbox import Toolbox
@@ -24,7 +25,7 @@ MIRROR = "mirror"
 
 DEFAULT = ".swarm/memories"
 MAX_BYTES, MAX_FILES = 64_000, 5_000
-_MOST_SEEN = 50
+_MOST_SEEN, _DELETED = 50, "deleted"
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class Kept(Model):
     """What `page_digest` returned for the memory then; empty: the file is to be written."""
     seen: tuple[str, ...] = ()
     """The digests of what the bank or the user's hand has put in it; none: nothing in it is ours yet."""
+    proposals: tuple[str, ...] = ()
+    """The ids of what waits, or waited, for review: restored, it replaces the memory's words."""
 
 
 class Record(Model):
@@ -121,7 +124,7 @@ class _Run:
         """Take in what was changed by hand, if `reads`, then write."""
         kept, files = self.kept, self._files
         changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
-        gone = [name for name, each in kept.items() if each.file and name not in files]
+        gone = [name for name in kept if name not in files]
         await self._look()
         if reads:
             if out := self._left_out:
@@ -144,17 +147,19 @@ class _Run:
             except ConfigError as error:
                 self.notices.append(str(error))
             await self._look()
+        await self._accept()
         await self._write()
 
     async def _look(self) -> None:
         pages = pages_of_memories(self._toolbox, (self._toolbox.scope,))
         self._items = {item.id: item async for page in pages for item in page}
 
-    def _note(self, name: str, item: MemoryItem, *, is_written: bool = True, is_ours: bool = True) -> None:
-        """Note a file as it is now; `is_written`: the bank has nothing more to write into it."""
-        now, before = _digest(self._files[name]), self.kept[name].seen if name in self.kept else ()
-        seen = tuple(dict.fromkeys((*before, now) if is_ours else before))[-_MOST_SEEN:]
-        self.kept[name] = Kept(id=item.id, file=now, bank=page_digest(item) if is_written else "", seen=seen)
+    def _note(self, name: str, item: MemoryItem, *waiting: str, is_written: bool = True, is_ours: bool = True) -> None:
+        """Note a file as it is now, with what is `waiting`; `is_written`: the bank has nothing more to write."""
+        now, before = _digest(self._files[name]), self.kept.get(name, Kept(id=item.id, file=""))
+        seen = tuple(dict.fromkeys((*before.seen, now) if is_ours else before.seen))[-_MOST_SEEN:]
+        bank, waits = page_digest(item) if is_written else "", tuple(dict.fromkeys((*before.proposals, *waiting)))
+        self.kept[name] = Kept(id=item.id, file=now, bank=bank, seen=seen, proposals=waits)
 
     async def _take_in(self, name: str, page: Page, blobs: set[str]) -> None:
         """Bring what a file says into the bank; `blobs`: the digests that Git has of the file."""
@@ -162,30 +167,55 @@ class _Run:
         item = self._items.get(kept.id if kept else page.id)
         seen = {*(kept.seen if kept else ())}
         is_by_hand = self._has_begun and now not in blobs and blobs <= seen
+        listed = listed_handles(item) if item else ()
+        own = {each.partition(":")[2] for each in (item.provenance.handles if item else ())}
+        if is_by_hand and ({*listed} - own - {*page.handles} or len({*page.handles}) < len(page.handles)):
+            self.notices.append(f"{name}: the handles come from its text, too: those are always listed, each once")
         if item is not None and page.says(item):
-            self._note(name, item, is_ours=item.status == "active")
+            is_same = not is_by_hand or sorted(page.handles) == sorted(listed)
+            self._note(name, item, is_written=is_same, is_ours=item.status == "active")
         elif kept and now in blobs & seen:  # as it was on another branch
             self.kept[name] = kept.model_copy(update={"file": now})
         elif is_by_hand and item is None:
             self._note(name, await add(self._toolbox, page, name), is_written=False)
             self.count["added"] += 1
         elif is_by_hand and item and kept and kept.bank == page_digest(item):
-            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}")
+            done = await edit(self._toolbox, item.id, page.change, f"edited in {name}", handles=page.given(item))
             self._note(name, done.items[0], is_written=False)
             self.count["edited"] += 1
         else:
             why = "the bank now says something else" if is_by_hand else "it came with a commit, or nobody knows how"
-            proposal = await add(self._toolbox, page, name, why=why, is_copy=item is not None)
+            why += f"; once restored, it replaces {item.id}" if item else ""
+            proposal = await add(self._toolbox, page, name, why=why, former=item)
             # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
-            self._note(name, item or proposal, is_written=not is_by_hand, is_ours=is_by_hand)
+            waiting = {proposal.id} - {item.id} if item and proposal.status == "quarantined" else ()
+            self._note(name, item or proposal, *waiting, is_written=not is_by_hand, is_ours=is_by_hand)
             self.notices.append(f"{name}: {why}; its text waits for review as {proposal.id}")
             self.count["proposed"] += 1
+
+    async def _accept(self) -> None:
+        """Give each memory the words of the proposal for its file that the user restored, and keep them in the file."""
+        for name, proposal in [(name, each) for name, kept in self.kept.items() for each in kept.proposals]:
+            kept, restored = self.kept[name], self._items.get(proposal)
+            if restored and restored.status == "active" and kept.id in self._items:
+                item, self._items[proposal] = (await merge(self._toolbox, kept.id, proposal, takes_words=True)).items
+                self._items[kept.id], text = item, self._files.get(name, b"")
+                others = tuple(each for each in kept.proposals if each != proposal)
+                is_said = _digest(text) == kept.file and read_page(text.decode("utf-8")).says(item)
+                seen, bank = ((*kept.seen, kept.file), page_digest(item)) if is_said else (kept.seen, "")
+                self.kept[name] = kept.model_copy(update={"proposals": others, "seen": seen, "bank": bank})
+                self.count["accepted"] += 1
 
     async def _gone(self, name: str, blobs: set[str]) -> None:
         """Archive the memory of a file that was deleted by hand, but not of one that a commit removed, or of a copy."""
         kept = self.kept[name]
-        if not blobs <= {*kept.seen}:
+        if not kept.file or not blobs <= {*kept.seen}:
             self.kept[name] = kept.model_copy(update={"file": ""})
+            with_file = {each.id for each in self.kept.values() if each.file}
+            active = {each.id for each in self._items.values() if each.status == "active"} - with_file
+            if _DELETED in blobs and kept.id in active:
+                archive = f"`swarm-memory memories quarantine --archive {kept.id}`"
+                self.notices.append(f"{name}: a commit deleted it, but its memory stays; {archive} archives that too")
             return
         del self.kept[name]
         if kept.seen and kept.id in self._items and all(each.id != kept.id for each in self.kept.values()):
@@ -208,7 +238,8 @@ class _Run:
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # changed by hand: it must be read before it is written
-                write_private(self._folder / name, text.decode())
+                mode = 0o600 if found is None else (self._folder / name).stat().st_mode & 0o777
+                write_private(self._folder / name, text.decode(), mode)
                 self.count["written"] += 1
             self._files[name] = text
             self._note(name, item)
@@ -256,16 +287,18 @@ def _digest(text: bytes) -> str:
 async def _in_git(folder: Path) -> dict[str, set[str]]:
     """Return by name the ids of what Git has of a folder's files, committed or staged; in older commits only, the name.
 
+    `_DELETED` comes with that name if a commit of this branch deleted the file.
     Empty if the folder is in no working tree. Raises `ConfigError` if Git does not say.
     """
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
-    past = await git(folder, "log", "--all", "--format=", "--name-only", "--relative", "-z", "--", ".")
+    names = ("--no-renames", "--format=", "--name-only", "--relative", "-z", "--", ".")
+    past, deleted = await git(folder, "log", "--all", *names), await git(folder, "log", "--diff-filter=D", *names)
     staged, last = await git(folder, "ls-files", "-sz"), await git(folder, "ls-tree", "-z", "HEAD")
     if last is not None and b"Not a valid object name" in last.error:  # nothing was committed yet
-        last = past
-    for each in (staged, last, past):
+        last = deleted = past
+    for each in (staged, last, past, deleted):
         if each is None or each.code:
             raise ConfigError("Git does not say what came with a commit: no file was read")
         for line in filter(None, each.output.decode("utf-8", "replace").split("\0")):
@@ -273,4 +306,5 @@ async def _in_git(folder: Path) -> dict[str, set[str]]:
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
             found.update(() if found else (name,))
+            found.update((_DELETED,) if each is deleted and found == {name} else ())
     return blobs

@@ -45,6 +45,11 @@ def of_memory(item: MemoryItem, *, full: bool) -> Row:
         suspect=item.provenance.suspect,
     )
     long = {"description", "content", "tags", "domain", "provenance"} if full else set[str]()
+    if full:
+        from swarm_memory.tools.anchors.handles import listed_handles
+
+        source = item.provenance.model_copy(update={"handles": listed_handles(item)})
+        item = item.model_copy(update={"provenance": source})
     return short | item.model_dump(mode="json", include=long, exclude_none=True)
 
 

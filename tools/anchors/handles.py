@@ -30,7 +30,7 @@ MOST = 60
 MOST_AT_ONCE = 2_000
 """At most this many handles are looked up for one moment."""
 
-MAX_NAMED_CHARS = 120
+MAX_NAMED_CHARS, MOST_LISTED = 120, 20
 
 _MAX_CHARS, _MAX_WORDS, _MAX_ERRORS = 8_000, 3, 20
 _LOOKS = frozenset({"search", "read", "print", "wait", "edit"})
@@ -73,10 +73,17 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     return _first(MOST, own)
 
 
-def named_handles(named: Iterable[str], calls: Iterable[Call] = ()) -> tuple[str, ...]:
+def listed_handles(item: MemoryItem) -> tuple[str, ...]:
+    """Return the handles of a memory as they are shown: their names, each once, without errors, which are digests."""
+    names = (each.partition(":")[2] for each in handles_of(item) if not each.startswith("error:"))
+    return tuple(islice(dict.fromkeys(names), MOST_LISTED))
+
+
+def named_handles(named: Iterable[str], calls: Iterable[Call] = (), *, by_hand: bool = False) -> tuple[str, ...]:
     """Return the handles of what somebody names explicitly: a command, a path, an error line, a tool, a word.
 
-    `calls` are those of the task in which it is named. A plain word counts only if it is a program that they ran.
+    `calls` are those of the task in which it is named. A plain word counts only if it is a program that they ran, or
+    if a person names it, `by_hand`.
     """
     ran = {part.program.lower() for call in calls if call.command for part in call.command.parts}
     found: list[str] = []
@@ -86,7 +93,7 @@ def named_handles(named: Iterable[str], calls: Iterable[Call] = ()) -> tuple[str
         if any(part.purpose != "other" or part.program.lower() in (ran or {part.program}) for part in parts[:1]):
             found += _of_parts(filter(_may_run, parts if count > 1 or text.lower() in ran else ()))
         found += _in_text(f"`{text}`")
-        found += [_word(text)] if 1 < count <= _MAX_WORDS else []
+        found += [_word(text)] if 1 < count <= _MAX_WORDS or (by_hand and count == 1) else []
     return _first(MOST_AT_ONCE, found)
 
 

@@ -82,10 +82,11 @@ async def edit(
     *,
     by_hand: bool = True,
     had_read: AgentContext = NOTHING_READ,
+    handles: tuple[str, ...] | None = None,
 ) -> Decision:
     """Change what is given, embed again, and keep the former text in the history. A title made of the content follows.
 
-    What is new passes `admit_memory`; `had_read` is what an agent had read. After an agent's
+    What is new passes `admit_memory`; `had_read` is what an agent had read, `handles` its own. After an agent's
     edit (not `by_hand`) nobody vouches for the memory any more; if it was the user's word, it becomes the agent's note.
     Raises `InputError` if nothing is given or a text is not fit for a memory, `NotFoundError`, and `ModelError` if the
     embedder fails: then nothing was changed.
@@ -99,17 +100,19 @@ async def edit(
     agents = {"judge": "agent"} | (
         {"distiller": "agent", "heard_in": "nowhere"} if item.provenance.is_users_word else {}
     )
-    source = item.provenance if by_hand else item.provenance.model_copy(update=agents)
+    own = {"handles": item.provenance.handles if handles is None else handles}
+    source = item.provenance.model_copy(update=own | ({} if by_hand else agents))
     edited = admit_memory({**dict(item), **changes}, source, toolbox.settings, had_read, item)
-    if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS):
+    if edited.model_dump(include=WORDS) == item.model_dump(include=WORDS) and source.handles == item.provenance.handles:
         return Decision("", "edit", (item,))
     (edited,) = await set_anchors(toolbox, [edited])
     return await _decide(toolbox, "edit", [(item, edited)], _by(by_hand), why=_reason(reason, by_hand=by_hand))
 
 
-async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
+async def merge(toolbox: Toolbox, kept_id: str, other_id: str, *, takes_words: bool = False) -> Decision:
     """Archive one of two memories as a duplicate of the other, which is restored if it is not active.
 
+    If it `takes_words`, it first gets the words and origin of the other, a proposal that the user restored.
     Raises `InputError` if both are the same memory, and as `changeable`.
     """
     if kept_id == other_id:
@@ -117,8 +120,10 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decision:
     kept, other = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
-    pairs = [(kept, kept if kept.status == "active" else _restored(kept, _BY_USER)), (other, archived)]
-    return await _decide(toolbox, "merge", pairs, {"pair": [kept.id, other.id]}, link)
+    names = ("title", "description", "content", "tags", "provenance") if takes_words else ()
+    new = _with(kept, **{name: getattr(other, name) for name in names})
+    pairs = [(kept, new if new.status == "active" else _restored(new, _BY_USER)), (other, archived)]
+    return await _decide(toolbox, "restore" if takes_words else "merge", pairs, {"pair": [kept.id, other.id]}, link)
 
 
 async def set_memory_status(

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 from swarm_memory.schema.base import MEMORY, Model, digest, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.tools.anchors.handles import handles_of, named_handles
+from swarm_memory.tools.anchors.handles import MOST_LISTED, handles_of, listed_handles, named_handles
 from swarm_memory.tools.anchors.staleness import set_anchors
 from swarm_memory.tools.guard.gate import LOCAL, admit_memory, held_back
 from swarm_memory.tools.guard.redact import redact
@@ -33,12 +33,23 @@ class Page(Model):
     title: str
     when: str = ""
     tags: tuple[str, ...] = ()
-    handles: tuple[str, ...] = Field(default=(), max_length=20)
+    handles: tuple[str, ...] = Field(default=(), max_length=MOST_LISTED)
     content: str
 
     def says(self, item: MemoryItem) -> bool:
         """Whether the page says the same as the memory's own file would."""
-        return self.model_dump(include=_WORDS) == read_page(written(item)).model_dump(include=_WORDS)
+        are_same = {*self.given(item)} == {*item.provenance.handles}
+        return are_same and self.model_dump(include=_WORDS) == read_page(written(item)).model_dump(include=_WORDS)
+
+    def given(self, item: MemoryItem) -> tuple[str, ...]:
+        """Return the handles that the page gives the memory besides those in its texts, before and after the change."""
+        new = item.model_copy(update={"title": self.title, "description": self.when, "content": self.content})
+        known = {each.partition(":")[2] for each in (*handles_of(item), *handles_of(new))}
+        removed = {*listed_handles(item)} - {*self.handles}
+        own = [each for each in item.provenance.handles if each.partition(":")[2] not in removed]
+        return tuple(
+            dict.fromkeys((*own, *named_handles((each for each in self.handles if each not in known), by_hand=True)))
+        )
 
     @property
     def change(self) -> MemoryChange:
@@ -50,9 +61,8 @@ def written(item: MemoryItem) -> str:
     """Return the text of an active memory's file: the same for the same memory, and without secrets."""
     import yaml
 
-    handles = [each.partition(":")[2] for each in handles_of(item) if not each.startswith("error:")][:20]
-    named = {"id": item.id, "when": item.description, "tags": [*item.tags], "handles": handles, "state": "active"}
-    named = {key: each for key, each in named.items() if each} | {"evidence": _evidence(item)}
+    named = {"id": item.id, "when": item.description, "tags": [*item.tags], "handles": [*listed_handles(item)]}
+    named = {key: each for key, each in named.items() if each} | {"state": "active", "evidence": _evidence(item)}
     front: str = yaml.safe_dump(named, sort_keys=False, allow_unicode=True)  # pyright: ignore[reportUnknownMemberType]
     return redact(f"---\n{front}---\n\n# {' '.join(item.title.split())}\n\n{item.content.strip()}\n").text
 
@@ -93,8 +103,10 @@ def read_page(text: str) -> Page:
         raise InputError(f"its front matter cannot be read: {why}") from error
 
 
-async def add(toolbox: Toolbox, page: Page, name: str, *, why: str = "", is_copy: bool = False) -> MemoryItem:
-    """Store what a file says: as the user's word or, with `why`, as a quarantined proposal; a copy gets a new id.
+async def add(
+    toolbox: Toolbox, page: Page, name: str, *, why: str = "", former: MemoryItem | None = None
+) -> MemoryItem:
+    """Store what a file says: as the user's word or, with `why`, as a quarantined proposal to change the `former`.
 
     It is screened like what an agent passes on, since agents write files too; only the user releases what is held back.
     What the bank already has in these words is not stored again. Raises `InputError`, `StorageError`.
@@ -106,12 +118,13 @@ async def add(toolbox: Toolbox, page: Page, name: str, *, why: str = "", is_copy
         imported_from=name[:200] if why else None,
         judge="agent",
         screened_by=LOCAL,
-        handles=named_handles(page.handles),
     )
-    own = new_id(MEMORY) if is_copy or not is_memory_id(page.id) else page.id
+    own = new_id(MEMORY) if former or not is_memory_id(page.id) else page.id
     sure = {"confidence": NOTE_CONFIDENCE if why else 1.0, "created_at": toolbox.clock.now(), "scope": toolbox.scope}
     texts = {"title": page.title, "description": page.when, "content": page.content, "tags": page.tags}
     item = admit_memory({"id": own, **texts, **sure}, source, toolbox.settings)
+    handles = page.given(former or item)
+    item = item.model_copy(update={"provenance": item.provenance.model_copy(update={"handles": handles})})
     if why and item.status == "active":
         item = held_back(item, (Finding(f"proposed by {name}", why),))
     (item,) = await set_anchors(toolbox, [item])
