@@ -275,7 +275,7 @@ def test_what_an_archive_brought_before_the_first_run_is_a_proposal(project: Pat
 def test_a_projects_file_cannot_switch_it_on(project: Path, swarm: Shell) -> None:
     (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("mirror: {folder: notes}\n")
-    assert "may not be set by a project's file" in swarm("status").err
+    assert "may not be set by a project's file" in swarm("status").out
     assert swarm("--set", f"mirror.folder={NOTES}", "mirror", "--now").code == 0
 
 
