@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.cli.console import say_notices
 from swarm_memory.server.operations.operation import Row, Site
 
@@ -38,6 +39,7 @@ class Invocation(Site):
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
         self._moved: Callable[[Progress], None] | None = None
+        self._before = ""  # the state of the memories when the bank was opened
 
     def settings(self) -> "ResolvedSettings":
         """Return the effective settings. Raises `ConfigError`."""
@@ -74,7 +76,9 @@ class Invocation(Site):
         async def held() -> T:
             async with AsyncExitStack() as self._stack:
                 self._opened = self._empty = self._moved = None
-                return await operation(self)
+                result = await operation(self)
+                await self._mirror()
+                return result
 
         return anyio.run(held)
 
@@ -102,6 +106,7 @@ class Invocation(Site):
 
         if self._opened is None:
             self._opened = await self._stack.enter_async_context(opened_toolbox(*self.bank()))
+            self._before = await self._opened.store.state_of_memories(self._opened.scope)
         return self._opened
 
     async def for_reading(self) -> "Toolbox":
@@ -112,6 +117,17 @@ class Invocation(Site):
         if self._empty is None:
             self._empty = await self._stack.enter_async_context(empty_toolbox(*self.bank()))
         return self._empty
+
+    async def _mirror(self) -> None:
+        """Write the mirrored files if the command changed memories: there may be no server that does."""
+        try:
+            if self._opened and await self._opened.store.state_of_memories(self._opened.scope) != self._before:
+                from swarm_memory.server.mirror.mirror import MIRROR, folder_of
+
+                if folder_of(self._opened):
+                    await self.work(MIRROR, {})
+        except SwarmMemoryError as error:  # the command itself is done
+            say_notices([f"no files are mirrored: {error}"], err=True)
 
     async def report(self, progress: "Progress") -> None:
         """Show how far the work is, if a person can see it."""

@@ -186,7 +186,7 @@ class _Run:
         else:
             why = "the bank now says something else" if is_by_hand else "it came with a commit, or nobody knows how"
             why += f"; once restored, it replaces {item.id}" if item else ""
-            proposal = await add(self._toolbox, page, name, why=why, former=item)
+            proposal = await add(self._toolbox, page, name, why, item)
             # In a conflict the bank's text is written into the file; what a commit brought stays there as it is.
             waiting = {proposal.id} - {item.id} if item and proposal.status == "quarantined" else ()
             self._note(name, item or proposal, *waiting, is_written=not is_by_hand, is_ours=is_by_hand)
@@ -238,7 +238,7 @@ class _Run:
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # changed by hand: it must be read before it is written
-                mode = 0o600 if found is None else (self._folder / name).stat().st_mode & 0o777
+                mode = 0o600 if found is None else (self._folder / name).lstat().st_mode & 0o777
                 write_private(self._folder / name, text.decode(), mode)
                 self.count["written"] += 1
             self._files[name] = text

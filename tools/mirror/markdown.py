@@ -43,13 +43,12 @@ class Page(Model):
 
     def given(self, item: MemoryItem) -> tuple[str, ...]:
         """Return the handles that the page gives the memory besides those in its texts, before and after the change."""
-        new = item.model_copy(update={"title": self.title, "description": self.when, "content": self.content})
-        known = {each.partition(":")[2] for each in (*handles_of(item), *handles_of(new))}
+        after = item.model_copy(update={"title": self.title, "description": self.when, "content": self.content})
+        known = {each.partition(":")[2] for each in (*handles_of(item), *handles_of(after))}
         removed = {*listed_handles(item)} - {*self.handles}
         own = [each for each in item.provenance.handles if each.partition(":")[2] not in removed]
-        return tuple(
-            dict.fromkeys((*own, *named_handles((each for each in self.handles if each not in known), by_hand=True)))
-        )
+        new = named_handles([each for each in self.handles if each not in known], by_hand=True)
+        return tuple(dict.fromkeys((*own, *new)))
 
     @property
     def change(self) -> MemoryChange:
@@ -103,9 +102,7 @@ def read_page(text: str) -> Page:
         raise InputError(f"its front matter cannot be read: {why}") from error
 
 
-async def add(
-    toolbox: Toolbox, page: Page, name: str, *, why: str = "", former: MemoryItem | None = None
-) -> MemoryItem:
+async def add(toolbox: Toolbox, page: Page, name: str, why: str = "", former: MemoryItem | None = None) -> MemoryItem:
     """Store what a file says: as the user's word or, with `why`, as a quarantined proposal to change the `former`.
 
     It is screened like what an agent passes on, since agents write files too; only the user releases what is held back.
