@@ -23,6 +23,7 @@ from swarm_memory.server.mcp.app import CORE, INSTRUCTIONS, build_server
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import empty_toolbox, open_toolbox
+from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.ports.records import HostSession
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -49,8 +50,9 @@ async def _never() -> Toolbox:
 
 
 async def taught(caller: Caller, fixed: Task) -> Task:
-    """Make the bank learn the task, and a second one that confirms the fix; return what the first one taught."""
+    """Make the bank learn the task, and one of another session that confirms the fix; return what the first taught."""
     (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+    caller.bank.speakers = ("another connection",)
     await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2", "agent_id": "other"})
     return task
 
@@ -137,7 +139,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     (memory,) = structure["memories"]
     assert [memory["id"]] == task["stored"]
     assert memory["id"] in shown
-    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
+    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "agent", "project")
     assert 0 < memory["score"] <= 1
     assert (bool(structure["legs"]), structure["embedder"].startswith("static")) == (True, True)
     assert "null" not in json.dumps(structure)
@@ -409,16 +411,12 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
 
 
 async def test_calls_of_a_trajectory_without_a_session_are_logged_but_where_hooks_log_them(
-    connected: Connected, monkeypatch: pytest.MonkeyPatch, fixed: Task
+    connected: Connected, fixed: Task
 ) -> None:
-    async def session(bank: ServedBank) -> HostSession:
-        toolbox = await bank.toolbox()
-        return HostSession(session_id="s1", scope=toolbox.scope, task_number=1, updated_at=toolbox.clock.now())
-
     async with connected() as caller:
         (first,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
         assert first["calls"] > 0
-        monkeypatch.setattr(ServedBank, "session", session)
+        caller.bank.note_session("s1")
         (second,) = (await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"}))["tasks"]
         assert second["calls"] == 0
 
@@ -484,3 +482,36 @@ async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_o
                 await caller.call("retrieve_memories", query=SIMILAR)
         found = await caller.call("retrieve_memories", query=SIMILAR)
     assert list(kept.given) == [memory["id"] for memory in found["memories"]]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("hooked_at", [0, 1, None])
+async def test_what_a_session_says_bears_out_nothing_that_it_said_whichever_task_it_names(
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location, hooked_at: int | None
+) -> None:
+    note = {"title": ITEM["title"], "when": ITEM["description"], "note": ITEM["content"]}
+    told = {"task": "x", "steps": [{"role": "assistant", "content": "y"}], "items": [ITEM], "verdict": "Success"}
+    ids = set[str]()
+
+    async def say(caller: Caller, turn: int) -> None:
+        ids.add((await caller.call("remember", notes=[note]))["id"])
+        await caller.call("distill_memories", task_id=f"any{turn}", **told)
+        await caller.call("retrieve_memories", query=ITEM["title"], task_id=f"foo-{turn}")
+        await caller.call("record_outcome", task_id=f"foo-{turn}", outcome="Success", used=list(ids))
+        (task,) = (await caller.call("learn_from_trajectory", **{**fixed, "task_id": f"made-{turn}"}))["tasks"]
+        ids.update(task["stored"])
+
+    async def stands() -> tuple[int, set[str], set[str]]:
+        items = await toolbox.store.get_memories(toolbox.readable, list(ids))
+        return len(items), {each.status for each in items}, await unverified(toolbox, items)
+
+    async with connected() as caller:
+        await caller.call("memory_status")
+        for turn in range(3):
+            if turn == hooked_at:
+                await caller.hook(place.root, **EVENT)
+            await say(caller, turn)
+    assert await stands() == (2, {"active", "candidate"}, ids)
+    async with connected() as another:
+        await say(another, 4)
+    assert await stands() == (2, {"active"}, set())
