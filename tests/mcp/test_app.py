@@ -238,14 +238,11 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
 
 WRONG: tuple[tuple[str, Task, str], ...] = (
     ("retrieve_memories", {"query": "x", "k": 500}, "k: Input should be less than or equal to 50"),
-    ("retrieve_memories", {}, "query: Field required"),
     ("record_outcome", {"task_id": "t"}, "outcome: Field required"),
-    ("judge_trajectory", {"confidence": 2}, "confidence: Input should be less than or equal to 1"),
     ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0: Input should be a valid string"),
     ("index_sources", {"kind": "docs"}, "kind: Input should be 'tool', 'document', 'code' or 'api'"),
     ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps: Field required"),
     ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title: Field required"),
-    ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel: Extra inputs are not permitted"),
     ("consolidate_memories", {"full": "maybe"}, "full: Input should be a valid boolean"),
     ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
     ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
@@ -260,7 +257,6 @@ WRONG: tuple[tuple[str, Task, str], ...] = (
     ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
     ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
     ("retrieve_memories", {"question": "x"}, "query: Field required; question: Extra inputs are not permitted"),
-    ("retrieve_memories", {"query": "x", "limit": 3}, "retrieve_memories takes query, k, "),
     ("manage_memories", {"action": "get", "memoryIds": ["rm_1"]}, "manage_memories takes action, ids, "),
     ("memory_status", {"x": 1}, "memory_status takes no arguments. x: Extra inputs"),
     ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "retrieve_memories takes query, k, "),
@@ -458,30 +454,19 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
         assert "held out" in after["reason"]
 
 
-async def test_what_it_gets_is_credited_to_the_hosts_task(
-    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
+@pytest.mark.parametrize("by_server", [True, False])
+async def test_what_it_gets_is_credited_to_the_hosts_task_also_if_the_hook_only_told_of_the_session(
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location, by_server: bool
 ) -> None:
+    event, found = EVENT | {"prompt": "Fix it."}, dict[str, Any]()
     async with connected() as caller:
         await taught(caller, fixed)
-        assert await caller.hook(place.root, **EVENT | {"prompt": "Fix it."}) == {}
-        await noted(toolbox)
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
-    assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
-
-
-async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_only_told_of_the_session(
-    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
-) -> None:
-    async with connected() as caller:
-        await taught(caller, fixed)
-        await hooked(toolbox, EVENT)
+        assert await (caller.hook(place.root, **event) if by_server else hooked(toolbox, event)) == {}
         await anyio.to_thread.run_sync(notify_servers, place.root, SESSION)
         with anyio.fail_after(HANG_S):
             while not (kept := await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")).given:
-                await caller.call("retrieve_memories", query=SIMILAR)
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    assert list(kept.given) == [memory["id"] for memory in found["memories"]]
+                found = await caller.call("retrieve_memories", query=SIMILAR)
+    assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
 
 
 @pytest.mark.attack
