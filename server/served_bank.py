@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import anyio.lowlevel
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.access.roles import calling
 from swarm_memory.server.hosts.host import transcript_folders
@@ -64,6 +65,7 @@ class ServedBank:
         self._all_served = anyio.Event()
         self._quiet_from = 0.0
         self._session_id: str | None = None
+        self.speakers: tuple[str, ...] = (new_id("mcp"),)
         self._is_wanted = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":
@@ -139,7 +141,7 @@ class ServedBank:
 
     def note_session(self, session_id: str) -> None:
         """Remember the session of the host that is our client over stdio, as its hooks name it."""
-        self._session_id = session_id
+        self._session_id, self.speakers = session_id, (session_id, self.speakers[-1])
 
     async def session(self) -> "HostSession | None":
         """Return that session as hooks recorded it, or None where they did not. Raises `StorageError`."""

@@ -64,6 +64,9 @@ class Toolbox:
     """The scopes that a team shares, read along with the project; empty: there is no team."""
     person: "Person | None" = None
     """The person who calls over HTTP; None: the bank's own user, or a job."""
+    speakers: tuple[str, ...] = ()
+    """Who is heard over MCP: the host's session, if known, and the connection. Its steps, ids and prompts are claims,
+    which bear out nothing that it said itself. Empty: the user, or what a host wrote."""
 
     def by(self, person: "Person | None") -> "Toolbox":
         """Return the toolbox for a person's requests: what it writes is recorded as theirs."""

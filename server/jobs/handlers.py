@@ -95,6 +95,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     if not asked.task.strip():
         raise InputError("task is empty: say what is to be done")
     read = [await read_one(Given(None, asked.task, each.steps, asked.task_id)) for each in attempts]
+    read = [each.model_copy(update={"session_id": next(iter(toolbox.speakers), None)}) for each in read]
     # In the form in which they may be written into a job's row.
     trajectories = [await anyio.to_thread.run_sync(archivable, each, toolbox.settings) for each in read]
     verdicts = {

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
@@ -243,5 +243,6 @@ async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
     files = checked_files([str(path) for path in named], root)
-    later = replace(toolbox, wake=lambda: None)  # another job makes the vectors
+    claims = cast("list[str]", job.payload.get("speakers") or [])
+    later = replace(toolbox, wake=lambda: None, speakers=tuple(claims))  # another job makes the vectors
     return as_row(await import_files(later, files, job.payload.get("quarantine") is True, report))

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, cast
 
@@ -53,7 +53,10 @@ class McpInvocation(Site):
         return None if self.bank.is_made else self.bank.place.database
 
     async def toolbox(self) -> "Toolbox":
-        return await self.bank.toolbox()
+        toolbox, speakers = await self.bank.toolbox(), self.bank.speakers
+        if self.ctx.headers is not None:  # over HTTP nobody can tell the connections of one person apart
+            speakers = (f"{speakers[-1]}-{toolbox.person.id if toolbox.person else 'all'}",)
+        return replace(toolbox, speakers=speakers)
 
     async def for_reading(self) -> "Toolbox":
         return await self.bank.for_reading()

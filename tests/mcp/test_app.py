@@ -23,6 +23,7 @@ from swarm_memory.server.mcp.app import CORE, INSTRUCTIONS, build_server
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import empty_toolbox, open_toolbox
+from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.ports.records import HostSession
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -49,8 +50,9 @@ async def _never() -> Toolbox:
 
 
 async def taught(caller: Caller, fixed: Task) -> Task:
-    """Make the bank learn the task, and a second one that confirms the fix; return what the first one taught."""
+    """Make the bank learn the task, and one of another session that confirms the fix; return what the first taught."""
     (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+    caller.bank.speakers = ("another connection",)
     await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2", "agent_id": "other"})
     return task
 
@@ -137,7 +139,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     (memory,) = structure["memories"]
     assert [memory["id"]] == task["stored"]
     assert memory["id"] in shown
-    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
+    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "agent", "project")
     assert 0 < memory["score"] <= 1
     assert (bool(structure["legs"]), structure["embedder"].startswith("static")) == (True, True)
     assert "null" not in json.dumps(structure)
@@ -236,14 +238,11 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
 
 WRONG: tuple[tuple[str, Task, str], ...] = (
     ("retrieve_memories", {"query": "x", "k": 500}, "k: Input should be less than or equal to 50"),
-    ("retrieve_memories", {}, "query: Field required"),
     ("record_outcome", {"task_id": "t"}, "outcome: Field required"),
-    ("judge_trajectory", {"confidence": 2}, "confidence: Input should be less than or equal to 1"),
     ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0: Input should be a valid string"),
     ("index_sources", {"kind": "docs"}, "kind: Input should be 'tool', 'document', 'code' or 'api'"),
     ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps: Field required"),
     ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title: Field required"),
-    ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel: Extra inputs are not permitted"),
     ("consolidate_memories", {"full": "maybe"}, "full: Input should be a valid boolean"),
     ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
     ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
@@ -258,7 +257,6 @@ WRONG: tuple[tuple[str, Task, str], ...] = (
     ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
     ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
     ("retrieve_memories", {"question": "x"}, "query: Field required; question: Extra inputs are not permitted"),
-    ("retrieve_memories", {"query": "x", "limit": 3}, "retrieve_memories takes query, k, "),
     ("manage_memories", {"action": "get", "memoryIds": ["rm_1"]}, "manage_memories takes action, ids, "),
     ("memory_status", {"x": 1}, "memory_status takes no arguments. x: Extra inputs"),
     ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "retrieve_memories takes query, k, "),
@@ -409,16 +407,12 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
 
 
 async def test_calls_of_a_trajectory_without_a_session_are_logged_but_where_hooks_log_them(
-    connected: Connected, monkeypatch: pytest.MonkeyPatch, fixed: Task
+    connected: Connected, fixed: Task
 ) -> None:
-    async def session(bank: ServedBank) -> HostSession:
-        toolbox = await bank.toolbox()
-        return HostSession(session_id="s1", scope=toolbox.scope, task_number=1, updated_at=toolbox.clock.now())
-
     async with connected() as caller:
         (first,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
         assert first["calls"] > 0
-        monkeypatch.setattr(ServedBank, "session", session)
+        caller.bank.note_session("s1")
         (second,) = (await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"}))["tasks"]
         assert second["calls"] == 0
 
@@ -460,27 +454,49 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
         assert "held out" in after["reason"]
 
 
-async def test_what_it_gets_is_credited_to_the_hosts_task(
-    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
+@pytest.mark.parametrize("by_server", [True, False])
+async def test_what_it_gets_is_credited_to_the_hosts_task_also_if_the_hook_only_told_of_the_session(
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location, by_server: bool
 ) -> None:
+    event, found = EVENT | {"prompt": "Fix it."}, dict[str, Any]()
     async with connected() as caller:
         await taught(caller, fixed)
-        assert await caller.hook(place.root, **EVENT | {"prompt": "Fix it."}) == {}
-        await noted(toolbox)
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
-    assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
-
-
-async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_only_told_of_the_session(
-    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location
-) -> None:
-    async with connected() as caller:
-        await taught(caller, fixed)
-        await hooked(toolbox, EVENT)
+        assert await (caller.hook(place.root, **event) if by_server else hooked(toolbox, event)) == {}
         await anyio.to_thread.run_sync(notify_servers, place.root, SESSION)
         with anyio.fail_after(HANG_S):
             while not (kept := await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")).given:
-                await caller.call("retrieve_memories", query=SIMILAR)
-        found = await caller.call("retrieve_memories", query=SIMILAR)
-    assert list(kept.given) == [memory["id"] for memory in found["memories"]]
+                found = await caller.call("retrieve_memories", query=SIMILAR)
+    assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("hooked_at", [0, 1, None])
+async def test_what_a_session_says_bears_out_nothing_that_it_said_whichever_task_it_names(
+    connected: Connected, fixed: Task, toolbox: Toolbox, place: Location, hooked_at: int | None
+) -> None:
+    note = {"title": ITEM["title"], "when": ITEM["description"], "note": ITEM["content"]}
+    told = {"task": "x", "steps": [{"role": "assistant", "content": "y"}], "items": [ITEM], "verdict": "Success"}
+    ids = set[str]()
+
+    async def say(caller: Caller, turn: int) -> None:
+        ids.add((await caller.call("remember", notes=[note]))["id"])
+        await caller.call("distill_memories", task_id=f"any{turn}", **told)
+        await caller.call("retrieve_memories", query=ITEM["title"], task_id=f"foo-{turn}")
+        await caller.call("record_outcome", task_id=f"foo-{turn}", outcome="Success", used=list(ids))
+        (task,) = (await caller.call("learn_from_trajectory", **{**fixed, "task_id": f"made-{turn}"}))["tasks"]
+        ids.update(task["stored"])
+
+    async def stands() -> tuple[int, set[str], set[str]]:
+        items = await toolbox.store.get_memories(toolbox.readable, list(ids))
+        return len(items), {each.status for each in items}, await unverified(toolbox, items)
+
+    async with connected() as caller:
+        await caller.call("memory_status")
+        for turn in range(3):
+            if turn == hooked_at:
+                await caller.hook(place.root, **EVENT)
+            await say(caller, turn)
+    assert await stands() == (2, {"active", "candidate"}, ids)
+    async with connected() as another:
+        await say(another, 4)
+    assert await stands() == (2, {"active"}, set())

@@ -60,8 +60,8 @@ async def toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox
 class Caller:
     """A client connected to the server in memory."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, bank: Any = None) -> None:
+        self.client, self.bank = client, bank
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool that must succeed, and return its structured content."""
@@ -104,7 +104,7 @@ def connected(place: Location, settings: Settings, monkeypatch: pytest.MonkeyPat
             with fail_after(HANG_S):
                 while not list(sockets.glob("*.sock")):  # noqa: ASYNC240 - it is there at once
                     await lowlevel.checkpoint()
-            yield Caller(client)
+            yield Caller(client, bank)
 
     return connect
 

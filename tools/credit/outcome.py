@@ -141,8 +141,9 @@ async def record_outcome(
     retrieved = await store.injections(toolbox.scope, task_id)
     former = await store.get_outcome(toolbox.scope, task_id)
     label, judge = verdict.label, verdict.judge
+    said_by = toolbox.speakers or ((known.session_id,) if known and known.session_id else ())
     if former is not None and former.given and not given:
-        label, judge, given = former.label, former.judge, True
+        label, judge, said_by, given = former.label, former.judge, former.said_by, True
     since = {**retrieved.beside, **retrieved.given}
     ids = dict.fromkeys((*since, *(known.injected_memory_ids if known else ())))
     had = await store.get_memories(toolbox.readable, list(ids))
@@ -174,7 +175,7 @@ async def record_outcome(
     status: OutcomeStatus = "credited" if credits else "nothing_injected"
     if credits and label == "Undecided" and not any(credit.change for credit in credits):
         status = "undecided"
-    changed = {"label": label, "judge": judge, "given": given, "credits": credits, "status": status}
+    changed = {"label": label, "judge": judge, "given": given, "credits": credits, "status": status, "said_by": said_by}
     written = await store.save_outcome(toolbox.readable, record.model_copy(update=changed))
     if written.status != "already_credited" and (written.credits or written.rested):
         await toolbox.queue(WITHDRAW, WITHDRAW)

@@ -5,7 +5,7 @@ Screening keeps out what looks like an attack. This limits the harm of attacks t
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
@@ -83,7 +83,8 @@ def is_borne_out(item: MemoryItem, history: Iterable[BankEvent]) -> bool:
         # A task that follows planted advice succeeds as well: only one that finds it unprompted is a witness.
         if event.kind not in (REINFORCED, CREDITED):
             continue
-        others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
+        said_by = cast("list[str]", event.data.get("said_by") or [event.data.get("session_id")])
+        others = [str(each) for each in (event.data.get("task_id"), *said_by) if each is not None]
         # Two tasks of one session of a host (`<session>:<number>`) are not independent witnesses.
         is_another = bool(others) and not any(
             task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)

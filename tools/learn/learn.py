@@ -25,6 +25,7 @@ from swarm_memory.schema.memory import (
     Outcome,
     Provenance,
 )
+from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.handles import from_task
 from swarm_memory.tools.anchors.staleness import set_anchors
@@ -110,14 +111,14 @@ def distilled_item(
     """
     distillation, trajectory = origin.distillation, origin.trajectory
     by_rules = distillation.distiller == "extractive"
-    is_said = distillation.distiller in ("extractive", "model") and USERS_WORD in draft.tags
+    is_said = distillation.distiller in ("extractive", "model") and USERS_WORD in draft.tags and not toolbox.speakers
     is_candidate = by_rules and CANDIDATE in draft.tags
     calls = () if by_rules or is_said else calls_of(trajectory)
     provenance = Provenance(
         **trajectory.model_dump(include={"task_id", "session_id", "agent_id"}),
         trajectory_id=origin.trajectory_id,
         evidence=draft.evidence,
-        judge=origin.verdict.judge,
+        judge="agent" if toolbox.speakers else origin.verdict.judge,
         distiller="user" if is_said else distillation.distiller,
         heard_in="prompt" if is_said else None,
         prompt_hash=distillation.prompt_hash,
@@ -205,21 +206,18 @@ async def new_items(
             continue
         known[same.id] = None
         is_witness = is_witness and same.id not in given and says_all_of(memory.item, same)
-        is_witness = is_witness and not await _is_repetition(toolbox, trajectory, same)
+        is_repetition = same.provenance.task_id == trajectory.task_id or same.status != "active"
+        is_repetition = is_repetition or await _is_known_to(toolbox, same, REINFORCED, trajectory.session_id)
+        is_witness = is_witness and not is_repetition
     fault = "; ".join(filter(None, (unscreened, unembedded))) or None
     return SortedOut(tuple(new), tuple(known), REINFORCEMENT * is_witness, fault)
 
 
-async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
-    """Whether the item came from this task or session, was reinforced by this session, or is not active."""
-    source, session = item.provenance, trajectory.session_id
-    if source.task_id == trajectory.task_id or item.status != "active":
-        return True
-    if session is None:
-        return False
-    history = await toolbox.store.memory_history((item.scope,), item.id)
-    witnesses = [event.data.get("session_id") for event in history if event.kind == REINFORCED]
-    return session in (source.session_id, *witnesses)
+async def _is_known_to(toolbox: Toolbox, item: MemoryItem, kind: str, *sessions: str | None) -> bool:
+    """Whether an item came from one of the sessions or a speaker, or has an event of a kind by such."""
+    history = await toolbox.store.memory_histories((item.scope,), [item.id], (kind,))
+    known = [item.provenance.session_id, *(event.data.get("session_id") for event in history[item.id])]
+    return any(each in known for each in (*sessions, *toolbox.speakers) if each is not None)
 
 
 async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first: bool = False) -> MemoryItem | None:
@@ -273,6 +271,8 @@ async def learn(
     Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, and `StorageError`
     from the store. A failing embedder costs only the vectors, and the result says so.
     """
+    if toolbox.speakers:  # the session that it names is a claim, as its steps are
+        trajectory = trajectory.model_copy(update={"session_id": toolbox.speakers[0]})
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     archived = await asyncio.to_thread(strip_places, kept, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, archived)
@@ -335,15 +335,13 @@ async def _learned(
         results = f"{had_read.results} {AgentContext.of(tool_outputs(kept)).results}"
         whole = replace(origin, read=AgentContext(results, had_read.prompts))
         return [
-            distilled_item(
-                toolbox, draft, replace(whole, distillation=distillation), had, outcome=outcome, confidence=sure
-            )
-            for distillation in distillations
-            for draft in distillation.drafts
+            distilled_item(toolbox, draft, replace(whole, distillation=each), had, outcome=outcome, confidence=sure)
+            for each in distillations
+            for draft in each.drafts
         ]
 
     found = await new_items(toolbox, kept, made)
-    known = await known_fixes(toolbox, reading)
+    known = [each for each in await known_fixes(toolbox, reading) if not await _is_known_to(toolbox, each[1], TRIED)]
     new = {item.id: item for item in found.items}
     fixes = await asyncio.to_thread(lambda: (*match_fixes(reading, new.items()), *tried(reading, known)))
     record = LearnRecord(

@@ -152,12 +152,12 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         "notes": contrast.notes,
         "reason": found.why_less(contrast.reason),
     }
-    ended = await _end(toolbox, run.completed(run.summary.model_copy(update=taught)), found)
+    ended = await _end(toolbox, run.completed(run.summary.model_copy(update=taught)), found, trajectory.session_id)
     await link_contradictions(toolbox, {each.item.id: each.vector for each in found.new}, run.run_id)
     return ended
 
 
-async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut) -> MattsRun:
+async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut, session_id: str | None = None) -> MattsRun:
     """Write how a run ended, with what it taught."""
     end = MattsRunEnd(
         run=ended,
@@ -166,6 +166,7 @@ async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut) -> MattsRun:
         reinforced=found.known,
         reinforcement=found.reinforcement,
         new_per_day=toolbox.new_per_day,
+        session_id=session_id,
     )
     await toolbox.store.end_run(end)
     return ended

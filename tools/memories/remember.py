@@ -341,12 +341,14 @@ def _item(
         distiller="user" if is_users else "agent",
         judge=None if attribution is None else "agent",
         screened_by=LOCAL,
+        session_id=next(iter(toolbox.speakers), None),
         heard_in=None if attribution is None else attribution.where,
         repeats_shown=attribution is not None and attribution.where == "result",
     )
     confidence = 1.0 if is_users else NOTE_CONFIDENCE
     new = {"id": new_id(MEMORY), "confidence": confidence, "created_at": toolbox.clock.now(), **said}
-    return admit_memory(new, source.model_copy(update=about), toolbox.settings, read)
+    known = source.model_copy(update={name: each for name, each in (about or {}).items() if each is not None})
+    return admit_memory(new, known, toolbox.settings, read)
 
 
 def _takes_its_place(item: MemoryItem, known: MemoryItem) -> bool:

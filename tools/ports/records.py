@@ -303,6 +303,7 @@ class MattsRunEnd(NamedTuple):
     reinforcement: float = 0.0
     new_per_day: int | None = None
     """At most this many may be added in a day; None: there is no limit."""
+    session_id: str | None = None
 
 
 class TaskInjections(NamedTuple):

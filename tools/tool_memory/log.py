@@ -201,19 +201,15 @@ async def learn_and_log(
     agent_verdict: Verdict | None = None,
     agent_drafts: Sequence[MemoryDraft] | None = None,
     had_read: AgentContext = NOTHING_READ,
-    has_hooks: bool = False,
 ) -> LearnResult:
-    """Learn from a trajectory and log its tool calls: whatever takes in a trajectory calls this. Raises as `learn`.
-
-    Where the agent `has_hooks`, these log its calls: a trajectory that names no session has the same calls again.
-    """
+    """Learn from a trajectory and log its tool calls: whatever takes in a trajectory calls this. Raises as `learn`."""
     reading = read(given)
     learned = await learn(
         toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts, had_read=had_read
     )
     is_copy = learned.task_id != reading.trajectory.task_id  # in a forked session, its calls are the original's
-    if is_copy or (has_hooks and reading.trajectory.session_id is None):
-        return learned
+    if is_copy or (len(toolbox.speakers) > 1 and reading.trajectory.session_id is None):
+        return learned  # where the agent has hooks, these log its calls
     return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
 
 

@@ -87,7 +87,7 @@ class Rollouts(Engine):
             added = added_on(connection, scope_id, now) + len(end.memories)
             count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
         if end.reinforced and end.reinforcement > 0:
-            of_task = {"run_id": run.run_id, "task_id": run.task_id, "session_id": None}
+            of_task = {"run_id": run.run_id, "task_id": run.task_id, "session_id": end.session_id}
             reinforce(connection, run.scope, end.reinforced, end.reinforcement, of_task, now)
         _SQL.run(connection, "update_matts_run", **_columns(run), scope_id=scope_id)
         of_run = {"task_id": run.task_id, "status": run.status, "best": run.summary.best, "stored": run.summary.stored}

@@ -344,7 +344,7 @@ def _apply(
         if credit is not None:
             applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
         if undone or (credit is not None and credit.change):
-            data: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
+            data = record.model_dump(include={"task_id", "label", "said_by"}) | {"from": confidence, "to": after}
             if credit is not None:
                 data |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
             if undone:
