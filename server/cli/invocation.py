@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.cli.console import say_notices
 from swarm_memory.server.operations.operation import Row, Site
 
@@ -39,7 +39,8 @@ class Invocation(Site):
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
         self._moved: Callable[[Progress], None] | None = None
-        self._before = ""  # the state of the memories when the bank was opened
+        self._before = ""
+        """The state of the memories as the bank was opened; empty: they are not mirrored in files."""
 
     def settings(self) -> "ResolvedSettings":
         """Return the effective settings. Raises `ConfigError`."""
@@ -77,7 +78,8 @@ class Invocation(Site):
             async with AsyncExitStack() as self._stack:
                 self._opened = self._empty = self._moved = None
                 result = await operation(self)
-                await self._mirror()
+                if self._opened:
+                    await self._mirror(self._opened)
                 return result
 
         return anyio.run(held)
@@ -106,7 +108,13 @@ class Invocation(Site):
 
         if self._opened is None:
             self._opened = await self._stack.enter_async_context(opened_toolbox(*self.bank()))
-            self._before = await self._opened.store.state_of_memories(self._opened.scope)
+            from swarm_memory.server.mirror.mirror import folder_of
+
+            try:
+                if folder_of(self._opened):
+                    self._before = await self._opened.store.state_of_memories(self._opened.scope)
+            except ConfigError as error:  # this must not hold up the command
+                say_notices([f"no files are mirrored: {error}"], err=True)
         return self._opened
 
     async def for_reading(self) -> "Toolbox":
@@ -118,14 +126,13 @@ class Invocation(Site):
             self._empty = await self._stack.enter_async_context(empty_toolbox(*self.bank()))
         return self._empty
 
-    async def _mirror(self) -> None:
+    async def _mirror(self, opened: "Toolbox") -> None:
         """Write the mirrored files if the command changed memories: there may be no server that does."""
-        try:
-            if self._opened and await self._opened.store.state_of_memories(self._opened.scope) != self._before:
-                from swarm_memory.server.mirror.mirror import MIRROR, folder_of
+        from swarm_memory.server.mirror.mirror import MIRROR
 
-                if folder_of(self._opened):
-                    await self.work(MIRROR, {})
+        try:
+            if self._before and await opened.store.state_of_memories(opened.scope) != self._before:
+                await self.work(MIRROR, {})
         except SwarmMemoryError as error:  # the command itself is done
             say_notices([f"no files are mirrored: {error}"], err=True)
 
