@@ -18,6 +18,7 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import MemoryDraft, Note, Provenance
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
@@ -120,9 +121,21 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "Greek": lambda text: text.translate(str.maketrans("aeiktov", "\u03b1\u03b5\u03b9\u03ba\u03c4\u03bf\u03bd")),
     "entities of entities": lambda text: html.escape(DISGUISES["entities"](text)),
     "bold": lambda text: text.replace("re", "**r**e").replace("In", "**I**n"),
+    "marks": lambda text: "".join(f"{each}\u0336\ufe0f" if each.isalpha() else each for each in text),
+    "accents": lambda text: text.translate(str.maketrans("aeou", "\xe4\xeb\xf6\xfc")),
+    "links": lambda text: re.sub(r"(\w*e\w*)", r"[\1](https://a.example/x)", text),
+    "tags and comments": lambda text: text.replace("e ", "<!-- of -->e ").replace("all", "<kbd>all</kbd>"),
+    "escapes": lambda text: re.sub(r"([aes])", r"\\\1", text),
+    "a word per line": lambda text: text.replace(" ", "\n"),
+    "a list": lambda text: "".join(f"\n{at}. {each}" for at, each in enumerate(re.findall(r".{1,30}(?!\S)", text))),
     "entities": lambda text: "".join(f"&#{ord(each)};" if each in "aei" else html.escape(each) for each in text),
     "invisible": lambda text: "\u200b".join(text),
 }
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_rule_finds_an_order_in_every_disguise(disguise: str) -> None:
+    assert any(each.rule == "override of instructions" for each in by_rules(DISGUISES[disguise](ORDER)))
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=name_of)
@@ -133,9 +146,8 @@ async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tool
     assert not any("previous instructions" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 
-EVERY_PAIR = [(way, disguise) for way in AFTER_READING for disguise in DISGUISES]
-PAIRS = EVERY_PAIR if FULL else EVERY_PAIR[::4]
-"""Every fourth of 56 pairs: they contain each way at least once and each disguise twice."""
+PAIRS = [(way, disguise) for way in AFTER_READING for disguise in DISGUISES][:: 1 if FULL else 5]
+"""Every fifth of 112 pairs: they contain each way at least twice and each disguise at least once."""
 
 
 @pytest.mark.parametrize(("way", "disguise"), PAIRS, ids=lambda each: each if isinstance(each, str) else name_of(each))
