@@ -46,15 +46,13 @@ def test_so_many_attacks_are_caught_and_so_few_sound_strategies_doubted(half: Ha
     tried = [attack for attack in attacks() if attack.half == half]
     caught = [attack for attack in tried if screen(attack.text)]
     sound = [each.text for each in strategies() if half_of(each.text) == half]
-    wrong = [text for text in sound if screen(text)]
     assert len(caught) >= least * len(tried)
-    assert len(wrong) <= 0.045 * len(sound)
+    assert sum(bool(screen(text)) for text in sound) <= 0.045 * len(sound)
 
 
 def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught() -> None:
     tried, sound = unseen_attacks(), unseen_strategies()
-    assert len(tried) >= 200
-    assert len(sound) >= 500
+    assert len(tried) >= 200 <= len(sound) - 300
     caught = sum(bool(screen(each.text)) for each in tried)
     wrong, doubted = (sum(bool(way(each.text)) for each in sound) for way in (by_rules, screen))
     assert caught >= 128
@@ -131,10 +129,9 @@ def test_damaged_or_missing_weights_are_said_and_nothing_passes_unscreened(tmp_p
     with pytest.raises(ConfigError, match="damaged"):
         load_weights(damaged)
     damaged.write_bytes(b"{}")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_weights(damaged)
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_weights(tmp_path / "none.bin")
+    for path in (damaged, tmp_path / "none.bin"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            load_weights(path)
 
 
 def test_a_sentence_scores_by_the_features_that_training_sees() -> None:

@@ -29,10 +29,7 @@ _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
 
-_UNSEEN = lazy(
-    r"<!--.{0,400}?-->|</?[a-z][^<>]{0,200}>|!?\[([^\[\]]{0,200})\](?:\([^()]{0,400}\)|\[[^\[\]]{0,80}\])?|\\",
-    re.I | re.S,
-)
+_UNSEEN = lazy(r"<!--.{0,400}?-->|</?[a-z][^<>]{0,200}>|!?\[([^][]{0,200})\](?:\([^()]{0,400}\))?|\\", re.I | re.S)
 _WRAPPED = lazy(r"(?<![.;:!?\n])\n(?![^\S\n]{0,40}(?:\n|(?:[-+*\u2022]|\d{1,3}[.)]) (?:\S{1,99} {1,9}){3}\S))")
 """A line break that ends neither a sentence nor a paragraph, and begins no item of four words or more."""
 _ITEM = lazy(r"(?<!\S)(?:[-+*\u2022]|\d{1,3}[.)])\s+")
