@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, VALUES, Rule, Table
+from swarm_memory.tools.guard.rules import COMMANDS, GENERAL, SCREENING, SECRETS, VALUES, Rule, Table
 
 _FRAGMENT = re.compile(r"\{([a-z_]+)\}")
 _LINE_BREAK = re.compile(r"\n\s*")
@@ -106,7 +106,7 @@ def as_json(table: Table) -> str:
 
 def main() -> None:
     """Write all files."""
-    for path in (SECRETS, VALUES, SCREENING, GENERAL):
+    for path in (SECRETS, VALUES, SCREENING, GENERAL, COMMANDS):
         path.write_text(as_json(read(path.with_suffix(".toml"))), "utf-8")
 
 

@@ -15,7 +15,7 @@ from secret_lines import context_lines, rare_lines, vendor_lines
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.redact import find_personal_data
-from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, VALUES, Rule, compiled, table
+from swarm_memory.tools.guard.rules import COMMANDS, GENERAL, SCREENING, SECRETS, VALUES, Rule, compiled, table
 from swarm_memory.tools.guard.screen import readings
 from swarm_memory.tools.guard.secrets import any_in, find_secrets
 
@@ -31,7 +31,7 @@ def test_no_name_stands_twice_in_both_tables() -> None:
     assert all(re.fullmatch(r"[a-z0-9-]+", rule.name) for rule in RULES)
 
 
-@pytest.mark.parametrize("path", [SECRETS, VALUES, SCREENING, GENERAL])
+@pytest.mark.parametrize("path", [SECRETS, VALUES, SCREENING, GENERAL, COMMANDS])
 def test_what_is_read_is_what_was_written(path: Path) -> None:
     as_written = write_rules.read(path.with_suffix(".toml"))
     assert path.read_text("utf-8") == write_rules.as_json(as_written), "run scripts/write_rules.py"

@@ -19,8 +19,8 @@ MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place
 
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
-VALUES, GENERAL = _DATA / "values.json", _DATA / "general.json"
-"""What values look like, and how they are assigned to a name; what is specific to one machine or day."""
+VALUES, GENERAL, COMMANDS = _DATA / "values.json", _DATA / "general.json", _DATA / "commands.json"
+"""What values look like, and how they are assigned to a name; what is specific to one machine or day; programs."""
 
 
 class Rule(NamedTuple):

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.rules import SCREENING, Rule, any_in, compiled, table
-from swarm_memory.tools.guard.wording import plain
+from swarm_memory.tools.guard.wording import letters, plain
 from swarm_memory.tools.text.cleaning import clean
 
 WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
@@ -273,7 +273,7 @@ def reason_of(findings: tuple[Finding, ...]) -> str:
 def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
     """Yield each rule that fires, once for each reading of the text, with the words that show it."""
     known = table(SCREENING)
-    for view in readings(text[:MAX_CHARS]):
+    for view in dict.fromkeys((*readings(text[:MAX_CHARS]), letters(text[:MAX_CHARS]))):
         for rule in (each for each in known.rules if any_in(view, each.hints)):
             can_be_taken_back = rule.section.endswith(".unless_negated")
             for match in compiled(rule).finditer(view):

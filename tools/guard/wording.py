@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from swarm_memory.tools.text.cleaning import clean, lazy
@@ -27,6 +28,11 @@ _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
+
+_UNSEEN = lazy(r"<!--.{0,400}?-->|</?[a-z][^<>]{0,200}>|!?\[([^][]{0,200})\](?:\([^()]{0,400}\))?|\\", re.I | re.S)
+_WRAPPED = lazy(r"(?<![.;:!?\n])\n(?![^\S\n]{0,40}(?:\n|(?:[-+*\u2022]|\d{1,3}[.)]) (?:\S{1,99} {1,9}){3}\S))")
+"""A line break that ends neither a sentence nor a paragraph, and begins no item of four words or more."""
+_ITEM = lazy(r"(?<!\S)(?:[-+*\u2022]|\d{1,3}[.)])\s+")
 
 _DOING = lazy(r"\w{3,}ing\b")
 """A word for what one is doing: "Changing how …"."""
@@ -48,17 +54,22 @@ def plain(text: str) -> str:
     return _MARKS.sub("", text).replace("_ ", " ").casefold()
 
 
+def letters(text: str) -> str:
+    """Return `plain` text without tags, comments, links' addresses, escapes, marks of lists and wrapped lines."""
+    return plain(_ITEM.sub("", _WRAPPED.sub(" ", _UNSEEN.sub(r"\1", unmasked(text)))))
+
+
 def unmasked(text: str) -> str:
-    """Return a text with entities decoded, invisible characters removed and look-alikes replaced by Latin letters."""
+    """Return a text with entities decoded, no invisible characters or accents, and Latin letters for look-alikes."""
     for _ in range(3 if "&" in text else 0):
         text = html.unescape(text)  # an entity may be written as entities: `&amp;#105;`
-    text = unicodedata.normalize("NFKC", clean(text))
-    return text if text.isascii() else text.translate(_lookalikes())
+    text = unicodedata.normalize("NFKD", clean(text))
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_lookalikes()))
 
 
 @cache
 def _lookalikes() -> dict[int, str]:
-    """Return the Latin letter that each letter of other alphabets looks like (Unicode's confusables, UTS 39)."""
+    """Return the Latin letter that each of other alphabets looks like (Unicode's confusables, UTS 39); marks go."""
     known: Any = importlib.import_module("confusable_homoglyphs.confusables")  # it reads 900 KB
     found: dict[str, str] = {
         sign: like["c"]
@@ -69,7 +80,9 @@ def _lookalikes() -> dict[int, str]:
     # The table maps some small letters elsewhere: they look like what their capitals look like.
     found = {sign.lower(): like.lower() for sign, like in found.items() if len(sign.lower()) == 1} | found
     # What looks like a small L may be a capital i: then its small letter decides, which reads as an i.
-    return {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
+    alike = {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
+    others = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # where Unicode has marks
+    return alike | {code: "" for code in others if unicodedata.category(chr(code)) in ("Mn", "Me")}
 
 
 class AgentContext(NamedTuple):
@@ -82,7 +95,7 @@ class AgentContext(NamedTuple):
 
     @classmethod
     def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "AgentContext":
-        return cls(*(" ".join(word for text in texts for word in _words(text)) for texts in (results, prompts)))
+        return cls(*(" ".join(map(" ".join, chain(*map(_words, texts)))) for texts in (results, prompts)))
 
 
 NOTHING_READ = AgentContext()
@@ -93,17 +106,18 @@ def copies_results(text: str, read: AgentContext) -> bool:
 
     Linear in the length of what was read.
     """
-    own = list(_runs(_words(text))) if read.results else []
-    found = set(own).intersection(_runs(read.results.split())).difference(_runs(read.prompts.split()))
-    return any(one in found and other in found for one, other in zip(own, own[_RUN:], strict=False))
+    own = [list(_runs(words)) for words in _words(text)] if read.results else []
+    found = set(chain(*own)).intersection(_runs(read.results.split())).difference(_runs(read.prompts.split()))
+    return any(one in found and other in found for runs in own for one, other in zip(runs, runs[_RUN:], strict=False))
 
 
 def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(words[at:] for at in range(_RUN)), strict=False)
 
 
-def _words(text: str) -> list[str]:
-    return words_as_written(plain(text))
+def _words(text: str) -> list[list[str]]:
+    every, seen = words_as_written(plain(text)), words_as_written(letters(text))
+    return [every] if every == seen else [every, seen]  # a comment may be a disguise, or what was copied
 
 
 def moment_of(text: str) -> str:

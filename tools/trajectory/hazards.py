@@ -2,39 +2,24 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.guard.rules import COMMANDS, compiled, table
 from swarm_memory.tools.guard.trust import Histories, unverified
 from swarm_memory.tools.guard.wording import unmasked
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.shell import INTERPRETERS, Part, parse_command
 
-_FETCHERS, _COPIERS, _SENDERS = {"curl", "wget"}, {"scp", "rsync", "sftp"}, {"nc", "ncat", "netcat", "socat"}
-_DELETERS, _DELETE = {"shred", "wipefs", "mkfs"}, {"delete", "destroy", "prune", "purge"}
-_IN_PROSE = _FETCHERS | _COPIERS | _SENDERS | _DELETERS | {"rm", "git", "chmod", "find"}
-"""Programs that are recognized even without backticks."""
+_FETCHERS = {"curl", "wget"}
+_IN_PROSE = _FETCHERS | {"scp", "rsync", "sftp", "nc", "ncat", "netcat", "socat", "rm", "git", "chmod", "find"}
+"""Programs that are recognized even without backticks; those of `commands.toml` only with an argument."""
+_TOLD = {"run", "execute", "call", "first", "then"}
+_LOOKS = frozenset({"test", "lint", "search", "read", "print", "wait", "edit"})
 
 _PROSE_WORDS = 20
-_SUBSTITUTED = lazy(r"(?<![\w/-])(?:eval|source|\.|\w*sh|python[\d.]*|node)\s[^\n]{0,200}?[$<]\(\s*(?:curl|wget)\b")
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
-_DATA_OUT = lazy(r"-[dFT]|(?:--data|--form|--json|--upload-file|--post|--body)[\w-]*(?:=|$)|-X?(?:POST|PUT)$|@\S")
-_OF_ITSELF = {
-    "rm": lazy(r"(?:^| )(?:-(?:\w*[rR]|-recursive)|/(?!tmp/)|[~$]|\S*(?:\.\.|[*?]))"),  # removing a stale lock is fine
-    "git": lazy(
-        r"^(?:push (?:.* )?(?:-\w*f\w*|--force(?!-)|--mirror|--delete|\+\S+)(?: |$)|reset (?:.* )?--hard"
-        r"|clean (?:.* )?-\w*f|commit (?:.* )?-n(?: |$))"
-    ),
-    "find": lazy(r"(?:^| )(?:-delete|rm)(?: |$)"),
-    "chmod": lazy(r"(?:^| )(?:[0-7]?[0-7]?777|[ugo]*[ao]\+\w*w\w*|[ugo]*\+\w*s\w*)(?: |$)"),
-}
-_UNCHECKED = lazy(
-    r"--no-(?:verify|check\S*|gpg\S*|sign\S*|tests?)(?:=|$)|--(?:insecure|trusted-host|skip-tests?|allow-unauthenticated"
-    r"|dangerously\S*|disable-\w*(?:check|verif|secur)\S*)(?:=|$)|-DskipTests|(?:\S*sslverify|strict-ssl)=false"
-    r"|stricthostkeychecking=no|(?:node_tls_reject_unauthorized|pythonhttpsverify)=0",
-    re.I,
-)
-_IN_CODE = lazy(r"\bverify\s*=\s*False|rejectUnauthorized\s*:\s*false|\brmtree\(|_create_unverified_context")
 _SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
 
 _ADVISED_AGAINST = lazy(
@@ -51,7 +36,7 @@ _BEFORE = 60
 def is_hazardous(text: str) -> bool:
     """Whether a text names such a command, in backticks or in a sentence, without warning against it. Linear time."""
     text = unmasked(text)
-    in_code = (found.span() for each in (_IN_CODE, _SUBSTITUTED) for found in each.finditer(text))
+    in_code = (found.span() for row in ("in-code", "substituted") for found in _row(row).finditer(text))
     return any(
         not (_ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start) or _REFUSED.match(text, end))
         for start, end in (*in_code, *_harmful(text))
@@ -61,21 +46,37 @@ def is_hazardous(text: str) -> bool:
 def _harmful(text: str) -> Iterator[tuple[int, int]]:
     yield from (span.span() for span in _SPAN.finditer(text) if _does_harm(span[1]))
     for line in _LINE.finditer(_SPAN.sub(lambda span: " " * len(span[0]), text)):
-        words = list(_WORD.finditer(line[0]))
-        for at, word in enumerate(words):
-            is_named = word[0].strip("(\"'").lower() in _IN_PROSE or _UNCHECKED.match(word[0])
-            if is_named and _does_harm(" ".join(each[0] for each in words[at : at + _PROSE_WORDS]).rstrip(".!")):
+        found, before = list(_WORD.finditer(line[0])), ""
+        for at, word in enumerate(found):
+            words = [each[0] for each in found[at : at + _PROSE_WORDS]]
+            if _is_named(before, words) and _does_harm(" ".join(words).rstrip(".!")):
                 yield line.start() + word.start(), line.start() + word.end()
+            before = word[0].lower()
+
+
+def _is_named(before: str, words: Sequence[str]) -> bool:
+    said, known = words[0].strip("(\"'").lower(), table(COMMANDS).words
+    is_known = said in known["known"]
+    is_told = before in _TOLD and (is_known or INTERPRETERS.match(said) is not None)
+    is_given = any(map(_row("argument").match, words[1:8])) or not known["harm"].isdisjoint(words[1:3])
+    is_called = is_told or (is_known and is_given and said not in known["spoken"])
+    return said in _IN_PROSE or is_called or _row("unchecked").match(words[0]) is not None
 
 
 def _does_harm(line: str) -> bool:
-    parts, is_fetched = parse_command(line).parts, False
-    for part in parts:
-        if is_fetched and (INTERPRETERS.match(part.program) or part.words[0].startswith(("./", "/"))):
-            return True
-        is_fetched = is_fetched or part.program in _FETCHERS
-    words = line.split()
-    return any(map(_is_harm, parts)) or (_is_away(words) and any(map(_UNCHECKED.match, words)))
+    words, parts = line.split(), parse_command(line).parts
+    others = [part for part in parts if not _only_reads(part)]
+    is_brought = _row("brought").search(line) is not None and any(each.purpose in ("other", "run") for each in others)
+    is_bad = any(part.program in _FETCHERS for part in parts) or _row("outward").search(line) is not None
+    is_out = (bool(others) and is_bad) or any(map(_row("unchecked").match, words))
+    is_run = any(INTERPRETERS.match(each.program) for each in others)  # what comes from this machine, too
+    return is_brought or any(map(_is_harm, parts)) or (is_out and (is_run or _is_away(words)))
+
+
+def _only_reads(part: Part) -> bool:
+    if part.program in _FETCHERS:
+        return not (part.outputs or _row(part.program).search(" ".join(part.words[1:])))
+    return part.purpose in _LOOKS and part.program not in table(COMMANDS).words["known"]
 
 
 def _is_away(words: Sequence[str]) -> bool:
@@ -83,14 +84,24 @@ def _is_away(words: Sequence[str]) -> bool:
 
 
 def _is_harm(part: Part) -> bool:
-    program, given = part.program.lower(), part.words[1:]
-    if program in _OF_ITSELF:
-        return _OF_ITSELF[program].search(" ".join(given)) is not None
-    sends = program in _SENDERS or (program in _COPIERS and any(":" in word for word in given))
-    if program in _FETCHERS:
-        is_open = program == "curl" and len(given) > 1 and any(re.fullmatch(r"-\w*k\w*", each) for each in given)
-        sends = is_open or any(map(_DATA_OUT.match, given))
-    return (sends and _is_away(given)) or program in _DELETERS or not _DELETE.isdisjoint(given[:2])
+    given, known = part.words[1:], table(COMMANDS).words
+    program = part.program.lower().partition(".")[0] or part.program  # `mkfs.ext4`
+    if program not in _FETCHERS and _row(program).search(" ".join(given)):
+        return True
+    if part.is_inline:
+        return not known["calls"].issuperset(_row("called").findall(" ".join(given)))
+    if INTERPRETERS.match(program) and any(map(_row("foreign").match, given[:1])):
+        return True
+    is_fine = program in _IN_PROSE - {"git"} or f"{program} {part.subcommand}" in known["fine"]
+    said = re.split(r"[\s:=,;'\"(){}-]+", " ".join(part.words).lower())
+    is_harm = program in known["known"] or not known["harm"].isdisjoint(said)
+    return is_harm and bool(given) and not (is_fine or _only_reads(part))
+
+
+@lru_cache(512)
+def _row(name: str) -> re.Pattern[str]:
+    """Return the pattern of a row of `commands.toml`; where there is none, one that nothing matches."""
+    return next((compiled(each) for each in table(COMMANDS).rules if each.name == name), lazy(r"(?!)"))
 
 
 async def unverified_hazards(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
