@@ -141,15 +141,12 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
 
 
 def _taken_unknown(values: Values) -> dict[str, str]:
-    """Remove unknown keys, such as those of an earlier version; return where each was set, by key.
-
-    Raises `ConfigError` for a misspelt key: the setting that was meant may decide where data is sent.
-    """
+    """Remove unknown keys, such as those of an earlier version; return where each was set, by key."""
     unknown = {key: values.pop(key)[1] for key in [*values] if key not in KEYS}
     for key, origin in unknown.items():
         cutoff = _MISSPELT if "." in key else _MISSPELT_SECTION
         if difflib.get_close_matches(key, (ROOT_KEY, *SECTIONS, *KEYS), n=1, cutoff=cutoff):
-            raise _unknown(key, origin)
+            raise _unknown(key, origin)  # misspelt: the setting that was meant may decide where data is sent
     return unknown
 
 

@@ -107,10 +107,7 @@ class ServedBank:
         return toolbox.by(calling().person)
 
     async def _opened(self) -> "Toolbox":
-        """Return the bank, and finish opening it even if the caller is cancelled: what was opened must get closed.
-
-        Raises the `SwarmMemoryError` with which opening failed.
-        """
+        """Return the bank, and finish opening it even if the caller is cancelled: what was opened must get closed."""
         async with self._opening:
             if self._toolbox is None:
                 with anyio.CancelScope(shield=True):

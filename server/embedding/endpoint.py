@@ -148,10 +148,7 @@ class OpenAIEmbedder:
         return [self._unit(by_index[at]) for at in range(count)]
 
     def _unit(self, values: Iterable[object] | None) -> Vector:
-        """Return ``values`` scaled to length 1.
-
-        Raises `ModelAnswerInvalid` for NaN, infinity, zero or a wrong number of dimensions.
-        """
+        """Return `values` scaled to length 1."""
         numbers = [float(value) for value in values or () if isinstance(value, int | float)]
         length = math.hypot(*numbers)
         if len(numbers) != self.dimensions or not math.isfinite(length) or length == 0.0:

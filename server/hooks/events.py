@@ -222,21 +222,15 @@ async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, pla
 
 
 async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
-    """Return the user's own notes, which hold for every task; then when the surest of the other notes matter.
-
-    Empty for a held-out session, and where briefings or injection are off.
-
-    Notes that the agent reads anyway, in a skill or a rules file, are left out. If the agent sees what is injected at
-    tool calls, the user's notes on a command or a tool come with the others.
-    """
+    """Return the user's own notes, which hold for every task; then when the surest of the other notes matter."""
     store, hooks, credit = toolbox.store, toolbox.settings.hooks, toolbox.settings.credit
     session_id = event.session_id or ""
     first = session_task_id(session_id, 1)
     if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate):
         return ""
-    surest = await at_start(toolbox, toolbox.promoted(event.host))
+    surest = await at_start(toolbox, toolbox.promoted(event.host))  # less what the agent reads in files anyway
     words = [each for each in surest if each.provenance.priority > 0]
-    if host(event.host).sees_calls:
+    if host(event.host).sees_calls:  # then those on a command or a tool come at its calls
         at_calls = ("command:", "tool:")
         words = [each for each in words if not any(handle.startswith(at_calls) for handle in handles_of(each))]
     words = words[: hooks.briefing_items]
@@ -264,10 +258,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
 
 
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
-    """Begin or continue a task; return the notes that fit it, once for each task.
-
-    A new task releases the learning job of the one before; a continued task postpones its own.
-    """
+    """Begin or continue a task; return the notes that fit it, once for each task."""
     prompt, now, store = task_text(event.prompt or ""), toolbox.clock.now(), toolbox.store
     session_id, path, writes = event.session_id or "", event.transcript_path, list[Write]()
     former = await store.get_session(toolbox.scope, session_id)
@@ -361,10 +352,7 @@ async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | 
 
 
 async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
-    """Return what is known about the error of a failed call.
-
-    Return None for a command whose output is requested text, if the host does not distinguish failures.
-    """
+    """Return what is known about a failed call's error; None if it may only be text that the command was to show."""
     tool, given = event.tool_name or "", event.given
     is_text = event.may_have_worked is True and parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
     handles = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
@@ -379,10 +367,7 @@ ANSWERED_WELL = "Saved for later tasks; the answer is above."
 
 
 async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | None:
-    """Queue the learning from the task whose turn ended; the task may still be continued before that is due.
-
-    Return the question to the agent if asking is on, a person is there, and the turn is worth it and taught nothing.
-    """
+    """Queue learning from a task whose turn ended, which may go on before that is due; return what to ask the agent."""
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     if session is None or session.task_id is None or event.transcript_path is None:
         return None

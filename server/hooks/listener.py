@@ -137,11 +137,8 @@ async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: 
 
 
 async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
-    """Do what makes a first retrieval slow, such as loading the embedder: a server starts when a session begins.
-
-    The client's first requests are served before that.
-    """
-    await anyio.sleep(FIRST_LOOK_S)
+    """Do what makes a first retrieval slow, such as loading the embedder: a server starts when a session begins."""
+    await anyio.sleep(FIRST_LOOK_S)  # the client's first requests are served first
     from swarm_memory.tools.ports.models import PairedEmbedder
     from swarm_memory.tools.retrieve.retrieve import stages_of
 

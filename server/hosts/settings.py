@@ -64,10 +64,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def _isolation() -> list[str]:
-    """Return the flags that keep a project's files from shadowing modules.
-
-    `-I` also hides the user's site-packages; if we are installed there, the flags do the same without that.
-    """
+    """Return flags that keep a project's files from shadowing modules: `-I`, unless that would hide our own package."""
     user_site = site.getusersitepackages()
     return ["-E", "-P"] if Path(__file__).resolve().is_relative_to(Path(user_site).resolve()) else ["-I"]
 
@@ -126,10 +123,7 @@ def _entries(group: Any) -> list[Any]:
 
 
 def _is_ours(entry: Any, module: str, verb: str) -> bool:
-    """Whether a hook or a server runs our module, or our command (wherever installed) followed by this verb.
-
-    A server that runs our command is ours whatever follows the command.
-    """
+    """Whether a hook or a server runs our module, or our command (wherever installed) followed by this verb."""
     if not isinstance(entry, dict):
         return False
     given = cast(Json, entry)
@@ -138,7 +132,7 @@ def _is_ours(entry: Any, module: str, verb: str) -> bool:
     words = [*map(str, said), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
     ours = [after for name, after in pairwise(words) if Path(name).stem == SERVER_NAME]
     is_run_first = bool(words) and Path(words[0]).stem == SERVER_NAME
-    return module in " ".join(words) or verb in ours or (verb == "serve" and is_run_first)
+    return module in " ".join(words) or verb in ours or (verb == "serve" and is_run_first)  # serve: whatever follows
 
 
 def object_in(data: Json, key: str) -> Json:

@@ -285,11 +285,7 @@ def _digest(text: bytes) -> str:
 
 
 async def _in_git(folder: Path) -> dict[str, set[str]]:
-    """Return by name the ids of what Git has of a folder's files, committed or staged; in older commits only, the name.
-
-    `_DELETED` comes with that name if a commit of this branch deleted the file.
-    Empty if the folder is in no working tree. Raises `ConfigError` if Git does not say.
-    """
+    """Return by name the ids of a folder's files in Git, committed or staged; the name of one in older commits only."""
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
@@ -306,5 +302,5 @@ async def _in_git(folder: Path) -> dict[str, set[str]]:
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
             found.update(() if found else (name,))
-            found.update((_DELETED,) if each is deleted and found == {name} else ())
+            found.update((_DELETED,) if each is deleted and found == {name} else ())  # by a commit of this branch
     return blobs

@@ -83,14 +83,9 @@ class CommandRunner:
         return _shell("check", shlex.join(self._check), text + ended, finished.code, role="user")
 
     def _read(self, request: RolloutRequest, finished: Finished, check: list[JsonObject]) -> Trajectory:
-        """Return the trajectory of one rollout.
-
-        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text, which
-        is the agent's words and proves nothing. A nonzero exit code, with what was printed last, and the check's result
-        are appended as shell calls, unless the host itself reports last that its connection failed: that says nothing
-        about the agent.
-        """
+        """Return a rollout's trajectory: from a transcript, `stream-json`, or plain text, which proves nothing."""
         messages = list(_messages(finished.output, request))
+        # A failed connection, which the host itself reports last, says nothing about the agent.
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
                 last = finished.error.decode("utf-8", "replace")[-4_000:] + "\n"
@@ -131,10 +126,7 @@ def _messages(printed: bytes, request: RolloutRequest) -> Iterator[JsonObject]:
 
 
 def _stream_json(text: str) -> Iterator[JsonObject]:
-    """Yield the messages of Claude Code's `--output-format stream-json`; its last line, the result, repeats one.
-
-    `--output-format json` prints only that line.
-    """
+    """Yield the messages of Claude Code's `--output-format stream-json`; its last line, the result, repeats one."""
     objects = [
         each for line in text.splitlines() if (each := as_object(json_or_none(line) if line[:1] == "{" else None))
     ]
@@ -147,7 +139,7 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
             yield {"kind": "message", "role": "system", "text": all_text(message.get("content")), "is_error": True}
         elif each.get("type") in ("user", "assistant") and message:
             yield message
-        elif each.get("type") == "result" and not has_any and each.text("result"):
+        elif each.get("type") == "result" and not has_any and each.text("result"):  # the only line of `json`
             yield {"role": "assistant", "content": each.text("result")}
         else:
             continue

@@ -131,10 +131,7 @@ class RolloutWorkspaces:
 
 
 def _left_out(source: Path) -> Callable[[str, list[str]], Sequence[str]]:
-    """Tell what is not copied: our own bank, and all but files, folders and links (a pipe would block for ever).
-
-    Raises `InputError` as soon as a folder turns out to be too large to be copied for each rollout.
-    """
+    """Tell what is not copied: our own bank, and all but files, folders and links (a pipe would block for ever)."""
     files = size = 0
     kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
 

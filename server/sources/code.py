@@ -376,10 +376,7 @@ class _Writer:
     def _add(
         self, title: str, doc: str, text: str, lines: tuple[int, int], *, has_all_lines: bool = False, **data: JsonValue
     ) -> None:
-        """Add a passage, or several of one name if the text is long; each has its own lines only if `has_all_lines`.
-
-        `doc` is the definition's or file's own documentation, which only the first one gets.
-        """
+        """Add a passage, or several of one name if the text is long; each has its own lines only if `has_all_lines`."""
         line = lines[0]
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")

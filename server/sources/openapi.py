@@ -111,10 +111,7 @@ def _endpoints(document: object) -> dict[str, Any]:
 
 
 def _as_openapi(document: Mapping[str, Any], endpoints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return endpoints as OpenAPI: each is called by GET with its parameters in the query, unless it says otherwise.
-
-    `base_url` next to `endpoints` is their address; without it an agent has none.
-    """
+    """Return endpoints as OpenAPI: each is called by GET with its parameters in the query, unless it says otherwise."""
     paths: dict[str, Any] = {}
     for name, each in endpoints.items():
         parameters: list[dict[str, Any]] = []

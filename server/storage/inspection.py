@@ -135,10 +135,7 @@ def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, i
 
 
 def _vector_faults(connection: Connection, space: Space, of: _Indexed, searchable: bool) -> tuple[list[str], list[int]]:
-    """Return what is wrong in the counts and the index of a space.
-
-    Also return the positions where the vector and the index differ and either could be right.
-    """
+    """Return a space's faults, and the positions where the vector and the index differ and either could be right."""
     faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}
     if counts := connection.execute(of.queries["wrong_member_counts"], values).fetchone()[0]:

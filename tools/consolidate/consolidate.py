@@ -67,14 +67,10 @@ async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
 
 
 async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
-    """Age all items from where a pass had stopped, and return the resulting state of aging.
-
-    Items are read again, a batch at a time, so what changed since the run began is faded as it is now. When another run
-    ages the same items meanwhile, the rest is left to that run.
-    """
+    """Age all items from where a pass had stopped, and return the resulting state of aging."""
     after, is_last = this.through or 0, False
     in_files = run.toolbox.promoted(None)  # no prompt shows these, so their lack of use says nothing
-    while not is_last:
+    while not is_last:  # items are read again: what changed since the run began is faded as it is now
         await run.toolbox.give_way()
         part = await run.toolbox.store.upkeep_items(run.toolbox.scope, run.toolbox.embedder, after=after, limit=_PAGE)
         is_last = len(part) < _PAGE
@@ -94,7 +90,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
                 changes.append(UpkeepChange(item, confidence, unless_used=True))
         written = await run.write(changes, aging=(before, reached))
         if written.refused:
-            return before
+            return before  # another run ages the same items: the rest is left to it
         run.report(run.done + len(part))
         before = reached
     return before
@@ -204,10 +200,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Conflicts) -> None:
 
 
 def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
-    """Whether a contradiction speaks against `one`: the user said `other`, or `other` is well used and `one` is new.
-
-    What somebody restored by hand stays.
-    """
+    """Whether a contradiction speaks against `one`: the user said `other`, or `other` is well used and `one` is new."""
     if one.priority > 0 or other.priority > 0:
-        return one.priority <= 0 and one.status_reason is None
+        return one.priority <= 0 and one.status_reason is None  # what somebody restored by hand stays
     return one.position > other.position and one.usage_count < WELL_USED <= other.usage_count

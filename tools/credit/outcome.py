@@ -204,12 +204,9 @@ def count_steps(trajectory: Trajectory) -> int:
 
 
 def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Credit:
-    """Return a memory's credit: +η for a success, -η/2 for a failure, a quarter of that when no use was seen.
-
-    A fix's effect on its own error says more about it than how the task ended.
-    """
+    """Return a memory's credit: +η for a success, -η/2 for a failure, a quarter of that when no use was seen."""
     method = use.method
-    if worked is not None:
+    if worked is not None:  # a fix's effect on its own error says more about it than how the task ended
         label, method = "Success" if worked else "Failure", "cited" if method == "cited" else "overlap"
     change = 0.0 if fixed or label == "Undecided" else ETA if label == "Success" else FAILURE_FACTOR * ETA
     change = round(change if method != "none" else change * INJECTED_WEIGHT, _DIGITS)

@@ -115,10 +115,7 @@ def is_seen(repair: Repair) -> bool:
 
 
 def _in_vain(reading: Reading) -> dict[str, list[str]]:
-    """Return by signature digest what was done, or failed, in vain: before an error occurred, or occurred again.
-
-    For an open error, also what preceded a different failure of the call, unless it is a check: the work may break it.
-    """
+    """Return by signature digest what was done, or failed, in vain: before an error occurred, or occurred again."""
     found: dict[str, list[str]] = {}
     calls = reading.calls if reading.errors else ()
     # Both redact, which is slow: do it once per call, not again for each error.
@@ -131,6 +128,7 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
             continue
         runs = [call for call in calls if shapes[call.position] == shapes[first.position]]
         since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
+        # For an open error, also what preceded a different failure of the call; but work may break a check.
         if error.repair is None and first.check is None:
             until = max(call.position for call in runs if call.failed)
         same = {call.position for call in runs}

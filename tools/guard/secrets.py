@@ -188,10 +188,7 @@ def _is_of_another_thing(before: list[str], after: list[str]) -> bool:
 
 
 def _name_at(text: str, match: re.Match[str], tail: str, rule: Rule) -> _Name | None:
-    """Return the whole name; None where the word begins another one, as in `tokenizer`, or the name is of no secret.
-
-    `tail`: the part of the name after the word.
-    """
+    """Return the name with its `tail` after the word; None if the word goes on (`tokenizer`) or names no secret."""
     before, word = text[max(0, match.start() - 60) : match.start()], match[0]
     stem = before[len(before.rstrip(_OF_A_NAME)) :]
     if word == "key" and before.endswith(" "):
@@ -322,12 +319,9 @@ def _vendors(text: str) -> Iterator[Span]:
 
 
 def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that begins with a literal: searching for the literal is many times faster.
-
-    After a distinctive prefix anything random is a match: vendors change lengths and alphabets.
-    """
+    """Yield the matches of a pattern that begins with a literal: searching for the literal is many times faster."""
     prefix, pattern = rule.prefix, compiled(rule)
-    is_distinct = len(prefix) >= 4 and prefix[-1] in "_-."
+    is_distinct = len(prefix) >= 4 and prefix[-1] in "_-."  # then anything random matches: vendors change lengths
     at = text.find(prefix)
     while at >= 0:
         match = pattern.match(text, at)

@@ -214,10 +214,7 @@ def _by_goals(run: Reading) -> Iterator[Proof]:
 
 
 def _proves(run: Reading, reached: Call) -> bool:
-    """Whether a call that the task names shows more than that it can be run.
-
-    True when no file was written or the call had failed before; False when it runs what the agent itself wrote.
-    """
+    """Whether a call that the task names shows more than that it can be run: it had failed, or no file was written."""
     if run.is_own(reached):
         return False
     before = (call for call in run.calls if call.end < reached.position and call.failed and not run.is_own(call))

@@ -99,10 +99,7 @@ def fixes_of(every: Sequence[AnalyzedAttempt]) -> list[Fix]:
 
 
 def _fix(mark: Mark, every: Sequence[AnalyzedAttempt]) -> Fix:
-    """Return the way that most attempts went, as shown by the one (a success, if any) that did the least besides.
-
-    Its actions are those that most repairs share and no attempt did in vain; what any attempt tried in vain is listed.
-    """
+    """Return the way that most attempts went, as shown by the one (a success, if any) that did the least besides."""
     repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
     vain = {key: call for each in every for key, call in each.vain.get(mark, {}).items()}
     acted = {(each.attempt.number, shape(call)) for each, repair in repairs for call in repair.actions}

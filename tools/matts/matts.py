@@ -119,10 +119,7 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
 
 
 async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> MattsRun:
-    """Compare the rollouts, store what that teaches, and return the run as it ended.
-
-    It ends `failed` where no rollout left anything to compare.
-    """
+    """Compare the rollouts, store what that teaches, and return the run as it ended."""
     best = best_of(run)
     folder = await runner.settle(run.run_id, best)
     kept: list[tuple[Rollout, Trajectory, Verdict]] = []  # also those from before a restart

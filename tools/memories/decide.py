@@ -268,10 +268,7 @@ async def _write(
     links: Sequence[MemoryLink],
     unlinked: Sequence[MemoryLink] = (),
 ) -> Decision:
-    """Write changes with their events, and new indexes for memories whose texts or trust changed.
-
-    Raises `InputError` if a memory is no longer as it was read, `ModelError`.
-    """
+    """Write changes with their events, and new indexes for memories whose texts or trust changed."""
     rewritten = [item for before, item, _ in changes if _values(before, _EMBEDDED) != _values(item, _EMBEDDED)]
     stored = {each.item.id: each for each in await prepare(toolbox, rewritten)}
     at = toolbox.clock.now()

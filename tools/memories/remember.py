@@ -333,10 +333,7 @@ def _item(
     *,
     is_users: bool,
 ) -> MemoryItem:
-    """Return a new memory as the gate admits it; `about` is what else is known about its origin.
-
-    `attribution` is where the words were found that an agent brings as the user's; None if nobody brings them as that.
-    """
+    """Return a new memory as the gate admits it; with an `attribution`, an agent brings it as the user's words."""
     source = Provenance(
         distiller="user" if is_users else "agent",
         judge=None if attribution is None else "agent",

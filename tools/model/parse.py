@@ -124,10 +124,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _object_end(text: str, start: int) -> int | None:
-    """Return where the object that begins at `start` is closed; None if it is not.
-
-    One that is too deep is taken to reach to the end of the text: nothing inside it may be taken for the answer.
-    """
+    """Return where the object that begins at `start` is closed; None if it is not."""
     depth, in_string, position = 0, False, start
     while mark := _MARKS.search(text, position):
         position, sign = mark.end(), mark.group()
@@ -140,7 +137,7 @@ def _object_end(text: str, start: int) -> int | None:
             if depth == 0:
                 return position
             if depth > MAX_DEPTH:
-                return len(text)
+                return len(text)  # too deep: nothing inside it may be taken for the answer
     return None
 
 
@@ -195,10 +192,7 @@ def _check(value: JsonValue | ParseFailure, schema: Mapping[str, JsonValue] | No
 
 
 def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:
-    """Return a value in the form that the schema wants, where it can mean only one thing; else as it is.
-
-    Keys that a closed object does not name are left out.
-    """
+    """Return a value in the form that the schema wants, where it can mean only one thing; else as it is."""
     kind = schema.get("type")
     if kind == "array":
         listed = value if isinstance(value, list) else [] if value is None else [value]

@@ -160,10 +160,7 @@ def how_often(worked: int, tried: int, people: int | None = None) -> str:
 
 
 def _body_of(title: str, content: str, *, is_users: bool) -> _Body:
-    """Divide a note into steps, its numbered lines without their numbers; where no line has one, into sentences.
-
-    What only repeats the title is left out.
-    """
+    """Divide a note into steps, its numbered lines without their numbers; where no line has one, into sentences."""
     lines = content[:_MAX_CONTENT_CHARS].strip().splitlines()
     is_prose = not any(map(_NUMBERING.match, lines))
     if is_prose or len(lines) == 1:

@@ -133,12 +133,10 @@ def query_vector_weight(
 
 
 def _standing_out(values: Sequence[float]) -> float:
-    """Return how far the greatest value is above the mean, as a share of the farthest possible; 0 where all are equal.
-
-    That is √(n - 1) standard deviations (Samuelson 1968, "How deviant can you be?"), so that few compare with many.
-    """
+    """Return how far the greatest value is above the mean, as a share of the farthest possible; 0 if all are equal."""
     mean = math.fsum(values) / len(values) if values else 0.0
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values)) if values else 0.0
+    # √(n - 1) deviations are the farthest possible (Samuelson 1968, "How deviant can you be?"): few compare with many.
     return (max(values) - mean) / spread / math.sqrt(len(values) - 1) if spread > 0.0 else 0.0
 
 

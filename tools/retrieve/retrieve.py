@@ -263,10 +263,7 @@ def _score(
 
 
 async def _choose(toolbox: Toolbox, question: Question, fit: FitFilter, every: Sequence[Scored]) -> Choice:
-    """Choose what to return: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
-
-    If unasked, what the prompt calls for by name comes before them; otherwise the nearest of the rest follow.
-    """
+    """Choose what to return: the best that fit, no mostly failed fix, verified ones first, one of two opposites."""
     unasked, wanted = question.unasked, question.wanted
     depth = wanted if unasked else max(wanted, SETTLED)
     known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
@@ -316,10 +313,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: FitFilter, every: S
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: FitFilter) -> list[Scored]:
-    """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker.
-
-    Those that it did not judge come after the others; if unasked, only candidates that fit are reranked.
-    """
+    """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker."""
     way = toolbox.settings.retrieve.rerank
     top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
     items = [each.candidate.read_item() for each in top]
@@ -338,11 +332,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
 async def _applying(
     toolbox: Toolbox, scored: list[Scored], fit: FitFilter, wanted: int
 ) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
-    """Return the candidates, those of them that would be returned, and the staleness of these in the project.
-
-    A candidate whose anchors are all gone is replaced by the next one, unless the user said it; one that lost some of
-    them is lowered in proportion.
-    """
+    """Return the candidates, those of them that would be returned, and the staleness of these in the project."""
     seen, stale = set[str](), dict[str, Staleness]()
     while True:
         chosen = best_of(scored, fit, wanted, toolbox.settings.retrieve.delta)
@@ -352,7 +342,7 @@ async def _applying(
             return scored, chosen, stale
         seen |= {each.candidate.id for each in chosen}
         stale |= found
-        for place, each in enumerate(scored):
+        for place, each in enumerate(scored):  # one whose anchors are all gone is replaced, unless the user said it
             if gone := found.get(each.candidate.id):
                 lowered = each.with_term("gone from the project", -GONE_PENALTY * gone.share_gone)
                 scored[place] = lowered._replace(applies=gone.share_gone < 1.0 or each.candidate.priority > 0)

@@ -127,11 +127,7 @@ def _text(value: JsonValue, names: Iterable[str], depth: int = _MAX_DEPTH) -> st
 
 
 def _when(values: Iterable[JsonValue]) -> datetime | str | None:
-    """Return the first of some values that is a time, in UTC where it names no zone.
-
-    A time is a number of seconds or milliseconds since 1970, also as text; a date in ISO format, or with `/`, whatever
-    follows it; or else words with a digit, which are returned as they are.
-    """
+    """Return the first value that is a time: s or ms since 1970, a date (ISO or with `/`), or any text with a digit."""
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             continue
@@ -139,7 +135,7 @@ def _when(values: Iterable[JsonValue]) -> datetime | str | None:
             if (seconds := float(value)) > 1e8:  # March 1973; 1e11 would be the year 5138
                 return datetime.fromtimestamp(seconds / 1000 if seconds > 1e11 else seconds, UTC)
         if isinstance(value, str) and any(map(str.isdigit, value)):
-            for words in (value, value[:10]):
+            for words in (value, value[:10]):  # anything may follow the date
                 with suppress(ValueError):
                     moment = datetime.fromisoformat(words.strip().replace("/", "-"))
                     return moment.replace(tzinfo=moment.tzinfo or UTC)

@@ -119,12 +119,9 @@ class TeamBank:
                 await self.toolbox.store.set_status((scope,), [memory_id], "archived", reason)
 
     async def _take(self, bank: str, given: Proposed) -> Proposal:
-        """Take in a proposal; one that says the same as a shared memory is joined to that memory immediately.
-
-        Texts are cleaned, redacted and screened again: the sender is not trusted. Raises `InputError`.
-        """
+        """Take in a proposal; one that says the same as a shared memory is joined to that memory immediately."""
         scope = team_scope(self.toolbox.scope.tenant_id, _checked_project(given.project))
-        draft = _clean_draft(self.toolbox, given.draft)
+        draft = _clean_draft(self.toolbox, given.draft)  # once more: the sender is not trusted
         evidence = given.evidence.bounded.model_copy(update={"people": 1})
         asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
         there = self.toolbox.in_project(scope.project)

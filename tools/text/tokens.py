@@ -152,14 +152,11 @@ def _term(word: str) -> Iterator[str]:
 
 @cache
 def _english_stemmer() -> Callable[[], Any]:
-    """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe.
-
-    Importing `snowballstemmer` itself costs 150 ms for 35 languages, and uses PyStemmer's stems where that happens to
-    be installed: an index must not depend on it. So only its English module is loaded, under a package name of ours.
-    """
+    """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe."""
     spec = importlib.util.find_spec("snowballstemmer")
     if spec is None or spec.submodule_search_locations is None:
         raise ModuleNotFoundError("snowballstemmer is not installed", name="snowballstemmer")
+    # Importing the real one takes 150 ms (35 languages) and uses PyStemmer if present: no index may depend on that.
     package = ModuleType("swarm_memory_snowball")
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules[package.__name__] = package

@@ -202,10 +202,7 @@ def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
 
 
 def _idf(tokens: Sequence[str], past: "PastCalls") -> dict[str, float]:
-    """Return the weights of the task's tokens.
-
-    A token that no call has is more often a name than a topic: it weighs as much as the others do on average.
-    """
+    """Return the weights of the task's tokens; one that no call has, often a name and no topic, gets their mean."""
     seen = {
         token: math.log(1 + (past.documents + 1) / (past.document_frequency[token] + 0.5))
         for token in dict.fromkeys(tokens)

@@ -137,9 +137,7 @@ def _by(calls: _Kinds) -> dict[str, list[KeptCall]]:
 
 
 def _openings(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
-    """Return each request with the word that it begins with, or with its first two words ("how many") where any such
-    pair that begins with the same word is frequent enough to be spoken of.
-    """
+    """Return each request with its first word, or the first two ("how many") if any pair that begins so is frequent."""
     found = [(each, leading_ngrams(text)) for each, text in asked]
     often = Counter(openings for _, openings in found if openings[1:])
     split = {openings[0] for openings, times in often.items() if times >= MIN_CALLS}
@@ -154,13 +152,8 @@ def _topics(asked: Sequence[tuple[KeptCall, str]]) -> _Kinds:
 
 
 def _of_kinds(how: str, asked: _Kinds, *, best: bool) -> str:
-    """Return which kinds of requests did better, or worse, than the others; empty where chance explains it.
-
-    Kinds that are chosen for their outcome look good by that outcome. So they are tested on other calls: the kinds that
-    stand out in three quarters of the sessions, on the calls of the fourth quarter, in turn (cross-validation). Those
-    calls must differ from all others by an interval that holds for all such sentences of a tool (Bonferroni). As the
-    parts share calls, it holds only nearly: of tools with random outcomes 7 to 8 % get a sentence, not 5 %.
-    """
+    """Return which kinds of requests did better, or worse, than the others; empty where chance explains it."""
+    # Kinds that are chosen for their outcome look good by it: those that three quarters name are tested on the fourth.
     part = {session: at % _FOLDS for at, session in enumerate(dict.fromkeys(_session(each) for each, _ in asked))}
     foretold: list[KeptCall] = []
     for fold in range(_FOLDS):
@@ -168,6 +161,7 @@ def _of_kinds(how: str, asked: _Kinds, *, best: bool) -> str:
         foretold += [each for each, kinds in asked if part[_session(each)] == fold and not named.isdisjoint(kinds)]
     total, named = _counts(each for each, _ in asked), _standing_out(asked, best=best)
     group = [each for each, kinds in asked if not named.isdisjoint(kinds)]
+    # `among`: Bonferroni. The parts share calls: of tools with random outcomes 7 to 8 % get a sentence, not 5 %.
     if not (suffice(group) and suffice(foretold) and _counts(foretold).differs_in(total, best=best, among=_SENTENCES)):
         return ""
     counts, listed = _counts(group), " or ".join(f'"{kind}"' for kind in sorted(named))
@@ -205,10 +199,7 @@ def program_of(kept: KeptCall) -> str:
 
 
 def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
-    """Yield the errors that came again, each with the call that succeeded after it, the most frequent first.
-
-    How the next good call differed is said only where two sessions saw it; making the same call again is no advice.
-    """
+    """Yield the errors that came again, each with the call that succeeded after it, the most frequent first."""
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
         if as_call(each.call).failed and (line := quotable_error(each.call)):
@@ -221,7 +212,7 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
         ends = [(each, good) for each in failed if (good := resolving_call(each, known))]
         fixes = _by([(each, [difference(each.call.input, good.call.input, prose)]) for each, good in ends])
         sure = [fix for fix, made in fixes.items() if len(set(map(_session, made))) >= MIN_SESSIONS]
-        if fix := max(sure, key=lambda each: len(fixes[each]), default=""):
+        if fix := max(sure, key=lambda each: len(fixes[each]), default=""):  # empty: the same call again
             count = f"{len(fixes[fix])} of {len(failed)}"
             yield f'"{line}" ({len(failed)} times): {count} times the call {fix} went through'
         else:

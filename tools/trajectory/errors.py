@@ -132,15 +132,13 @@ def _does_again(left: Command, right: Command) -> bool:
 
 
 def _same_arguments(left: Command, right: Command) -> bool:
-    """Whether half or more of the arguments outside the name are shared, and the first verbs do not differ.
-
-    When one command has no such arguments, the name itself has to say what is done, as `git push` does.
-    """
+    """Whether half or more of the arguments outside the name are shared, and the first verbs do not differ."""
     own = left.name.split()[-1]
     given = (command.main.words[1:] if command.main else () for command in (left, right))
     one, two = ([word for word in words if not word.endswith(own)] for words in given)
     verbs = {next(filter(_VERB.fullmatch, words), "") for words in (one, two)} - {""}
     shared, least = len({*one} & {*two}), min(len({*one}), len({*two}))
+    # Where one has no such arguments, the name itself has to say what is done, as `git push` does.
     return one == two or (len(verbs) < 2 and 2 * shared >= least and (least > 0 or " " in left.name))
 
 

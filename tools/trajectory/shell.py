@@ -238,17 +238,14 @@ def _commands(text: str) -> Iterator[tuple[list[str], tuple[str, ...], str]]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yield unquoted words, redirections and separators; a quote or `$(` that is never closed is taken literally.
-
-    Text in `$(…)`, or in the parentheses of an array, stays part of its word; here-documents are left out.
-    """
+    """Yield unquoted words, redirections and separators; a quote or `$(` that is never closed is taken literally."""
     pieces, documents, before = list[str](), list[str](), ""
     at = depth = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
         assert found is not None  # the last alternative takes any character
         at, kind, said = found.end(), found.lastgroup or "", found[0]
-        if depth or kind == "open":
+        if depth or kind == "open":  # what is in `$(…)`, or in the parentheses of an array, stays part of its word
             depth += (kind == "open" or said == "(") - (said == ")")
             pieces.append(said)
         elif kind in ("single", "double", "escaped", "plain"):
@@ -261,7 +258,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
                 pieces, before = [], ""
             if kind != "blank":
                 yield kind, (before := said)
-            for document in documents if said == "\n" else ():
+            for document in documents if said == "\n" else ():  # here-documents are left out
                 end = re.compile(rf"^[^\S\n]*{re.escape(document)}[^\S\n]*$", re.M).search(text, at)
                 at = end.end() if end else len(text)
             documents = [] if said == "\n" else documents

@@ -88,11 +88,7 @@ class ClaudeCode(InstalledHost):
 
 
 def _repository(root: Path) -> tuple[Path, Path]:
-    """Return the folder by which Claude Code knows a project, and the folder whose local settings it reads for it.
-
-    Both are the main folder of a repository, even in linked worktrees and subfolders. A bare repository has none: it
-    is known by its own folder, and each worktree has its own settings.
-    """
+    """Return the folder by which Claude Code knows a project, and the folder whose local settings it reads for it."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     try:
         link = (top / ".git").read_text(encoding="utf-8").partition("gitdir:")[2].strip()
@@ -100,6 +96,7 @@ def _repository(root: Path) -> tuple[Path, Path]:
     except (OSError, UnicodeDecodeError):
         return top, top  # not a worktree: `.git` is a folder, is missing, or is a submodule's
     common = common.resolve()
+    # A bare repository has no main folder: it is known by its own, and each worktree has its own settings.
     return (common.parent, common.parent) if common.name == ".git" else (common, top)
 
 

@@ -151,15 +151,13 @@ class _Session(Session):
                     pass
 
     def _tool_result(self, block: JsonDict, result: JsonDict) -> None:
-        """Take the result of a call. `result` is the host's own structured form of it, where there is one.
-
-        A command reported as done, and not as an error, ended with exit code 0.
-        """
+        """Take the result of a call. `result` is the host's own structured form of it, where there is one."""
         call_id, is_error = block.text("tool_use_id"), block.flag("is_error")
         streams = (result.text(name) for name in ("stdout", "stderr"))
         text = all_text(block.get("content")) or "\n".join(filter(None, streams))
         stopped = result.get("interrupted") is True
         code = exit_code_of(text) if is_error else None
+        # A command reported as done, and not as an error, ended with exit code 0.
         if not is_error and self.tools.get(call_id) == "Bash" and "stdout" in result and not stopped:
             code = None if result.get("backgroundTaskId") or result.get("returnCodeInterpretation") else 0
         refused = text.startswith(_REFUSED)

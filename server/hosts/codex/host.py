@@ -98,10 +98,7 @@ def server_table(command: Sequence[str]) -> str:
 
 
 def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
-    """Return config.toml with our table at its end, or without it if `command` is None; all else stays as it is.
-
-    Raises `ConfigError` for invalid TOML, and if our table is written in a form that its lines do not show.
-    """
+    """Return config.toml with our table at its end, or without it if `command` is None; all else stays as it is."""
     try:
         before = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

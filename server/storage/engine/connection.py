@@ -412,12 +412,9 @@ def _make_file(database: Path) -> bool:
 
 
 def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str, bool]:
-    """Return what the file holds, the bank's id, and whether it is as this user left it.
-
-    The check uses a connection that cannot write, not even by closing.
-    """
+    """Return what the file holds, the bank's id, and whether it is as this user left it."""
     try:
-        connection = open_read_only(module, database)
+        connection = open_read_only(module, database)  # it cannot write, not even by closing
     except module.Error as error:
         if "readonly" not in str(error) or not os.access(database.parent, os.W_OK):
             raise
@@ -483,10 +480,7 @@ def _complete(
 
 
 def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: float) -> str:
-    """Switch to a write-ahead log and return the mode now in use: without shared memory, a rollback journal.
-
-    This retries because SQLite itself does not wait here while another process is only reading.
-    """
+    """Switch to a write-ahead log and return the mode now in use: without shared memory, a rollback journal."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -494,7 +488,7 @@ def _use_journal(module: ModuleType, connection: SqliteConnection, timeout_s: fl
         except module.OperationalError:
             if time.monotonic() >= deadline:
                 raise
-        time.sleep(0.005)
+        time.sleep(0.005)  # SQLite itself does not wait here while another process is only reading
 
 
 def migrate(connection: SqliteConnection) -> None:

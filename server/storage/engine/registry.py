@@ -272,13 +272,11 @@ def _noted(database: Path) -> list[str]:
 
 
 def _check_journal(database: Path, record: Record) -> None:
-    """Raise `StoreUntrusted` for a journal that names another file, which SQLite would delete, or any of a WAL bank.
-
-    The latter is allowed while a bank is being bound or restored: a kill while it switches to its log leaves a journal.
-    """
+    """Raise `StoreUntrusted` for a journal that names another file, which SQLite would delete, or any of a WAL bank."""
     journal = Path(f"{database}-journal")
     if size_of(str(journal)) == 0:
         return
+    # With 0 or nothing noted, a bank is being bound or restored: a kill as it switches to its log leaves a journal.
     is_foreign = record.journal == "wal" and noted_number(database) > 0
     with suppress(FileNotFoundError), journal.open("rb") as file:  # other processes delete theirs at any moment
         file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)

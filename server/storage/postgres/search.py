@@ -56,9 +56,7 @@ def _search(
     vector_at: int,
     where: Mapping[str, Any],
 ) -> tuple[SearchHits, list[tuple[Any, ...]], list[float | None]]:
-    """Return what both legs found, its rows (each from its position on; the nearest first, then the best keyword
-    matches), and their cosines. `vector_at`: the index of the vector in a row, counted from the position.
-    """
+    """Return what both legs found, its rows from the position on (the vector at `vector_at`), and their cosines."""
     vector = None
     if query.vector is not None:
         check_vector(query.vector, len(query.vector), query.embedder)
@@ -112,10 +110,7 @@ def _passes(query: SearchQuery) -> str:
 def _ordered(
     rows: list[tuple[Any, ...]], alike: Sequence[float | None], pool: int
 ) -> list[tuple[tuple[Any, ...], float | None]]:
-    """Return rows (partition or None, rank by words or None, position, …) with their cosines, in order.
-
-    First the nearest of each partition, at most `pool` of each; then keyword matches; then neighboring passages.
-    """
+    """Return rows (partition, rank by words, position, …) and cosines: each partition's nearest, matches, neighbors."""
     pairs = list(zip(rows, alike, strict=True))
     near = sorted((pair for pair in pairs if pair[0][0] is not None), key=lambda pair: (pair[0][0], -(pair[1] or 0.0)))
     kept = [pair for _, each in groupby(near, lambda pair: pair[0][0]) for pair in list(each)[:pool]]

@@ -294,10 +294,7 @@ def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, emb
 def _enter(
     connection: Connection, bank: Engine, placed: Sequence[tuple[int, int, StoredMemory]], embedder: str
 ) -> None:
-    """Write tags, tokens, handles and vectors of items, given as (seq, scope id, item), and index the active ones.
-
-    Vectors go into the space for their embedder's name and their dimensions; vectors of the light embedder are added.
-    """
+    """Write tags, tokens, handles and vectors of items, given as (seq, scope id, item), and index the active ones."""
     active = defaultdict[int, list[int]](list)
     vectors = defaultdict[tuple[int | None, str, int], dict[int, Vector]](dict)
     light = None if bank.light is None or bank.light.name == embedder else bank.light

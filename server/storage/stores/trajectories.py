@@ -296,12 +296,10 @@ def reinforce(
 def _supersede(
     connection: Connection, index: Index, record: LearnRecord, scope_id: int, keep: set[str]
 ) -> tuple[str, ...]:
-    """Archive the items that earlier versions of the task produced and this one did not.
-
-    As a task goes on, what the agent wrote about it stays, unless the task failed or the agent reports on it again.
-    """
+    """Archive the items that earlier versions of the task produced and this one did not."""
     values: dict[str, Any] = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
     values["replaces"] = record.replaces
+    # As a task goes on, what the agent wrote stays, unless the task failed or the agent reports on it again.
     values["keeps_agents"] = record.verdict.judge != "agent" and record.verdict.label != "Failure"
     gone = [row for row in _SQL.rows(connection, "earlier_of_task", **values) if row[1] not in keep]
     why = f"superseded by a later version of its task ({record.run_id})"

@@ -271,10 +271,7 @@ class _BatchWriter:
 
 
 def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str]:
-    """Return what a run's batches wrote, except those undone, by number, the latest first.
-
-    Raises `NotFoundError` for an unknown run.
-    """
+    """Return what a run's batches wrote, except those undone, by number, the latest first."""
     rows = _SQL.rows(connection, "events_of_run", run_id, scope)
     if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
         raise NotFoundError(f"no consolidation {run_id[:60]!r} was run in project {scope.project!r}")

@@ -174,10 +174,7 @@ class _Epoch:
     async def _scenario(
         self, scenario: Scenario, questions: Sequence[LeveledQuestion], guidance: Sequence[str] = ()
     ) -> None:
-        """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own.
-
-        `guidance`: what an agent is shown of the tools for each question; empty: nothing.
-        """
+        """Put every question, with its `guidance` if any, to a tool; log and evaluate each call as its own session."""
         made = await self._calls(scenario, questions, guidance)
         workspace = _workspace(self.bank, TRAIN if scenario == TRAIN else f"{scenario}, epoch {self.number}")
         logged = [_logged(f"{self.number}-{at}", questions[at], *call) for at, call in made.items()]

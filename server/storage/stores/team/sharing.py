@@ -254,13 +254,10 @@ def _count_evidence(connection: Connection, scope_id: int, memory_id: str) -> No
 
 
 def _take_step(connection: Connection, scope_id: int) -> None:
-    """Count as changed what was edited, withdrawn, restored or forgotten, in whatever way.
-
-    A memory that a person restored is judged from now on only by later evidence.
-    """
+    """Count as changed what was edited, withdrawn, restored or forgotten, in whatever way."""
     for memory_id, former, state in _SQL.rows(connection, "out_of_step", scope_id=scope_id):
         if former.startswith("archived:") and state.startswith("active:"):
-            _SQL.run(connection, "vouch", memory_id=memory_id)
+            _SQL.run(connection, "vouch", memory_id=memory_id)  # a person restored it: only later evidence counts
         revision = next_revision(connection, scope_id)
         _SQL.run(connection, "put_state", memory_id=memory_id, state=state, revision=revision)
 
