@@ -33,14 +33,12 @@ class Invocation(Site):
         """`folder` is the project's, if the user named it; `overrides` are settings of the command line, by key."""
         self.folder = folder
         self.overrides = overrides
-        self.has_said_notices = False
-        """Whether what is wrong with the project's settings was said, or is said by the command's own answer."""
+        self.has_said_notices = False  # also where the command's own answer says what is wrong with the settings
         self._stack = AsyncExitStack()
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
         self._moved: Callable[[Progress], None] | None = None
-        self._before = ""
-        """The state of the memories as the bank was opened; empty: they are not mirrored in files."""
+        self._before = ""  # the state of the memories as the bank was opened, where they are mirrored in files
 
     def settings(self) -> "ResolvedSettings":
         """Return the effective settings. Raises `ConfigError`."""
@@ -76,7 +74,7 @@ class Invocation(Site):
 
         async def held() -> T:
             async with AsyncExitStack() as self._stack:
-                self._opened = self._empty = self._moved = None
+                self._opened, self._empty, self._moved, self._before = None, None, None, ""
                 result = await operation(self)
                 if self._opened:
                     await self._mirror(self._opened)
@@ -104,12 +102,11 @@ class Invocation(Site):
         return None if place.has_bank else place.database
 
     async def toolbox(self) -> "Toolbox":
+        from swarm_memory.server.mirror.mirror import folder_of
         from swarm_memory.server.wiring import opened_toolbox
 
         if self._opened is None:
             self._opened = await self._stack.enter_async_context(opened_toolbox(*self.bank()))
-            from swarm_memory.server.mirror.mirror import folder_of
-
             try:
                 if folder_of(self._opened):
                     self._before = await self._opened.store.state_of_memories(self._opened.scope)

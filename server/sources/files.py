@@ -229,8 +229,7 @@ def is_binary(data: bytes) -> bool:
 def decode(data: bytes) -> Decoded:
     """Return the text, decoded by byte order mark, as UTF-8, or else as Windows-1252 or Latin-1.
 
-    Never fails. Control characters, NUL among them, are removed, and private keys redacted; every line keeps its
-    number. Linear in the length.
+    Never fails. Control characters are removed, private keys redacted; lines keep their numbers. Linear in the length.
     """
     for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):

@@ -30,8 +30,7 @@ _MIN_COMMON = 3
 """Two words in common may be an accident, unless they are all there is."""
 
 _MAX_CLAUSES = 40
-CACHED_TEXTS = 4_000
-"""The clauses of at most this many texts are kept, some 12 MB."""
+CACHED_TEXTS = 4_000  # some 12 MB of clauses
 
 _NEGATION = lazy(
     r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
