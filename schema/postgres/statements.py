@@ -47,10 +47,10 @@ def text_of(query: Query, *, in_write: bool = False) -> str:
     own = queries(subject)
     if in_write and name + IN_WRITE in own:
         return with_placeholders(own[name + IN_WRITE])
-    return with_placeholders(own[name] if name in own else turned(query))
+    return with_placeholders(own[name] if name in own else to_postgres(query))
 
 
-def turned(text: str) -> str:
+def to_postgres(text: str) -> str:
     """Return a SQLite statement translated to PostgreSQL, for statements that differ in a few expressions only."""
     for pattern, instead in _TURNS:
         text = re.sub(pattern, instead, text)

@@ -150,7 +150,7 @@ class Changes(Model):
     has_more: bool = False
 
 
-class Counted(Model):
+class ItemEvidence(Model):
     """The evidence of one person, in one bank, about one shared memory."""
 
     memory_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import CliDefault, Only, Operation, Word
+from swarm_memory.server.operations.operation import CliDefault, Only, Operation, Positional
 
 Yes: TypeAlias = Annotated[bool, "Do not ask for confirmation."]
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
@@ -108,7 +108,7 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     if given.name == "as_json":
         return JSON
     annotation, *marks = _unwrapped(given.annotation)
-    word = next((mark for mark in marks if isinstance(mark, Word)), Word())
+    word = next((mark for mark in marks if isinstance(mark, Positional)), Positional())
     default = next((mark.value for mark in marks if isinstance(mark, CliDefault)), given.default)
     is_list, is_required = get_origin(annotation) in (list, tuple), default is given.empty
     attributes: dict[str, Any] = {"type": word.type or _type(get_args(annotation)[0] if is_list else annotation, marks)}

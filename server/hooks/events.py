@@ -24,11 +24,11 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.missed_hooks import note_missed
 from swarm_memory.server.storage.engine.registry import claim_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
-from swarm_memory.tools.credit.harm import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, is_hidden
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.records import CORRECTED, BankEvent, HostSession
-from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, at_start, beside_call, beside_failure
+from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, MomentContext, at_start, beside_call, beside_failure
 from swarm_memory.tools.retrieve.preamble import briefing_of, render_moments
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import harmless, one_line
@@ -235,7 +235,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         words = [each for each in words if not any(handle.startswith(at_calls) for handle in handles_of(each))]
     words = words[: hooks.briefing_items]
     on_trial = (await store.trials(toolbox.scope)).resting
-    resting = {each.id for each in surest if each.id in on_trial and rests(first, each.id)}
+    resting = {each.id for each in surest if each.id in on_trial and is_hidden(first, each.id)}
     rested = [each.id for each in words if each.id in resting]
     words = [each for each in words if each.id not in resting]
     known = resting.union(each.id for each in words)
@@ -330,7 +330,7 @@ async def _shown_before(toolbox: Toolbox, session_id: str, task_number: int) -> 
     return await toolbox.store.shown_in(toolbox.scope, session_id, tasks)
 
 
-async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
+async def _around(toolbox: Toolbox, event: HookEvent) -> MomentContext:
     """Return the session of an event; a call without a prompt before it belongs to the first task."""
     session_id = event.session_id or ""
     session = await toolbox.store.get_session(toolbox.scope, session_id)
@@ -338,7 +338,7 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
     shown = await _shown_before(toolbox, session_id, session.task_number if session else 1)
     credit = toolbox.settings.credit
     withheld = is_held_out(task_id, credit.holdout_rate)
-    return Around(session_id, task_id, shown, toolbox.promoted(event.host), withheld)
+    return MomentContext(session_id, task_id, shown, toolbox.promoted(event.host), withheld)
 
 
 async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import InputError, NotAllowed, NotFoundError, StorageError, SwarmMemoryError
 from swarm_memory.schema.team.person import Role
-from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, Counted, ProposalStatus, Proposed, Ruling
+from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, ItemEvidence, ProposalStatus, Proposed, Ruling
 from swarm_memory.server.access.roles import caller_of, serving
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.bank import TeamBank
@@ -39,7 +39,7 @@ class _Proposals(Model):
 
 class _Evidence(Model):
     bank: str = Field(max_length=100)
-    counted: tuple[Counted, ...] = Field(max_length=MAX_EVIDENCE)
+    counted: tuple[ItemEvidence, ...] = Field(max_length=MAX_EVIDENCE)
 
 
 async def _list(request: Request, team: TeamBank, _: object) -> Any:

@@ -52,7 +52,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     """Return the handlers by kind, for the project in `root`."""
     embedding = anyio.Lock()  # else two lanes would send an endpoint the same texts
     return {
-        RUN_MATTS: partial(scale, root=root),
+        RUN_MATTS: partial(run_matts_job, root=root),
         CONSOLIDATE: partial(consolidate_bank, embedding=embedding),
         RETENTION: lambda toolbox, _, report: remove_old(toolbox, report),
         WITHDRAW: withdraw_harmful_memories,
@@ -110,7 +110,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     return asked.model_copy(update={"runner": runner, "count": count})
 
 
-async def scale(toolbox: Toolbox, job: Job, report: ProgressReporter, *, root: Path) -> Mapping[str, JsonValue]:
+async def run_matts_job(toolbox: Toolbox, job: Job, report: ProgressReporter, *, root: Path) -> Mapping[str, JsonValue]:
     """Run MaTTS as the payload says; with the id of a run that has begun, resume that run."""
     from swarm_memory.tools.matts.matts import run_matts
 

@@ -17,7 +17,7 @@ from swarm_memory.server.project.folder import git, read_bounded
 from swarm_memory.tools.anchors.handles import listed_handles
 from swarm_memory.tools.memories.decide import edit, merge, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
-from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, read_page, written
+from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, page_text, read_page
 from swarm_memory.tools.toolbox import Toolbox
 
 MIRROR = "mirror"
@@ -234,7 +234,7 @@ class _Run:
                 if not kept.seen:  # the user accepted it, and its file with it
                     self.kept[name] = kept.model_copy(update={"seen": (kept.file,)})
                 continue
-            text, found = written(item).encode(), read_bounded(self._folder / name, MAX_BYTES)
+            text, found = page_text(item).encode(), read_bounded(self._folder / name, MAX_BYTES)
             if found != text:
                 if found is not None and (kept is None or _digest(found) != kept.file):
                     continue  # changed by hand: it must be read before it is written

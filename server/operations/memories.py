@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Positional, Row, Site, row
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.remember import Remembered
@@ -73,7 +73,7 @@ class RetrieveAnswer(BaseModel):
 async def retrieve_memories(
     site: Site,
     query: Annotated[
-        str, Field(min_length=1, max_length=20_000, description="The task, in your own words"), Word("QUERY")
+        str, Field(min_length=1, max_length=20_000, description="The task, in your own words"), Positional("QUERY")
     ],
     k: Annotated[int | None, Field(ge=1, le=50, description="Maximum number; 3 by default"), "-k"] = None,
     domain: Annotated[str | None, Field(description="Such as python.testing")] = None,
@@ -132,7 +132,9 @@ async def remember(
     outcome: Annotated[
         Literal["Success", "Failure", "Undecided"] | None, Field(description="Of the task"), Only.AGENT
     ] = None,
-    text: Annotated[str | None, Field(max_length=4_000, description="Or the user's own words"), Word("TEXT...")] = None,
+    text: Annotated[
+        str | None, Field(max_length=4_000, description="Or the user's own words"), Positional("TEXT...")
+    ] = None,
     kind: Kind = "fact",
     scope: Annotated[Literal["project", "global"], Field(description="global: all projects")] = "project",
 ) -> Row:
@@ -183,7 +185,7 @@ async def memory_status(site: Site) -> Row:
     from swarm_memory.server.missed_hooks import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
-    from swarm_memory.tools.team.cache import how_it_stands
+    from swarm_memory.tools.team.cache import team_status
 
     toolbox = await site.for_reading()
     found = await status(toolbox)
@@ -207,7 +209,7 @@ async def memory_status(site: Site) -> Row:
         chat=found.chat or "none",
         project=counts.scope.project,
         effect=found.effect.says if found.effect else "no task has an outcome yet",
-        notices=[*switched, *wrong, *await how_it_stands(toolbox), *found.notices],
+        notices=[*switched, *wrong, *await team_status(toolbox), *found.notices],
     )
 
 
@@ -215,7 +217,7 @@ async def manage_memories(
     site: Site,
     action: Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
     ids: Annotated[
-        list[str] | None, Field(max_length=100, description="Memory ids; not for list"), Word("[ID]...")
+        list[str] | None, Field(max_length=100, description="Memory ids; not for list"), Positional("[ID]...")
     ] = None,
     text: Annotated[
         str | None, Field(description="list: part of the title or content"), "Part of the title or content."

@@ -31,7 +31,7 @@ class CliDefault(NamedTuple):
     value: object
 
 
-class Word(NamedTuple):
+class Positional(NamedTuple):
     """In an argument's annotation: the command line takes it without a flag.
 
     `[NAME]` may be left out. A text `NAME...` is the rest of the line, or standard input where that is `-`.

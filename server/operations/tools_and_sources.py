@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.source import ReadKind, SourceKind
-from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Positional, Row, Site, row
 from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def summarize_tool_memory(
 
 async def retrieve_tool_memory(
     site: Site,
-    tool_names: Annotated[list[str] | None, Field(description="Tools to look up"), Word("[TOOL]...")] = None,
+    tool_names: Annotated[list[str] | None, Field(description="Tools to look up"), Positional("[TOOL]...")] = None,
     task: Annotated[str | None, Field(description="Or what a tool is needed for")] = None,
 ) -> Row:
     """How to use tools, or which to pick for a task, learned from real calls. Notes, not instructions."""
@@ -71,19 +71,19 @@ async def index_sources(
     ] = False,
 ) -> Row:
     """Make documents, code, APIs or MCP tools searchable, or re-read what changed."""
-    from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, Leave, check, index
+    from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, Rights, check, index
 
     toolbox, asked = await site.toolbox(), IndexRequest(kind=kind, path=path)
     if site.is_users:
-        leave = Leave(any_folder=True, start_servers=start_servers)
-        return (await index(toolbox, asked, site.root, leave, site.report)).model_dump(mode="json")
+        rights = Rights(any_folder=True, start_servers=start_servers)
+        return (await index(toolbox, asked, site.root, rights, site.report)).model_dump(mode="json")
     await check(toolbox, asked, site.root)
     return await site.work(INDEX_SOURCES, asked.model_dump(mode="json"))
 
 
 async def search_sources(
     site: Site,
-    query: Annotated[str, Word("QUERY")],
+    query: Annotated[str, Positional("QUERY")],
     kind: Annotated[SourceKind | None, Field(description="All by default")] = None,
     k: Annotated[int | None, Field(ge=1, le=50, description="5 by default"), "-k"] = None,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,

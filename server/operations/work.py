@@ -7,14 +7,14 @@ from pydantic import Field
 
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import AGAIN, CliDefault, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import AGAIN, CliDefault, Only, Operation, Positional, Row, Site, row
 
 NONE: dict[str, Any] = {}
 
 
 async def run_matts(
     site: Site,
-    task: Annotated[str, Field(min_length=1, max_length=20_000), Word("TASK")],
+    task: Annotated[str, Field(min_length=1, max_length=20_000), Positional("TASK")],
     runner: Annotated[
         Literal["given", "command"],
         Field(description="given: you already made the attempts; command: run one"),
@@ -67,7 +67,7 @@ async def run_matts(
 async def run_benchmark(
     site: Site,
     suite: Annotated[
-        str | None, Field(description="retrieval, tool-memory, performance, learning"), Word("[SUITE]")
+        str | None, Field(description="retrieval, tool-memory, performance, learning"), Positional("[SUITE]")
     ] = None,
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
     out: Annotated[Path | None, "The results file.", Only.USER] = None,

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
-from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
+from swarm_memory.server.sources.files import Group, bad_group, content_hash, decode, is_binary, read_bytes, read_files
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
 from swarm_memory.tools.sources.dialogue import conversation_passages, turns_in
 
@@ -188,7 +188,7 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
             if not (said or named):
                 raise InputError(why)
             how = "without that" if said else "as text"
-            beside.append(faulty(f"{name} as a conversation", f"{why}; it is read {how}"))
+            beside.append(bad_group(f"{name} as a conversation", f"{why}; it is read {how}"))
         if said:
             return Group(name, content_hash(DIALOGUE_READER, name, data), partial(conversation_passages, name, said))
     if not (named or is_document(name, suffix)):
@@ -196,7 +196,7 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
     if suffix != PDF_SUFFIX:
         data = read_bytes(file, MAX_TEXT_BYTES)
         if is_binary(data):
-            return faulty(name, "is binary, not text")
+            return bad_group(name, "is binary, not text")
         return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))
     if not pdf.is_available():
         if named:

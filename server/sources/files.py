@@ -32,7 +32,7 @@ class Group(NamedTuple):
     parse: Callable[[], list[Passage]]
 
 
-def faulty(name: str, reason: str) -> Group:
+def bad_group(name: str, reason: str) -> Group:
     """Return a group whose passages are not available: its hash is empty, and parsing it raises `InputError`."""
     return Group(name, "", partial(_refuse, f"{name} {reason}"))
 
@@ -63,7 +63,7 @@ def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
             name = to_valid_utf8(at[len(prefix) :]) or "."
-            unlisted.append(faulty(name, f"cannot be listed: {error.strerror or error}"))
+            unlisted.append(bad_group(name, f"cannot be listed: {error.strerror or error}"))
             continue
         rules = _with_file(rules, folder / ".gitignore", at)
         folders: list[tuple[str, Path, GitIgnoreSpec]] = []
@@ -106,7 +106,7 @@ def read_files(
         try:
             group = read(name, file, named)
         except InputError as error:
-            group = faulty(name, str(error))
+            group = bad_group(name, str(error))
         if group is not None:
             yield group
     yield from unlisted

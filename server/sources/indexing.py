@@ -59,7 +59,7 @@ class IndexRequest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Rights:
     """What the caller may do: an agent only what the user's settings allow, the user more."""
 
     any_folder: bool = False
@@ -69,17 +69,17 @@ class Leave:
     .mcp.json written to since then starts no server. What a pull brought is neither shown nor run."""
 
 
-NO_LEAVE = Leave()
+NO_RIGHTS = Rights()
 
 
 async def index(
-    toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: Report | None = None
+    toolbox: Toolbox, asked: IndexRequest, root: Path, rights: Rights = NO_RIGHTS, on_progress: Report | None = None
 ) -> IndexingReport:
     """Index what is requested, in the project in `root`.
 
     Raises `InputError` for a path that does not exist or may not be read, `ConfigError` for servers not to be started.
     """
-    path = await check(toolbox, asked, root, leave)
+    path = await check(toolbox, asked, root, rights)
     database = await _database(toolbox)
 
     def allows(name: str) -> bool:
@@ -92,7 +92,7 @@ async def index(
         groups = read_servers(path, folder=root, environ=os.environ)
     real = root.resolve()  # noqa: ASYNC240 - one short look
     location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
-    if leave.written_before is not None and location != asked.path:
+    if rights.written_before is not None and location != asked.path:
         raise InputError(f"{asked.path} is now a link to {location}: index that yourself if you want it")
     done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is not None and not done.faults:
@@ -124,7 +124,7 @@ async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> 
             left[name] = f"it did not finish within its {share_s:.0f} s"
             try:
                 with anyio.move_on_after(share_s):
-                    done = await index(toolbox, asked, root, Leave(written_before=indexed_at), report)
+                    done = await index(toolbox, asked, root, Rights(written_before=indexed_at), report)
                     del left[name]
                     if done.passages or done.removed:
                         changed[name] = done.passages
@@ -133,17 +133,17 @@ async def refresh(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> 
     return {"looked_at": len(sources) - len(left), "changed": changed, "left": left}
 
 
-async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
+async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, rights: Rights = NO_RIGHTS) -> Path:
     """Return the real path of what is requested, before any of it is read. Raises as `index`."""
     settings = toolbox.settings.sources
-    path = checked_path(asked, root, settings, leave)
+    path = checked_path(asked, root, settings, rights)
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
         raise InputError(f"{path} belongs to the memory database and is not read")
     if asked.kind == "tool" and path.is_file() and is_mcp_config(path):
         real = root.resolve()  # noqa: ASYNC240 - one short look
         is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
-        if not (leave.start_servers or is_allowed):
+        if not (rights.start_servers or is_allowed):
             raise ConfigError(
                 f"{path} names MCP servers, and starting them runs the commands in it. Read it; then either run "
                 f"`swarm-memory sources index --kind tool --start-servers` yourself, or add {real} to the list "
@@ -151,7 +151,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
             )
         status = path.stat()
         written = max(status.st_mtime, status.st_ctime)  # the latter cannot be set, and says something else on Windows
-        if leave.written_before is not None and written > leave.written_before.timestamp():
+        if rights.written_before is not None and written > rights.written_before.timestamp():
             raise ConfigError(f"{path} has been written to since it was indexed: read it, then index it again yourself")
     return path
 
@@ -160,7 +160,7 @@ async def _database(toolbox: Toolbox) -> Path:
     return Path((await toolbox.store.health()).path).resolve()  # noqa: ASYNC240 - one short look
 
 
-def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
+def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, rights: Rights = NO_RIGHTS) -> Path:
     """Return the real path of what is requested; links are followed first, so that none leads out.
 
     Whether something outside exists is not disclosed.
@@ -173,7 +173,7 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     except (OSError, RuntimeError, ValueError):
         raise missing from None
     allowed = [root.resolve(), *_folders(settings.allowed_folders)]
-    if not leave.any_folder and not any(path.is_relative_to(folder) for folder in allowed):
+    if not rights.any_folder and not any(path.is_relative_to(folder) for folder in allowed):
         raise InputError(
             f"{path} is outside the project: add its folder to sources.allowed_folders in your own settings, "
             "or run `swarm-memory sources index` yourself"

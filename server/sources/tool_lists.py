@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Group, faulty, read_bytes, read_files, read_format
+from swarm_memory.server.sources.files import Group, bad_group, read_bytes, read_files, read_format
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import shorten
 
@@ -242,7 +242,7 @@ async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]
     why. Raises `InputError` when the file is no such list.
     """
     for name, server in read_config(config, environ).items():
-        group = faulty(name, server) if isinstance(server, str) else await _read_server(name, server, folder)
+        group = bad_group(name, server) if isinstance(server, str) else await _read_server(name, server, folder)
         if group is not None:
             yield group
 
@@ -273,7 +273,7 @@ async def _read_server(name: str, server: McpServer, folder: Path) -> Group | No
         fault = f"cannot be queried for its tools: {shorten(redact(text).text, _MAX_REASON_CHARS)}"
     if fault:
         unset = dict.fromkeys(variable for variable, _ in _VARIABLE.findall(repr(server)))
-        return faulty(name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
+        return bad_group(name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
     if tools is None:
         return None
     return Group(name, digest([SERVERS_READER, tools]), partial(passages_of, name, tools, server=name))

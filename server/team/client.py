@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
 from swarm_memory.schema.settings import TeamSettings
-from swarm_memory.schema.team.sharing import Changes, Counted, Member, Proposal, ProposalStatus, Proposed, Ruling
+from swarm_memory.schema.team.sharing import Changes, ItemEvidence, Member, Proposal, ProposalStatus, Proposed, Ruling
 from swarm_memory.tools.text.cleaning import clean, one_line
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class TeamClient:
         asked = {"project": project, "stamp": stamp, "after": str(after)}
         return _as(Changes, await self._ask("GET", "/changes", given=asked))
 
-    async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
+    async def send_evidence(self, bank: str, counted: Sequence[ItemEvidence]) -> None:
         if counted:
             body = {"bank": bank, "counted": [each.model_dump(mode="json") for each in counted]}
             await self._ask("POST", "/evidence", body)

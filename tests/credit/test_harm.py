@@ -17,7 +17,7 @@ from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import WithdrawResult, withdraw_harmful
-from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, TaskTally, is_held_out, rests
+from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, TaskTally, is_held_out, is_hidden
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
@@ -43,7 +43,7 @@ def lived(with_it: float, without: float, others: float, tasks: int, seed: int =
         if record.harmful or seen == tasks:
             return record
         seen += is_own
-        is_rested = is_own and record.resting and rests(task_id, "m")
+        is_rested = is_own and record.resting and is_hidden(task_id, "m")
         chance = (without if is_rested else with_it) if is_own else others
         label: Label = "Success" if rng.random() < chance else "Failure"
         known.count(outcome(task_id, label, ("m",) * (is_own and not is_rested), ("m",) * is_rested))
@@ -73,7 +73,7 @@ def test_a_trial_counts_only_what_chance_decided_after_it_had_begun() -> None:
         known.count(outcome(f"before{number}", "Failure", ("m",)))
     record = known.records["m"]
     assert (record.resting, record.tried) == (True, 0)
-    kept, shown = ([f"t{n}" for n in range(99) if rests(f"t{n}", "m") is rested] for rested in (True, False))
+    kept, shown = ([f"t{n}" for n in range(99) if is_hidden(f"t{n}", "m") is rested] for rested in (True, False))
     known.count(outcome(kept[0], "Success", (), ("m",)))
     assert record.tried == 0
     known.count(outcome(kept[1], "Success", (), ("m",)))
@@ -145,7 +145,7 @@ async def test_what_harms_rests_from_every_other_task_and_is_withdrawn_and_undon
     assert (item.status_reason or "").startswith("tasks did better without it: ")
     rested = [each for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope) if each.rested]
     assert {each.rested for each in rested} == {(harmful,)}
-    assert all(rests(each.task_id, harmful) and each.label == "Success" for each in rested)
+    assert all(is_hidden(each.task_id, harmful) and each.label == "Success" for each in rested)
     await undo_consolidation(shop.toolbox, done.run_id)
     again = await live(shop, harmful, 2, begin=50)
     assert again.withdrawn == ()
@@ -160,7 +160,7 @@ async def test_what_rests_is_not_listed_as_a_session_starts_whose_first_task_goe
     listed = dict[bool, set[bool]]()
     for number in range(12):
         event = {"hook_event_name": "SessionStart", "session_id": f"s{number}", "source": "startup"}
-        listed.setdefault(rests(f"s{number}:1", tried), set()).add(moment in str(await hooked(shop.toolbox, event)))
+        listed.setdefault(is_hidden(f"s{number}:1", tried), set()).add(moment in str(await hooked(shop.toolbox, event)))
     assert listed == {True: {False}, False: {True}}
 
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.fixes import fixes_of, tried
+from swarm_memory.tools.distill.fixes import fixes_of, fixes_tried
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -144,7 +144,7 @@ def test_a_known_fix_that_was_in_vain_speaks_against_itself_though_it_was_done_a
         reading = read(script.shell("feedctl push", "pushed").done())
         signature = next(call.signature.digest for call in reading.calls if call.signature)
         known = made_item("Open the house", content="1. Run `sh house.sh open`.")
-        return [way.worked for way in tried(reading, [(signature, known)])]
+        return [way.worked for way in fixes_tried(reading, [(signature, known)])]
 
     assert shown(last="sh house.sh open") == [True]
     assert shown("sh house.sh open", last="feedctl wash") == [False]

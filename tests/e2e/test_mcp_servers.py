@@ -12,7 +12,7 @@ import pytest
 from patience import HANG_S
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
+from swarm_memory.server.sources.indexing import IndexRequest, Rights, index
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
@@ -27,7 +27,7 @@ pytestmark = [
         reason="needs Node.js and `npm ci --prefix tests/node`",
     ),
 ]
-ALLOWED = Leave(start_servers=True)
+ALLOWED = Rights(start_servers=True)
 TOOLS = IndexRequest(kind="tool")
 
 

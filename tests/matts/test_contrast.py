@@ -14,7 +14,7 @@ from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
-from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged, numbered
+from swarm_memory.tools.matts.rollouts import Attempt, Lesson, combined_trajectory, numbered_attempt
 from tests.matts.worlds import GREEN, RED, TASK, attempt, met, missed
 
 
@@ -26,7 +26,8 @@ def compared(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]
 def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
     same = [each.model_copy(update={"task": TASK, "task_id": "t1"}) for each in trajectories]
     return [
-        numbered(rolled_out(number), each, judge_by_evidence(each, Settings())) for number, each in enumerate(same, 1)
+        numbered_attempt(rolled_out(number), each, judge_by_evidence(each, Settings()))
+        for number, each in enumerate(same, 1)
     ]
 
 
@@ -56,7 +57,7 @@ def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | 
     for number, each in enumerate(trajectories, 1):
         label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)
         verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="agent")
-        attempts.append(numbered(rolled_out(number), each, verdict))
+        attempts.append(numbered_attempt(rolled_out(number), each, verdict))
     return contrast_by_extraction(attempts, Settings())
 
 
@@ -181,7 +182,7 @@ def test_paths_secrets_and_names_of_the_task_are_not_in_the_items() -> None:
     path = ("/home/carol/acme/tools/prepare.sh --all", "ok", 0)
     attempts = as_attempts([attempt(RED, login, path, GREEN), missed()])
     lessons, _ = contrast_by_extraction(attempts, Settings())
-    kept, _ = check_drafts([each.draft for each in lessons], merged(attempts), Settings())
+    kept, _ = check_drafts([each.draft for each in lessons], combined_trajectory(attempts), Settings())
     said = "\n".join(draft.content + draft.title for draft in kept)
     assert "prepare.sh" in said
     assert token not in said
@@ -211,5 +212,5 @@ def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed:
     lessons, reason = contrast_by_extraction(attempts, Settings())
     assert len(lessons) <= 3
     assert lessons or reason
-    known = {step.id for step in merged(attempts).steps}
+    known = {step.id for step in combined_trajectory(attempts).steps}
     assert all(set(each.draft.evidence) <= known for each in lessons)

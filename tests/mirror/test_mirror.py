@@ -18,7 +18,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import Location
 from swarm_memory.server.mirror.mirror import MIRROR, mirror, record_file, switch
 from swarm_memory.server.wiring import open_toolbox
-from swarm_memory.tools.mirror.markdown import read_page, written
+from swarm_memory.tools.mirror.markdown import page_text, read_page
 from swarm_memory.tools.toolbox import Toolbox
 
 NOTES = "notes/memories"
@@ -280,4 +280,4 @@ def test_a_projects_file_cannot_switch_it_on(project: Path, swarm: Shell) -> Non
 
 def test_what_is_written_holds_no_secret() -> None:
     key = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
-    assert key not in written(item(1).model_copy(update={"content": f"Use the token {key}"}))
+    assert key not in page_text(item(1).model_copy(update={"content": f"Use the token {key}"}))

@@ -13,7 +13,7 @@ from still_bank import Add
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import skill_paths_by_memory
-from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, standing_in, write_promotion
+from swarm_memory.server.hosts.files.skills import our_skills, plan_demoted, plan_promoted, write_promotion
 from swarm_memory.tools.memories.manage import get_memories, memory_history
 from swarm_memory.tools.promote.documents import source_digest
 from swarm_memory.tools.promote.marks import find_skill, ids_in, marked
@@ -125,7 +125,7 @@ async def test_a_skill_that_a_clone_brought_says_nothing_in_our_name(toolbox: To
     file.write_text(marked([mine], "0" * 12, body))
     await promote(toolbox, root)
     assert "evil" not in file.read_text(), "what is not of the memory's text is written again"
-    assert [each.marked.source for each in standing_in(root)] == [source_digest([item])]
+    assert [each.marked.source for each in our_skills(root)] == [source_digest([item])]
 
 
 async def test_what_somebody_writes_between_the_plan_and_the_writing_stays(

@@ -22,7 +22,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.sources import indexing
-from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Leave, index
+from swarm_memory.server.sources.indexing import REFRESH, IndexRequest, Rights, index
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox
 from swarm_memory.tools.ports.sources import SourceKey
 from swarm_memory.tools.sources.sources import search_sources
@@ -47,7 +47,7 @@ def settings_of(**sources: Any) -> Settings:
 async def indexed(place: Location, kind: ReadKind, path: str) -> None:
     """Index a source as the user does from the command line."""
     async with opened_toolbox(place, settings_of()) as toolbox:
-        mine = Leave(any_folder=True, start_servers=True)
+        mine = Rights(any_folder=True, start_servers=True)
         done = await index(toolbox, IndexRequest(kind=kind, path=path), place.root, mine)
         assert done.reason is None
 

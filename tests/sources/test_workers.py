@@ -13,7 +13,7 @@ from swarm_memory.schema.source import Fault
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.sources import workers
 from swarm_memory.server.sources.documents import read_documents
-from swarm_memory.server.sources.files import faulty
+from swarm_memory.server.sources.files import bad_group
 from swarm_memory.server.sources.indexing import IndexRequest, index
 from swarm_memory.server.sources.workers import prepare
 from swarm_memory.tools.ports.sources import StoredGroup
@@ -49,13 +49,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
 async def test_a_process_prepares_what_a_thread_does(tmp_path: Path, started: list[int | None]) -> None:
     pages(tmp_path, 3)
-    preparation = PreparationBatch((*read_documents(tmp_path), faulty("b.md", "is binary")), pii=True)
+    preparation = PreparationBatch((*read_documents(tmp_path), bad_group("b.md", "is binary")), pii=True)
     assert await prepare(preparation) == preparation()
     assert started == [0]
 
 
 async def test_the_model_that_finds_names_is_loaded_by_no_further_process(started: list[int | None]) -> None:
-    (fault,) = await prepare(PreparationBatch((faulty("b.md", "is binary"),), pii="names"))
+    (fault,) = await prepare(PreparationBatch((bad_group("b.md", "is binary"),), pii="names"))
     assert (fault, started) == (Fault(group="b.md", reason="is binary"), [])
 
 

@@ -17,7 +17,7 @@ from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.team.cache import says
+from swarm_memory.tools.team.cache import describe_cache
 from swarm_memory.tools.toolbox import Toolbox
 from tests.team.team_banks import LOGIN, PROJECT, Home, NewHome
 
@@ -239,7 +239,7 @@ async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(
     await queue_sync(toolbox)
     job = cast("Job", await toolbox.store.find_job(toolbox.scope, SYNC, SYNC))
     assert job.run_after > toolbox.clock.now(), "the end of a session does not ask before the pause is over"
-    assert "does not answer (3 times: memory.acme.example" in says(await caches(toolbox), toolbox.clock.now())
+    assert "does not answer (3 times: memory.acme.example" in describe_cache(await caches(toolbox), toolbox.clock.now())
     assert "the team's" in (await retrieve(toolbox, "login fails without the CSRF token", k=5)).preamble
 
 

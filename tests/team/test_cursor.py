@@ -15,7 +15,7 @@ from patience import FULL, HANG_S
 from postgres_server import BOTH_ENGINES
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.team.sharing import Counted, Evidence, Proposal, SharedMemory, team_scope
+from swarm_memory.schema.team.sharing import Evidence, ItemEvidence, Proposal, SharedMemory, team_scope
 from swarm_memory.server.storage.stores.team import sharing
 from swarm_memory.tools.memories.decide import MemoryChange
 from swarm_memory.tools.memories.decide import edit as edit_memory
@@ -81,7 +81,7 @@ async def proposed(ann: Home, title: str) -> Proposal:
 
 async def count(server: Toolbox, bank: str, memory_id: str, tried: int) -> None:
     counts = Evidence(worked=tried, tried=tried, shown=tried)
-    await TeamBank(server).send_evidence(bank, [Counted(memory_id=memory_id, evidence=counts)])
+    await TeamBank(server).send_evidence(bank, [ItemEvidence(memory_id=memory_id, evidence=counts)])
 
 
 async def edit(server: Toolbox, memory_id: str, description: str) -> None:

@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotF
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HttpSettings, Settings, TeamSettings
 from swarm_memory.schema.team.person import ROLES
-from swarm_memory.schema.team.sharing import Counted, Evidence, Proposed, Ruling
+from swarm_memory.schema.team.sharing import Evidence, ItemEvidence, Proposed, Ruling
 from swarm_memory.server.http.team import ROUTES, team_routes
 from swarm_memory.server.location import Location
 from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
@@ -25,7 +25,7 @@ from tests.team.team_banks import LOGIN, PROJECT
 __all__ = ["place", "settings"]
 
 VARIABLE = "SWARM_MEMORY_TEAM_TOKEN"
-UNKNOWN = Counted(memory_id=new_id(MEMORY), evidence=Evidence())
+UNKNOWN = ItemEvidence(memory_id=new_id(MEMORY), evidence=Evidence())
 Connect = Callable[..., TeamClient]
 
 

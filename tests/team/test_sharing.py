@@ -7,7 +7,7 @@ from postgres_server import BOTH_ENGINES
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
+from swarm_memory.schema.team.sharing import Evidence, ItemEvidence, team_scope
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.manage import forget_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -158,5 +158,5 @@ async def test_a_recreated_server_leaves_nothing_of_the_former_one(home: NewHome
 async def test_evidence_about_what_is_not_shared_is_passed_over(home: NewHome) -> None:
     ann = await home("ann")
     own = await ann.learn(*LOGIN)
-    await ann.server.send_evidence("b1", [Counted(memory_id=own, evidence=Evidence(worked=3, tried=3))])
+    await ann.server.send_evidence("b1", [ItemEvidence(memory_id=own, evidence=Evidence(worked=3, tried=3))])
     assert await ann.server.toolbox.store.team.sharing([own]) == {}

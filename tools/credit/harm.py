@@ -51,7 +51,7 @@ def is_held_out(task_id: str, rate: float) -> bool:
     return rate > 0.0 and _share("0", task_id) < rate
 
 
-def rests(task_id: str, memory_id: str) -> bool:
+def is_hidden(task_id: str, memory_id: str) -> bool:
     """Whether a suspected memory is hidden from a task: in half of the sessions, by a hash of both ids."""
     return _share(memory_id, task_id) < 0.5
 
@@ -141,7 +141,7 @@ class TaskTally:
                 continue
             self._counted.add((unit, memory_id))
             record, shown = self.records.setdefault(memory_id, Record()), memory_id in given
-            at_random, expected = shown != rests(task.task_id, memory_id), self._failed / max(1, self._decided)
+            at_random, expected = shown != is_hidden(task.task_id, memory_id), self._failed / max(1, self._decided)
             record.count(failed=failed, shown=shown, at_random=at_random, expected=expected)
         self._decided, self._failed = self._decided + 1, self._failed + failed
 

@@ -12,8 +12,8 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.intent import (
     asks_each_time,
     asks_to_be_kept,
-    begun,
     blank_quotations,
+    capitalized,
     each_time_start,
     is_meant_once,
     is_question,
@@ -100,7 +100,7 @@ def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
         if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
             kept_ones.append(kept)
         elif (at := each_time_start(plain)) is not None:
-            kept_ones.append(begun(sentence[at:]))
+            kept_ones.append(capitalized(sentence[at:]))
         elif corrects and _CUSTOM.search(plain):
             kept_ones.append(sentence)
     return _rule(sentences, _directs) if kept_ones and corrects else _worded(kept_ones)
@@ -138,4 +138,4 @@ def _worded(sentences: Sequence[str]) -> str:
 
 
 def _begun(rule: str) -> str:
-    return begun(_LEAD_OUT.sub("", rule) or rule)
+    return capitalized(_LEAD_OUT.sub("", rule) or rule)

@@ -167,7 +167,7 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
         yield repair_draft(shown.repair, names, tags=(FIX,) if commons else (FIX, CANDIDATE))
 
 
-def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedFix]:
+def fixes_tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedFix]:
     """Yield the known fixes that were tried, and whether they helped; `known` pairs error signatures with fixes."""
     ended, vain = {fix.signature: fix.actions for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:

@@ -15,7 +15,7 @@ from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
-from swarm_memory.tools.trajectory.phrasing import without
+from swarm_memory.tools.trajectory.phrasing import mask_names
 from swarm_memory.tools.trajectory.reading import read
 
 MAX_CONTENT_CHARS = 1_200
@@ -104,7 +104,7 @@ def check_items(
     names = () if any(call.command for call in reading.calls) else reading.particulars
 
     def plain(text: str) -> str:
-        return " ".join(without(clean(text), names).split())
+        return " ".join(mask_names(clean(text), names).split())
 
     def check(item: DistilledItem) -> MemoryDraft | str:
         named = {word for text in item.evidence for word in re.findall(r"[\w-]+", text)}

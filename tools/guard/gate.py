@@ -162,7 +162,7 @@ class ItemVerdict(BaseAnswer):
     reason: str
 
 
-class ItemVerdicts(BaseAnswer):
+class ScreeningAnswer(BaseAnswer):
     """The model's answer."""
 
     items: list[ItemVerdict]
@@ -181,7 +181,7 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
     shown = "\n\n".join(f"Item {number}\n{_text(item)}" for number, item in enumerate(asked, 1))
     prompt, effort = render(load_prompt(PROMPT), given={}, untrusted={"items": shown}), AskOptions(timeout_s=_TIMEOUT_S)
     try:
-        answer, name = await ask(toolbox.chat, prompt, ItemVerdicts, purpose=PURPOSE, effort=effort)
+        answer, name = await ask(toolbox.chat, prompt, ScreeningAnswer, purpose=PURPOSE, effort=effort)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, 300)
         return by_gate, f"screened without a model: {why}"

@@ -42,7 +42,7 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts, tool_outputs
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
-from swarm_memory.tools.distill.fixes import match_fixes, tried
+from swarm_memory.tools.distill.fixes import fixes_tried, match_fixes
 from swarm_memory.tools.distill.review import put_to_review
 from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, strip_places
@@ -343,7 +343,7 @@ async def _learned(
     found = await new_items(toolbox, kept, made)
     known = [each for each in await known_fixes(toolbox, reading) if not await _is_known_to(toolbox, each[1], TRIED)]
     new = {item.id: item for item in found.items}
-    fixes = await asyncio.to_thread(lambda: (*match_fixes(reading, new.items()), *tried(reading, known)))
+    fixes = await asyncio.to_thread(lambda: (*match_fixes(reading, new.items()), *fixes_tried(reading, known)))
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,

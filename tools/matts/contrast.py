@@ -23,7 +23,7 @@ from swarm_memory.tools.distill.drafts import MAX_ACTION, draft_of, guardrail_dr
 from swarm_memory.tools.distill.fixes import is_of_one_run, is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
+from swarm_memory.tools.matts.rollouts import Attempt, Lesson, combined_trajectory
 from swarm_memory.tools.model.ask import AskOptions, BaseAnswer, Rendered, ask_about, load_prompt, render
 from swarm_memory.tools.model.parse import ParseFailure
 from swarm_memory.tools.ports.models import ChatModel
@@ -260,7 +260,7 @@ async def self_contrast(
 def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str]:
     """Return what the calls teach, as far as it passes the checks, and why there is no more."""
     lessons, reason = contrast_by_extraction(attempts, settings)
-    whole, kept, reasons = merged(attempts), list[Lesson](), [reason] if reason else []
+    whole, kept, reasons = combined_trajectory(attempts), list[Lesson](), [reason] if reason else []
     for number, each in enumerate(lessons, 1):
         accepted, rejections = check_drafts((each.draft,), whole, settings)
         kept += [each._replace(draft=draft) for draft in accepted]
@@ -313,7 +313,7 @@ def _prompt(
 def _checked(
     items: Sequence[ContrastedItem], attempts: Sequence[Attempt], shown: Shortened, settings: Settings
 ) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    whole, lessons = merged(attempts), list[Lesson]()
+    whole, lessons = combined_trajectory(attempts), list[Lesson]()
     refused: list[str] = []
     owners = {step.id: attempt for attempt in attempts for step in attempt.trajectory.steps}
     for kind in ("strategy", "guardrail"):

@@ -25,7 +25,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.wording import AgentContext
 from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
-from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
+from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered_attempt
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.ports.records import MattsRunEnd
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
@@ -135,7 +135,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
     if run.summary.memory_ids and first.number == 1:
         # By the first rollout alone: it is what a single attempt would have given; the best one is partly luck.
         await record_outcome(toolbox, run.task_id, verdict, trajectory)
-    attempts = await asyncio.to_thread(lambda: [numbered(*each) for each in kept])
+    attempts = await asyncio.to_thread(lambda: [numbered_attempt(*each) for each in kept])
     contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
     found = await new_items(toolbox, attempts[0].trajectory, lambda had: _items(toolbox, run, contrast, attempts, had))
     taught = {

@@ -183,7 +183,7 @@ def best_of(run: MattsRun) -> int | None:
     return min(judged, key=key).number if judged else None
 
 
-def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Attempt:
+def numbered_attempt(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Attempt:
     """Return an attempt whose steps and calls carry its number."""
     prefix = f"r{rollout.number}-"
 
@@ -200,7 +200,7 @@ def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Atte
     )
 
 
-def merged(attempts: Sequence[Attempt]) -> Trajectory:
+def combined_trajectory(attempts: Sequence[Attempt]) -> Trajectory:
     """Return one trajectory with the steps of all attempts, any of which an item may name as its evidence."""
     steps = tuple(step for attempt in attempts for step in attempt.trajectory.steps)
     return attempts[0].trajectory.model_copy(update={"steps": steps})

@@ -39,7 +39,7 @@ class Page(Model):
     def says(self, item: MemoryItem) -> bool:
         """Whether the page says the same as the memory's own file would."""
         are_same = {*self.given(item)} == {*item.provenance.handles}
-        return are_same and self.model_dump(include=_WORDS) == read_page(written(item)).model_dump(include=_WORDS)
+        return are_same and self.model_dump(include=_WORDS) == read_page(page_text(item)).model_dump(include=_WORDS)
 
     def given(self, item: MemoryItem) -> tuple[str, ...]:
         """Return the handles that the page gives the memory besides those in its texts, before and after the change."""
@@ -56,7 +56,7 @@ class Page(Model):
         return MemoryChange(self.title, self.when, self.content, self.tags)
 
 
-def written(item: MemoryItem) -> str:
+def page_text(item: MemoryItem) -> str:
     """Return the text of an active memory's file: the same for the same memory, and without secrets."""
     import yaml
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.team.sharing import (
     Changes,
-    Counted,
+    ItemEvidence,
     Member,
     Proposal,
     ProposalStatus,
@@ -37,7 +37,7 @@ class Team(Protocol):
         """Return what changed after a cursor; everything where the stamp is not the server's."""
         ...
 
-    async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
+    async def send_evidence(self, bank: str, counted: Sequence[ItemEvidence]) -> None:
         """Send the caller's own counts, at most 500; counts of memories that are not shared are ignored."""
         ...
 

@@ -35,7 +35,7 @@ MOST = 10_000
 """At most this many of the newest memories are searched for proven ones."""
 
 
-class Standing(NamedTuple):
+class OurSkill(NamedTuple):
     """One of our skills that is in a project."""
 
     name: str
@@ -68,7 +68,7 @@ class Promotion:
 async def plan_promotion(
     toolbox: Toolbox,
     ids: Sequence[str],
-    standing: Sequence[Standing],
+    standing: Sequence[OurSkill],
     *,
     taken: Collection[str] = (),
     overwrite: bool = False,
@@ -109,7 +109,7 @@ async def plan_promotion(
 
 
 async def plan_demotion(
-    toolbox: Toolbox, ids: Collection[str] | None, standing: Sequence[Standing], *, overwrite: bool = False
+    toolbox: Toolbox, ids: Collection[str] | None, standing: Sequence[OurSkill], *, overwrite: bool = False
 ) -> Promotion:
     """Return what taking memories out of skills changes; without `ids` (None), all memories are taken out.
 
@@ -146,7 +146,7 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
             await toolbox.store.add_event(toolbox.scope, BankEvent(kind, now, memory_id, data))
 
 
-async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
+async def _is_ours(toolbox: Toolbox, one: OurSkill, overwrite: bool, done: Promotion) -> bool:
     """Whether a skill may be written again; if not, a notice says why."""
     if _is_edited(one, overwrite, done):
         return False
@@ -158,7 +158,7 @@ async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promo
     return not missing
 
 
-def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
+def _is_edited(one: OurSkill, overwrite: bool, done: Promotion) -> bool:
     """Whether somebody edited a skill that may not be overwritten; if so, a notice says so."""
     if not one.marked.is_edited or overwrite:
         return False
@@ -182,7 +182,7 @@ def _why_not(item: MemoryItem) -> str | None:
     return None
 
 
-def _write(name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion) -> None:
+def _write(name: str, items: Sequence[MemoryItem], former: OurSkill | None, done: Promotion) -> None:
     """Put memories into a skill, the surest first; nothing if together their wording is suspect, which is noted."""
     if found := by_rules(text_to_screen(items)):
         done.left |= {item.id: f"the skill that would hold it has suspect wording: {found[0].rule}" for item in items}

@@ -10,7 +10,7 @@ from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
 from swarm_memory.tools.anchors.staleness import still_applying
-from swarm_memory.tools.credit.harm import rests
+from swarm_memory.tools.credit.harm import is_hidden
 from swarm_memory.tools.guard.trust import (
     MAX_UNVERIFIED,
     Histories,
@@ -70,7 +70,7 @@ def _is_listed(item: MemoryItem) -> bool:
     return source.priority > 0 or is_evident or (is_agents and source.suspect is None and bool(item.description))
 
 
-class Around(NamedTuple):
+class MomentContext(NamedTuple):
     """The session in which something happens."""
 
     session_id: str
@@ -83,12 +83,12 @@ class Around(NamedTuple):
     """Whether its task works without notes: what is found is recorded and not shown."""
 
 
-async def beside_call(toolbox: Toolbox, around: Around, found: Sequence[MemoryItem]) -> str:
+async def beside_call(toolbox: Toolbox, around: MomentContext, found: Sequence[MemoryItem]) -> str:
     """Return the notes to show with a call, of memories that it calls for, in 400 characters. Raises `StorageError`."""
     return await _shown(toolbox, around, CALL, found, {})
 
 
-async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str]) -> str:
+async def beside_failure(toolbox: Toolbox, around: MomentContext, handles: Sequence[str]) -> str:
     """Return the notes to show with a failed call, of memories that its output calls for, in 600 characters.
 
     What is known of its errors comes first, if one of their fixes mostly worked; then what a code in it calls for.
@@ -107,7 +107,7 @@ async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str
 
 
 async def _shown(
-    toolbox: Toolbox, around: Around, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
+    toolbox: Toolbox, around: MomentContext, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
 ) -> str:
     """Return the notes to show, and record them."""
     started = toolbox.clock.now()
@@ -115,7 +115,7 @@ async def _shown(
     if not (new := await still_applying(toolbox, new)):
         return ""
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
-    rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))
+    rested = tuple(item.id for item in new if item.id in on_trial and is_hidden(around.task_id, item.id))
     histories = Histories()
     left_out = await unverified_hazards(toolbox, new, histories) | set(rested)
     new = [item for item in new if item.id not in left_out]

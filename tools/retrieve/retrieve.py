@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
-from swarm_memory.tools.credit.harm import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, is_hidden
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import Histories, prefer_verified, trust_prefixes
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
@@ -113,7 +113,8 @@ async def retrieve(
     rested, away = tuple[str, ...](), set[str]()
     if task_id is not None and not is_withheld:
         on_trial = (await toolbox.store.trials(toolbox.scope)).resting
-        away = {each.item.id for each in found.memories if each.item.id in on_trial and rests(task_id, each.item.id)}
+        ids = (each.item.id for each in found.memories)
+        away = {each for each in ids if each in on_trial and is_hidden(task_id, each)}
         rested = tuple(each.item.id for each in found.memories if each.item.id in away and each.fits == "likely")
     if away:
         memories = tuple(each for each in found.memories if each.item.id not in away)
@@ -147,7 +148,7 @@ async def retrieve(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PreparedQuery:
     """A query that was read: what is searched for, and for whom."""
 
     text: str
@@ -181,7 +182,7 @@ class Choice(NamedTuple):
 class Stages(NamedTuple):
     """One retrieval, and what its steps found, to explain it by."""
 
-    question: Question
+    question: PreparedQuery
     fit: FitFilter
     choice: Choice
     found: Retrieval
@@ -208,7 +209,9 @@ async def stages_of(
     )
 
 
-async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter, unasked: Unasked | None) -> Question:
+async def _read(
+    toolbox: Toolbox, query: str, k: int | None, only: SearchFilter, unasked: Unasked | None
+) -> PreparedQuery:
     """Check and redact a query, and turn it into what is searched for: words and vectors."""
     settings, notices = toolbox.settings.retrieve, list[str]()
     wanted = settings.k if k is None else k
@@ -234,11 +237,11 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         only=only,
         views=vectors.views,
     )
-    return Question(text, wanted, unasked, search, vectors, target, notices)
+    return PreparedQuery(text, wanted, unasked, search, vectors, target, notices)
 
 
 def _score(
-    toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None], fit: FitFilter
+    toolbox: Toolbox, question: PreparedQuery, result: SearchResult, cosines: Sequence[float | None], fit: FitFilter
 ) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it; best first."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
@@ -262,7 +265,7 @@ def _score(
     return sorted(scored, key=lambda each: -each.score)
 
 
-async def _choose(toolbox: Toolbox, question: Question, fit: FitFilter, every: Sequence[Scored]) -> Choice:
+async def _choose(toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, every: Sequence[Scored]) -> Choice:
     """Choose what to return: the best that fit, no mostly failed fix, verified ones first, one of two opposites."""
     unasked, wanted = question.unasked, question.wanted
     depth = wanted if unasked else max(wanted, SETTLED)
@@ -312,7 +315,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: FitFilter, every: S
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
-async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: FitFilter) -> list[Scored]:
+async def _reranked(toolbox: Toolbox, question: PreparedQuery, scored: list[Scored], fit: FitFilter) -> list[Scored]:
     """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker."""
     way = toolbox.settings.retrieve.rerank
     top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
@@ -349,7 +352,7 @@ async def _applying(
 
 
 async def _called_first(
-    toolbox: Toolbox, question: Question, fit: FitFilter, found: Sequence[ScoredMemory], every: Sequence[Scored]
+    toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
     """Return the memories that the prompt calls for by name, then those near in meaning: see `Unasked.listed`."""
     least = {
@@ -379,7 +382,7 @@ async def _called_first(
 
 
 def _put_into_words(
-    toolbox: Toolbox, question: Question, result: SearchResult, fit: FitFilter, choice: Choice
+    toolbox: Toolbox, question: PreparedQuery, result: SearchResult, fit: FitFilter, choice: Choice
 ) -> Retrieval:
     """Return the answer: the memories, their notes, and why there are fewer than were wanted."""
     memories = choice.memories

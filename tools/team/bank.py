@@ -18,8 +18,8 @@ from swarm_memory.schema.team.sharing import (
     MAX_SENT,
     MAX_WORD_CHARS,
     Changes,
-    Counted,
     Evidence,
+    ItemEvidence,
     Member,
     Proposal,
     ProposalStatus,
@@ -103,7 +103,7 @@ class TeamBank:
         own = "" if self.person is None else self.person.id
         return await self.toolbox.store.team.changes(scope, stamp, after, own, MAX_SENT)
 
-    async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
+    async def send_evidence(self, bank: str, counted: Sequence[ItemEvidence]) -> None:
         """Write what a person's bank counted, in place of its former counts, and withdraw what surely fails.
 
         Counts are absolute: sending them again changes nothing. A restored memory is judged only by what came since.

@@ -20,7 +20,7 @@ from swarm_memory.schema.team.sharing import (
     MAX_SIGNATURES,
     MAX_WORD_CHARS,
     Changes,
-    Counted,
+    ItemEvidence,
     Proposal,
     Proposed,
     SentProposal,
@@ -256,7 +256,7 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
     ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
     known = await store.own_evidence(ids)
     counts = [
-        Counted(memory_id=each, evidence=evidence)
+        ItemEvidence(memory_id=each, evidence=evidence)
         for each, evidence in known.items()
         if evidence.tried or evidence.shown
     ]
@@ -265,7 +265,7 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
         await team.send_evidence(bank, counts[at : at + MAX_EVIDENCE])
 
 
-def says(caches: Sequence[CacheState], now: datetime) -> str:
+def describe_cache(caches: Sequence[CacheState], now: datetime) -> str:
     """Return the state of the cache in one line, for `status` and `doctor`."""
     if not caches:
         return "not asked yet: the first check runs in the background"
@@ -277,7 +277,7 @@ def says(caches: Sequence[CacheState], now: datetime) -> str:
     return f"{cache.url} does not answer ({counted(cache.failures, 'time')}: {cache.fault}); {kept}"
 
 
-async def how_it_stands(toolbox: Toolbox) -> list[str]:
+async def team_status(toolbox: Toolbox) -> list[str]:
     """Return what `status` says about the team: the state of the copy, and what became of one's own proposals.
 
     Empty without a team. Raises `StorageError`.
@@ -287,7 +287,7 @@ async def how_it_stands(toolbox: Toolbox) -> list[str]:
         return []
     if not toolbox.team:
         return [f"the team at {url} has no name for this project: run `swarm-memory team join {url} --project NAME`"]
-    lines = [f"the team: {says(await toolbox.store.team_cache.caches(toolbox.scope), toolbox.clock.now())}"]
+    lines = [f"the team: {describe_cache(await toolbox.store.team_cache.caches(toolbox.scope), toolbox.clock.now())}"]
     sent = list((await toolbox.store.team_cache.sent(toolbox.scope, url)).values())
     if sent:
         counts = Counter(each.proposal.status for each in sent)

@@ -181,10 +181,10 @@ def without_request(text: str) -> str:
     asked = _LEAD.match(text)
     if asked is None or _ADVICE.match(text, asked.end()):
         return text
-    return begun(text[asked.end() :])
+    return capitalized(text[asked.end() :])
 
 
-def begun(text: str) -> str:
+def capitalized(text: str) -> str:
     """Return a sentence beginning with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
 
@@ -194,7 +194,7 @@ def title_of(said: str) -> str:
     lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
     line = next((line for line in lines if line), said)
     ended = (each.rstrip(" .,;:") for each in (_SENTENCE_END.split(line, maxsplit=1)[0], line))
-    return begun(one_line(next((each for each in ended if len(each) >= LEAST_CHARS), said), _TITLE_CHARS))
+    return capitalized(one_line(next((each for each in ended if len(each) >= LEAST_CHARS), said), _TITLE_CHARS))
 
 
 def own_words(text: str) -> str:

@@ -104,7 +104,7 @@ async def retrieve_tool_memory(
     known = {memory.totals.tool_name for memory in memories}
     unknown = tuple(name for name in names or () if name not in known)
     reason = None if memories else "none of these tools was ever called in this project"
-    return ToolGuidance(of_tools(memories, unknown, GUIDANCE_TOKENS), tuple(memories), unknown, reason)
+    return ToolGuidance(tool_guidance(memories, unknown, GUIDANCE_TOKENS), tuple(memories), unknown, reason)
 
 
 async def _screened(found: Sequence[ToolMemory]) -> list[ToolMemory]:
@@ -127,7 +127,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     kept = best if ranked or names is None else overall
     shown = await _screened([memory for memory in memories if memory.totals.tool_name in kept])
     if ranked:
-        text, reason = of_task(ranked, shown, GUIDANCE_TOKENS), None
+        text, reason = task_guidance(ranked, shown, GUIDANCE_TOKENS), None
     else:
         reason = "no evaluated call in this project was similar to the task"
         text = "No experience with tasks like this."
@@ -137,7 +137,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
             reason = f"{name_of(alike[0].tool_name)} was called too rarely: {so_far}"
             text = f"Too little experience with tasks like this: {reason}."
         if shown:
-            text += f" What else is known about these tools:\n\n{of_tools(shown, unknown, GUIDANCE_TOKENS - 20)}"
+            text += f" What else is known about these tools:\n\n{tool_guidance(shown, unknown, GUIDANCE_TOKENS - 20)}"
     if others:
         listed = "; ".join(f"{name_of(tool)} ({overall[tool]} went well)" for tool in others)
         text += f"\n\nCalled for other things, or too rarely to tell: {listed}."
@@ -236,7 +236,7 @@ def _experience(tool: str, found: Sequence[_Past], overall: Counts, sessions: in
     )
 
 
-def of_tools(memories: Sequence[ToolMemory], unknown: Sequence[str], budget: int) -> str:
+def tool_guidance(memories: Sequence[ToolMemory], unknown: Sequence[str], budget: int) -> str:
     """Return guidance for tools by name, at most `budget` tokens; each tool gets an equal share of it."""
     if not memories:
         return _unknown(unknown)
@@ -245,7 +245,7 @@ def of_tools(memories: Sequence[ToolMemory], unknown: Sequence[str], budget: int
     return _within("\n\n".join([*parts, *([_unknown(unknown)] if unknown else [])]), budget)
 
 
-def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget: int) -> str:
+def task_guidance(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget: int) -> str:
     """Return which tool to use for a task and why, and what to know of the best ones."""
     known = {memory.totals.tool_name: memory for memory in memories}
     lines = [UNTRUSTED, "", "## For this task, judging by similar calls"]

@@ -44,10 +44,10 @@ _TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]
 
 def general(text: str, particulars: Sequence[str] = ()) -> str:
     """Return `text` cleaned, redacted, and with what belongs to this one task replaced: paths, ids, hosts, names."""
-    return generalize(redact(without(clean(text), particulars)).text)
+    return generalize(redact(mask_names(clean(text), particulars)).text)
 
 
-def without(text: str, particulars: Sequence[str]) -> str:
+def mask_names(text: str, particulars: Sequence[str]) -> str:
     """Replace the particulars of the task, the longest first."""
     if not particulars:
         return text
@@ -80,7 +80,7 @@ def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMM
 def show_file(path: str, particulars: Sequence[str] = ()) -> str:
     """Return the last part of a path."""
     name = PurePosixPath(path.replace("\\", "/")).name
-    return one_line(redact(without(name, particulars)).text, 60).replace("`", "'")
+    return one_line(redact(mask_names(name, particulars)).text, 60).replace("`", "'")
 
 
 def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_SYMPTOM) -> str:

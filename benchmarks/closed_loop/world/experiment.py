@@ -17,7 +17,7 @@ from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.remember import Session as TaughtIn
 from swarm_memory.tools.memories.remember import remember_notes
-from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
+from swarm_memory.tools.retrieve.at_moment import MomentContext, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -58,11 +58,7 @@ EVERY = Arm(f"every note{TAUGHT}", "every", teaches=True)
 FAILURES = Arm(f"failures alone{TAUGHT}", "own", teaches=True, failures_alone=True)
 """What failures are worth by themselves."""
 
-_BY_RULES = (
-    Arm("notes", "own"),
-    Arm("at failure", at_failure=True),
-    Arm("shuffled", "others"),
-)
+_BY_RULES = (Arm("notes", "own"), Arm("at failure", at_failure=True), Arm("shuffled", "others"))
 ARMS: tuple[Arm, ...] = (
     NONE,
     *_BY_RULES,
@@ -237,7 +233,7 @@ def _beside(
     async def found() -> str:
         withheld = is_held_out(place.key, toolbox.settings.credit.holdout_rate)
         before = await toolbox.store.shown_in(toolbox.scope, place.key, [place.key])
-        return await beside_failure(toolbox, Around(place.key, place.key, before, (), withheld), handles)
+        return await beside_failure(toolbox, MomentContext(place.key, place.key, before, (), withheld), handles)
 
     text = asyncio.run_coroutine_threadsafe(found(), loop).result()
     if text:

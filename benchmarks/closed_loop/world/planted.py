@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.benchmark import Table
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.tools.credit.harm import TaskTally, rests
+from swarm_memory.tools.credit.harm import TaskTally, is_hidden
 from swarm_memory.tools.credit.intervals import wilson
 
 DECIDED, RIGHT = 0.8, 0.95
@@ -72,7 +72,7 @@ def live(case: Case, seed: str, most: int) -> Life:
             break
         is_own = rng.random() < SHARE
         task_id, record = f"{seed}-{number}", tasks.records.get(seed)
-        rested = is_own and record is not None and record.resting and rests(task_id, seed)
+        rested = is_own and record is not None and record.resting and is_hidden(task_id, seed)
         chance = (case.without if rested else case.with_it) if is_own else case.others
         label = _verdict(rng, met=rng.random() < chance)
         fitted, withheld = fitted + is_own, withheld + rested

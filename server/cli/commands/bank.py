@@ -14,7 +14,7 @@ from swarm_memory.server.cli.command import Yes, command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK, of_memory
-from swarm_memory.server.operations.operation import Word
+from swarm_memory.server.operations.operation import Positional
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.reembed import Reembedded
@@ -41,7 +41,7 @@ bank = click.Group(
 
 
 @command(of=bank, show=print_answer)
-def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = None) -> dict[str, object]:
+def backup(invocation: Invocation, to: Annotated[str | None, Positional("[FILE]")] = None) -> dict[str, object]:
     """Copy the bank to FILE, or into its folder `backups`, where the newest five copies are kept.
 
     Sessions may continue meanwhile: the copy is of one moment, is checked, and is readable only by you. A copy is made
@@ -64,7 +64,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE]")] = N
 @command(of=bank, show=print_answer)
 def restore(
     invocation: Invocation,
-    path: Annotated[Path | None, Word("[FILE]")] = None,
+    path: Annotated[Path | None, Positional("[FILE]")] = None,
     only_list: Annotated[bool, "List the existing backups.", "--list"] = False,
     yes: Yes = False,
 ) -> object:

@@ -21,7 +21,7 @@ from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
 from swarm_memory.server.jobs.transcripts import as_row, import_files, is_memory_export
 from swarm_memory.server.operations import learning as operations
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Positional, Row
 
 FORMATS = (
     "Accepts transcripts of Claude Code and other agents, message lists, and JSON or JSONL of {id, task, steps}; - is "
@@ -34,7 +34,7 @@ LOOKED_BACK = timedelta(days=183)
 @command(epilog=FORMATS)
 def learn(
     invocation: Invocation,
-    paths: Annotated[tuple[str, ...], Word("[PATH]...")],
+    paths: Annotated[tuple[str, ...], Positional("[PATH]...")],
     everything: Annotated[bool, "From what all coding agents did here; the default without PATH.", "--all"] = False,
     everywhere: Annotated[bool, "With --all: also learn from sessions of other projects."] = False,
     task_id: Annotated[str | None, "Only this task of the transcript."] = None,

@@ -17,7 +17,7 @@ from swarm_memory.server.cli.file_changes import carry_out
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import address_of_pages
 from swarm_memory.server.operations import memories as operations
-from swarm_memory.server.operations.operation import Row, Word, row
+from swarm_memory.server.operations.operation import Positional, Row, row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHOWN = 10
 """At most this many memories are named before they are deleted."""
 
-Ids: TypeAlias = Annotated[tuple[str, ...], Word("[ID]...")]
+Ids: TypeAlias = Annotated[tuple[str, ...], Positional("[ID]...")]
 
 retrieve = command_of(
     operations.RETRIEVE,
@@ -234,7 +234,7 @@ async def export_command(
 )
 async def import_command(
     site: Invocation,
-    files: Annotated[tuple[Path, ...], Word("FILE...", click.Path(exists=True, path_type=Path))],
+    files: Annotated[tuple[Path, ...], Positional("FILE...", click.Path(exists=True, path_type=Path))],
     quarantine: Annotated[bool, "Retrieve none of them until they are restored."] = False,
 ) -> Row:
     """Read memories that `memories export` wrote in another project or on another machine.
@@ -259,7 +259,7 @@ async def import_command(
 @command(show=print_answer)
 async def mirror(
     site: Invocation,
-    folder: Annotated[str | None, Word("[FOLDER]")] = None,
+    folder: Annotated[str | None, Positional("[FOLDER]")] = None,
     now: Annotated[bool, "Only write and read the files of the existing mirror."] = False,
     off: Annotated[bool, "Stop mirroring; the files stay."] = False,
 ) -> Row:
@@ -282,7 +282,7 @@ async def mirror(
 @command()
 def promote(
     invocation: Invocation,
-    ids: Annotated[tuple[str, ...], Word("[ID]...")],
+    ids: Annotated[tuple[str, ...], Positional("[ID]...")],
     proven: Annotated[bool, "All proven memories: most tasks that used them succeeded, with 95 % confidence."] = False,
     demote: Annotated[bool, "Remove them from the skills again; without ids, all of them."] = False,
     overwrite: Annotated[bool, "Also overwrite what somebody edited by hand."] = False,

@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Positional, Row
 from swarm_memory.server.operations.work import SCALE, run_benchmark
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ benchmark = click.Group("benchmark", help="Measure the memory on the bundled sam
 @command(of=benchmark, show=print_answer)
 async def run(
     site: Invocation,
-    suite: Annotated[str, Word("[SUITE]")] = "retrieval",
+    suite: Annotated[str, Positional("[SUITE]")] = "retrieval",
     options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option NAME=VALUE"] = (),
     out: Annotated[Path | None, "The results file."] = None,
     only_list: Annotated[bool, "Run nothing; show the suites, their options and the data.", "--list"] = False,
@@ -85,7 +85,7 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
 @command(of=benchmark)
 def report(
     invocation: Invocation,
-    runs: Annotated[tuple[str, ...], Word("[RUN]...")],
+    runs: Annotated[tuple[str, ...], Positional("[RUN]...")],
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:

@@ -188,7 +188,7 @@ async def demo(site: Invocation) -> Row:
     from swarm_memory.tools.anchors.handles import at_failure
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.memories.remember import remember_notes
-    from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
+    from swarm_memory.tools.retrieve.at_moment import MomentContext, beside_failure
     from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
@@ -198,7 +198,7 @@ async def demo(site: Invocation) -> Row:
             learned = [await learn(toolbox, each) for each in tasks]
             noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
             beside = await beside_failure(
-                toolbox, Around("later", "later:1"), at_failure("Bash", {"command": FAILING}, ERROR)
+                toolbox, MomentContext("later", "later:1"), at_failure("Bash", {"command": FAILING}, ERROR)
             )
             similar, unrelated = [await retrieve(toolbox, text, unasked=Unasked()) for text in (SIMILAR, UNRELATED)]
     called = [step for each in tasks for step in each.steps if step.kind == "tool_call"]

@@ -18,14 +18,14 @@ from swarm_memory.schema.team.sharing import Proposal, Proposed, Ruling
 from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Positional, Row
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.team import Team
     from swarm_memory.tools.team.people import Added
     from swarm_memory.tools.toolbox import Toolbox
 
-Name: TypeAlias = Annotated[str, Word("NAME")]
+Name: TypeAlias = Annotated[str, Positional("NAME")]
 
 
 def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
@@ -52,7 +52,7 @@ def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
 @command(show=_show_proposals)
 def propose(
     invocation: Invocation,
-    ids: Annotated[tuple[str, ...], Word("ID...")],
+    ids: Annotated[tuple[str, ...], Positional("ID...")],
     word: Annotated[str, "What a reviewer should know."] = "",
     everywhere: Annotated[bool, "For all of the team's projects, not just this one."] = False,
     yes: Yes = False,
@@ -98,7 +98,7 @@ team = click.Group(
 @command(of=team, show=print_answer)
 def join(
     invocation: Invocation,
-    url: Annotated[str, Word("URL")],
+    url: Annotated[str, Positional("URL")],
     project: Annotated[str | None, "The team's name for this project; its remote `origin` by default."] = None,
 ) -> Row:
     """Join a team: save its server's address and your token in your own settings, and pull what it shares.
@@ -147,8 +147,8 @@ def join(
 @command(of=team, show=_show_proposals)
 async def review(
     site: Invocation,
-    proposal_id: Annotated[str | None, Word("[ID]")] = None,
-    act: Annotated[Literal["accept", "decline", "undo"] | None, Word("[ACT]")] = None,
+    proposal_id: Annotated[str | None, Positional("[ID]")] = None,
+    act: Annotated[Literal["accept", "decline", "undo"] | None, Positional("[ACT]")] = None,
     word: Annotated[str, "Why; whoever proposed it will read this."] = "",
     although_suspect: Annotated[bool, "Accept it even though its wording is marked; it keeps the mark."] = False,
     mine: Annotated[bool, "List your own proposals, whatever became of them."] = False,
@@ -205,7 +205,7 @@ async def add(site: Invocation, name: Name, role: Annotated[Role, "What they may
 @command(of=team, show=_show_person)
 async def people(
     site: Invocation,
-    name: Annotated[str | None, Word("[NAME]")] = None,
+    name: Annotated[str | None, Positional("[NAME]")] = None,
     role: Annotated[Role | None, "Let NAME do more, or less, from their next request on."] = None,
     new_token: Annotated[
         bool, "Give NAME a new token; the old one stops working, and a revoked person regains access."

@@ -13,7 +13,7 @@ from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations import tools_and_sources as operations
-from swarm_memory.server.operations.operation import Row, Word
+from swarm_memory.server.operations.operation import Positional, Row
 
 MAX_INPUT_BYTES = 50_000_000
 
@@ -31,7 +31,7 @@ command_of(
 @command(of=tools, show=print_answer)
 async def log(
     site: Invocation,
-    file: Annotated[BinaryIO, Word("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
+    file: Annotated[BinaryIO, Positional("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
 ) -> Row:
     """Log at most 1,000 calls, as lines of JSON or one array, from FILE or standard input.
 
@@ -71,7 +71,7 @@ sources = click.Group("sources", help="Find the right tool, passage or function:
 @command(of=sources)
 def index(
     invocation: Invocation,
-    path: Annotated[str | None, Word("[PATH]")] = None,
+    path: Annotated[str | None, Positional("[PATH]")] = None,
     kind: Annotated[ReadKind | None, "Only this kind; by default all that are found."] = None,
     start_servers: Annotated[bool, "Start the MCP servers that the file names, to list their tools."] = False,
     as_json: bool = False,

@@ -7,7 +7,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import SKILL, SKILLS, skills_of_ours
 from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.tools.promote.marks import find_skill, marked
-from swarm_memory.tools.promote.promote import Document, Promotion, Standing, plan_demotion, plan_promotion, record
+from swarm_memory.tools.promote.promote import Document, OurSkill, Promotion, plan_demotion, plan_promotion, record
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -16,13 +16,13 @@ def path_of(name: str) -> str:
     return f"{SKILLS}/{name}/{SKILL}"
 
 
-def standing_in(root: Path) -> list[Standing]:
+def our_skills(root: Path) -> list[OurSkill]:
     """Return our skills in a project. Raises `ConfigError` for links."""
-    found: list[Standing] = []
+    found: list[OurSkill] = []
     for path, text in skills_of_ours(root):
         if (mark := find_skill(text)) is not None:
             _refuse_links(root, root / path)
-            found.append(Standing(Path(path).parent.name, mark))
+            found.append(OurSkill(Path(path).parent.name, mark))
     return found
 
 
@@ -32,7 +32,7 @@ async def plan_promoted(
     """Return the promotion of memories and what it changes in a project. Raises as `plan_promotion`, `standing_in`."""
     folder = root / SKILLS
     taken = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-    done = await plan_promotion(toolbox, ids, standing_in(root), taken=taken, overwrite=overwrite)
+    done = await plan_promotion(toolbox, ids, our_skills(root), taken=taken, overwrite=overwrite)
     return done, _changes(root, done)
 
 
@@ -40,7 +40,7 @@ async def plan_demoted(
     toolbox: Toolbox, root: Path, ids: Sequence[str], *, overwrite: bool = False
 ) -> tuple[Promotion, list[FileChange]]:
     """Return the demotion of memories (without ids: all) and its changes. Raises as `plan_demotion`, `standing_in`."""
-    done = await plan_demotion(toolbox, ids or None, standing_in(root), overwrite=overwrite)
+    done = await plan_demotion(toolbox, ids or None, our_skills(root), overwrite=overwrite)
     return done, _changes(root, done)
 
 

@@ -25,7 +25,7 @@ from swarm_memory.server.storage.engine.connection import (
 from swarm_memory.server.storage.engine.engine import FORKED, Engine, writing_as
 from swarm_memory.server.storage.engine.files import FileIdentity, inode_of, size_of, writer_lock
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.words import says
+from swarm_memory.server.storage.search.words import contains_text
 from swarm_memory.tools.ports.models import Embedder
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class ConnectionThread(aiosqlite.Connection):
             self._database, driver=self._driver, read_only=not self._writes, create=create, timeout_s=self._timeout_s
         )
         if not self._writes:
-            connection.create_function("says", 2, says, deterministic=True)
+            connection.create_function("says", 2, contains_text, deterministic=True)
         opened.note()
         self._reached, self.opened = connection, opened
         return connection

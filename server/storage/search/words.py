@@ -89,7 +89,7 @@ def folded(token: str) -> str:
     return token.lower() if token.isascii() else "".join(c.lower() if c.isascii() else c for c in token)
 
 
-def says(data: str, text: str) -> bool:
+def contains_text(data: str, text: str) -> bool:
     """Whether the title or content in an item's JSON column contains a case-folded text: in Unicode, unlike LIKE."""
     item = json.loads(data)
     return text in item["title"].casefold() or text in item["content"].casefold()

@@ -15,8 +15,8 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.sharing import (
     Changes,
-    Counted,
     Evidence,
+    ItemEvidence,
     Proposal,
     ProposalStatus,
     Proposed,
@@ -144,7 +144,7 @@ class SharedMemories(Part):
 
     @writes
     def put_evidence(
-        self, connection: Connection, tenant_id: str, by: tuple[str, str], counted: Sequence[Counted], at: datetime
+        self, connection: Connection, tenant_id: str, by: tuple[str, str], counted: Sequence[ItemEvidence], at: datetime
     ) -> list[tuple[Scope, str, Evidence]]:
         """Write the evidence that a person counted; `by`: the ids of the person and of their bank.
 
