@@ -1,9 +1,10 @@
 """How many secrets redaction finds, by line and through the product, and how many look-alikes it touches.
 
-    python benchmarks/redaction.py [--split tune|held] [--show]
+    python benchmarks/redaction.py [--split tune|held] [--file labelled.jsonl] [--show]
 
-Lines are made from a seed and `redaction.toml`; a format or frame is in one half only. "Through the product" means that
-nothing stored contains the secret: no transcript, no log of tool calls, and nothing that `remember` stores.
+Lines are made from a seed and `redaction.toml`; a format or frame is in one half only. A file of your own has a line
+`{"kind": "vendor" | "generic" | "look-alike", "text": "…", "secrets": ["…"]}` for each text. "Through the product"
+means that nothing stored contains the secret: no transcript, no log of tool calls, and nothing that `remember` stores.
 """
 
 import argparse
@@ -122,10 +123,7 @@ def kept(line: Line) -> Iterator[tuple[str, str]]:
         trajectory = Trajectory(task_id="t", task=text, steps=steps, source="claude_code")
         yield f"transcript, {way}", strip_places(archivable(trajectory, PLAIN), PLAIN).model_dump_json()
         logged = ReportedCall(tool_name="x", input=given, output=observed, success=True)
-        yield (
-            f"log, {way}",
-            kept_call(logged, Scope(project="x"), PLAIN, NOW).model_dump_json(),
-        )
+        yield (f"log, {way}", kept_call(logged, Scope(project="x"), PLAIN, NOW).model_dump_json())
 
 
 async def ways_wrong(toolbox: Toolbox, line: Line) -> list[str]:
@@ -138,12 +136,18 @@ async def ways_wrong(toolbox: Toolbox, line: Line) -> list[str]:
     return [way for way, text in every if any(form in text for form in forms)]
 
 
-async def figures(split: str, *, show: bool) -> None:
-    """Print the shares of a half."""
+def labelled(path: Path) -> Iterator[Line]:
+    """Yield a line for each secret of a file's texts, and one for each look-alike."""
+    for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        yield from (Line(row["kind"], row["text"], secret) for secret in row["secrets"] or [""])
+
+
+async def figures(lines: Iterator[Line], *, show: bool) -> None:
+    """Print the shares of some lines."""
     wrong: dict[str, list[list[str]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         async with opened_bank(Path(folder) / "memory.db", settings=PLAIN) as toolbox:
-            for line in lines(split):
+            for line in lines:
                 ways = await ways_wrong(toolbox, line)
                 wrong.setdefault(line.kind, []).append(ways)
                 if ways and show:
@@ -160,9 +164,11 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=("tune", "held"), default="tune")
+    parser.add_argument("--file", type=Path, help="your own lines instead")
     parser.add_argument("--show", action="store_true", help="print what is wrong")
     arguments = parser.parse_args()
-    asyncio.run(figures(arguments.split, show=arguments.show))
+    given = labelled(arguments.file) if arguments.file else lines(arguments.split)
+    asyncio.run(figures(given, show=arguments.show))
 
 
 if __name__ == "__main__":

@@ -259,10 +259,7 @@ def main() -> int:
     with own_home() as root:
         environ = dict(os.environ)
         pairs = [
-            (
-                start_to_tools_ms(SERVE, root, environ),
-                start_to_tools_ms(("-I", "-c", EMPTY_SERVER), root, environ),
-            )
+            (start_to_tools_ms(SERVE, root, environ), start_to_tools_ms(("-I", "-c", EMPTY_SERVER), root, environ))
             for _ in range(options.runs)
         ]
         ours, empty = (statistics.median(times) for times in zip(*pairs, strict=True))

@@ -207,7 +207,7 @@ def _name_at(text: str, match: re.Match[str], tail: str, rule: Rule) -> _Name | 
     elif word == "key":
         kinds = tuple(table(SECRETS).words["kinds_of_key"])
         is_sure = (words[-1].endswith(kinds) or stem.isupper()) if words else is_parameter
-        may_be = bool(words) and not stem.endswith(" ")
+        may_be = True
     elif word == "api":
         may_be = bool(words) and not _words(tail)
     elif rule.section == "names.vendor":
@@ -255,7 +255,8 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
         return False
     loud = not weak and (is_quoted or is_flag or _is_loud(text, name, given, end))
     if not name.is_for_password:
-        return is_key(shown, sure=name.is_sure, loud=loud)
+        is_bare = name.word == "key" and (name.before[-1:] == " " or not _words(name.before)) and not name.is_sure
+        return is_key(shown, sure=name.is_sure, loud=loud) and not (is_bare and not regex("bare-key").fullmatch(shown))
     if " " in shown or "\t" in shown:
         # Not a text about a password, as in `passwordHelp`, nor a pass over something.
         may_be = not weak and not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
