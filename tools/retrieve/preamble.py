@@ -237,20 +237,18 @@ def first_of_opposites(
     Two contradict each other where one of their `links` says so, or, `by_words`, where their words do.
     """
     linked = {frozenset((link.src_id, link.dst_id)) for link in links if link.relation == "contradicts"}
-    kept: list[MemoryItem] = []
-    stay: dict[str, list[str]] = {}
+    advice, stay = {item.id: item.advice for item in items}, dict[str, list[str]]()
     for item in items:
         opposed = (
             each
-            for each in kept
-            if frozenset((each.id, item.id)) in linked
-            or (by_words and opposition(each.advice, item.advice) >= CONTRADICTS)
+            for each in stay
+            if (linked and frozenset((each, item.id)) in linked)
+            or (by_words and opposition(advice[each], advice[item.id]) >= CONTRADICTS)
         )
         if (against := next(opposed, None)) is None:
-            kept.append(item)
             stay[item.id] = []
         else:
-            stay[against.id].append(item.title)
+            stay[against].append(item.title)
     return stay
 
 

@@ -83,7 +83,8 @@ def opposition(first: str, second: str) -> float:
     found, others = 0.0, clauses(second)
     for one in clauses(first):
         for other in others:
-            if one.refused or not one.words.isdisjoint(other.words):  # most have nothing in common
+            may_differ = one.negated != other.negated or (one.turns and other.turns)
+            if one.refused or (may_differ and not one.words.isdisjoint(other.words)):  # most have nothing in common
                 found = max(found, _between(one, other))
     return found
 
