@@ -125,7 +125,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "entities": lambda text: "".join(f"&#{ord(each)};" if each in "aei" else html.escape(each) for each in text),
     "invisible": lambda text: "\u200b\u3164\uffa0".join(text),
     "named after": lambda text: text.translate(str.maketrans("aenrt", "\u1d00\u1d07\u0274\U0001f181\U0001f163")),
-    "references": lambda text: re.sub(r"(\w*e\w*)", r"[\1][a][^note]", text),
+    "references": lambda text: re.sub(r"(\w*e\w*)", r"[\1][a][^a-note]", text),
 }
 
 

@@ -24,7 +24,7 @@ _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
-_UNSEEN = lazy(r"(?is)<!--.{,400}?-->|</?[a-z][^<>]{,200}>|!?\[(?:\^\w+|([^][]{,200}))\](?:[([][^][()]{,400}[])])?|\\")
+_UNSEEN = lazy(r"(?is)<!--.{,400}?-->|</?[a-z][^<>]{,200}>|!?\[(?:\^[^][]*|([^][]*))\](?:[([][^][()]{,400}[])])?|\\")
 _WRAPPED = lazy(r"(?<![.;:!?\n])\n(?![^\S\n]{0,40}(?:\n|(?:[-+*\u2022]|\d{1,3}[.)]) (?:\S{1,99} {1,9}){3}\S))")
 """A line break that ends neither a sentence nor a paragraph, and begins no item of four words or more."""
 _ITEM = lazy(r"(?<!\S)(?:[-+*\u2022]|\d{1,3}[.)])\s+")
