@@ -96,8 +96,7 @@ async def by_contrast(tools: Toolbox, run: Trajectory, text: str) -> None:
     verdict = json.dumps({"label": "Success", "confidence": 0.9, "reasons": ["it went"]})
     found = {"analysis": "", "items": [distilled(text, f"r1-{run.steps[0].id}")], "notes": []}
     chat = ScriptedChatModel([verdict, verdict, json.dumps(found)])
-    request = MattsRequest(task="Release it", count=2)
-    await run_matts(replace(tools, chat=chat), request, by_number(dict.fromkeys((1, 2), run)))
+    await run_matts(replace(tools, chat=chat), MattsRequest(task="Release it", count=2), by_number({1: run, 2: run}))
 
 
 async def by_an_edit(tools: Toolbox, run: Trajectory, text: str) -> None:
@@ -124,7 +123,9 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "escapes, a word per line": lambda text: re.sub(r"([aes])", r"\\\1", text).replace(" ", "\n"),
     "a list": lambda text: "".join(f"\n{at}. {each}" for at, each in enumerate(re.findall(r".{1,30}(?!\S)", text))),
     "entities": lambda text: "".join(f"&#{ord(each)};" if each in "aei" else html.escape(each) for each in text),
-    "invisible": lambda text: "\u200b".join(text),
+    "invisible": lambda text: "\u200b\u3164\uffa0".join(text),
+    "named after": lambda text: text.translate(str.maketrans("aenrt", "\u1d00\u1d07\u0274\U0001f181\U0001f163")),
+    "references": lambda text: re.sub(r"(\w*e\w*)", r"[\1][a][^a-note]", text),
 }
 
 
@@ -142,7 +143,7 @@ async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tool
 
 
 PAIRS = [(way, disguise) for way in AFTER_READING for disguise in DISGUISES][:: 1 if FULL else 5]
-"""Every fifth of 96 pairs: they contain each way at least twice and each disguise at least once."""
+"""Every fifth of 112 pairs: they contain each way at least twice and each disguise at least once."""
 
 
 @pytest.mark.parametrize(("way", "disguise"), PAIRS, ids=lambda each: each if isinstance(each, str) else name_of(each))
@@ -162,8 +163,7 @@ async def test_so_does_a_copy_of_two_results_with_another_between_them(tools: To
 
 
 async def test_what_a_prompt_says_too_is_no_copy(tools: Toolbox) -> None:
-    run = read_by(PAGE).model_copy(update={"task": f"Release it. {PAGE}"})
-    await as_a_note(tools, run, PAGE)
+    await as_a_note(tools, read_by(PAGE).model_copy(update={"task": f"Release it. {PAGE}"}), PAGE)
     assert [each.title for each in await items_of(tools)] == [TITLE]
 
 

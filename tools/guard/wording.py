@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import chain
 from typing import Any, NamedTuple
 
 from swarm_memory.tools.text.cleaning import clean, lazy
@@ -17,32 +16,25 @@ from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12
 """This many words in a row from tools' results are a copy: what a tool wrote never becomes advice by itself."""
-
 COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
-
 _RUN = COPIED_WORDS // 2
 """A copy may combine two results: each half of it is searched for separately."""
-
 _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
 _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
-
-_UNSEEN = lazy(r"<!--.{0,400}?-->|</?[a-z][^<>]{0,200}>|!?\[([^][]{0,200})\](?:\([^()]{0,400}\))?|\\", re.I | re.S)
+_UNSEEN = lazy(r"(?is)<!--.{,400}?-->|</?[a-z][^<>]{,200}>|!?\[(?:\^[^][]*|([^][]*))\](?:[([][^][()]{,400}[])])?|\\")
 _WRAPPED = lazy(r"(?<![.;:!?\n])\n(?![^\S\n]{0,40}(?:\n|(?:[-+*\u2022]|\d{1,3}[.)]) (?:\S{1,99} {1,9}){3}\S))")
 """A line break that ends neither a sentence nor a paragraph, and begins no item of four words or more."""
 _ITEM = lazy(r"(?<!\S)(?:[-+*\u2022]|\d{1,3}[.)])\s+")
-
 _DOING = lazy(r"\w{3,}ing\b")
 """A word for what one is doing: "Changing how …"."""
 _CLAUSE_END = re.compile(
     r"(?:(?<!Error)(?<!Exception):|[,;!?]|(?<!\.\w)\.)(?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
 )
 """An error's name and its message stay in one clause."""
-_GOES_ON = lazy(
-    r"(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别", re.IGNORECASE
-)
+_GOES_ON = lazy(r"(?i)(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别")
 """The beginning of an addition to the clause before it."""
 _BRACKETED = lazy(r"\([^()]*\)")
 
@@ -67,26 +59,28 @@ def unmasked(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_lookalikes()))
 
 
+class _Seen(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        sign, name = chr(code), unicodedata.name(chr(code), "")
+        goes = unicodedata.category(sign) in ("Mn", "Me", "Cf") or name.endswith(" FILLER")
+        latin = re.fullmatch(r"(?:.* )?(?:LATIN|SYMBOL) .*(?:LETTER|SMALL CAPITAL) ([A-Z])", name)
+        return self.setdefault(code, "" if goes else latin[1].lower() if latin and not sign.isascii() else sign)
+
+
 @cache
-def _lookalikes() -> dict[int, str]:
-    """Return the Latin letter that each of other alphabets looks like (Unicode's confusables, UTS 39); marks go."""
+def _lookalikes() -> _Seen:
+    """Return the Latin letters that signs look like (Unicode's confusables, UTS 39) or are named after; marks go."""
     known: Any = importlib.import_module("confusable_homoglyphs.confusables")  # it reads 900 KB
-    found: dict[str, str] = {
-        sign: like["c"]
-        for sign, alike in known.confusables_data.items()
-        for like in alike
-        if len(sign) == 1 and not sign.isascii() and sign.isalpha() and len(like["c"]) == 1 and like["c"].isascii()
-    }
+    pairs = ((sign, like["c"]) for sign, every in known.confusables_data.items() for like in every)
+    found: dict[str, str] = {a: b for a, b in pairs if len(a + b) == 2 and a.isalpha() and a > "\x7f" >= b}
     # The table maps some small letters elsewhere: they look like what their capitals look like.
     found = {sign.lower(): like.lower() for sign, like in found.items() if len(sign.lower()) == 1} | found
     # What looks like a small L may be a capital i: then its small letter decides, which reads as an i.
-    alike = {ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()}
-    others = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # where Unicode has marks
-    return alike | {code: "" for code in others if unicodedata.category(chr(code)) in ("Mn", "Me")}
+    return _Seen({ord(sign): found.get(sign.lower(), like) if like == "l" else like for sign, like in found.items()})
 
 
 class AgentContext(NamedTuple):
-    """What an agent had read when it wrote, each as `plain` words with a blank between them."""
+    """What an agent had read when it wrote, each in letters alone, with a blank between texts."""
 
     results: str = ""
     """The results of its tools, joined: a text may combine parts of several."""
@@ -95,7 +89,7 @@ class AgentContext(NamedTuple):
 
     @classmethod
     def of(cls, results: Iterable[str], prompts: Iterable[str] = ()) -> "AgentContext":
-        return cls(*(" ".join(map(" ".join, chain(*map(_words, texts)))) for texts in (results, prompts)))
+        return cls(*(" ".join("".join(own) for text in texts for own in _words(text)) for texts in (results, prompts)))
 
 
 NOTHING_READ = AgentContext()
@@ -104,20 +98,26 @@ NOTHING_READ = AgentContext()
 def copies_results(text: str, read: AgentContext) -> bool:
     """Whether a text has `COPIED_WORDS` words in a row that come from one or two results and from no prompt.
 
-    Linear in the length of what was read.
+    Only letters are compared. Linear in the length of what was read for each word of the text.
     """
-    own = [list(_runs(words)) for words in _words(text)] if read.results else []
-    found = set(chain(*own)).intersection(_runs(read.results.split())).difference(_runs(read.prompts.split()))
-    return any(one in found and other in found for runs in own for one, other in zip(runs, runs[_RUN:], strict=False))
+    is_read = cache(read.results.__contains__)
+
+    def is_copied(words: list[str], at: int) -> bool:
+        # Any six words contain three whose place is a multiple of three: these are searched for first, and once.
+        third, run = at + -at % 3, "".join(words[at : at + _RUN])
+        return is_read("".join(words[third : third + 3])) and is_read(run) and run not in read.prompts
+
+    own = [(words, at) for words in _words(text) for at in range(len(words) - COPIED_WORDS + 1)] if read.results else []
+    return any(is_copied(words, at) and is_copied(words, at + _RUN) for words, at in own)
 
 
-def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
-    return zip(*(words[at:] for at in range(_RUN)), strict=False)
-
-
-def _words(text: str) -> list[list[str]]:
-    every, seen = words_as_written(plain(text)), words_as_written(letters(text))
-    return [every] if every == seen else [every, seen]  # a comment may be a disguise, or what was copied
+def _words(text: str) -> Iterator[list[str]]:
+    """Yield a text's words in letters alone: with what may be a disguise, or copied, and without it."""
+    text = unmasked(text).casefold()
+    for seen in dict.fromkeys((text, _UNSEEN.sub(r"\1", text))):
+        words = " ".join("".join(filter(str.isalpha, word)) for word in words_as_written(seen))
+        # Single letters in a row are one word, and what is written together is many, of five letters.
+        yield re.findall(r"\w{1,20}(?!\w)|\w{5}", re.sub(r"(?<=\b[a-z]) +(?=[a-z]\b)", "", words))
 
 
 def moment_of(text: str) -> str:
