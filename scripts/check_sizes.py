@@ -25,12 +25,12 @@ BUDGETS = {
     "tools/learn": 509,
     "tools/matts server/runners": 1_220,  # aim 1,400
     "tools/tool_memory": 1_491,  # aim 1,400
-    "tools/retrieve": 1_807,
+    "tools/retrieve": 1_805,
     "tools/credit": 635,  # aim 600
     "tools/consolidate": 918,  # aim 900
     "tools/memories tools/tasks": 1_716,  # aim 1,500
-    "tools/guard": 1_706,  # aim 1,400
-    "tools/text tools/model tools/anchors server/project": 1_690,  # aim 1,500
+    "tools/guard": 1_714,  # aim 1,400
+    "tools/text tools/model tools/anchors server/project": 1_691,  # aim 1,500
     "tools/mirror server/mirror": 436,
     "tools/promote": 455,
     "tools/ports tools/*.py": 974,  # aim 800

@@ -16,24 +16,30 @@ from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12
 """This many words in a row from tools' results are a copy: what a tool wrote never becomes advice by itself."""
+
 COPIED = f"copies {COPIED_WORDS} words in a row out of a tool's result"
+
 _RUN = COPIED_WORDS // 2
 """A copy may combine two results: each half of it is searched for separately."""
+
 _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
 _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _MARKS = lazy(r"[*`]|~~|</?(?:b|i|em|strong|u|s|span|font|mark|wbr)(?:\s[^<>]{0,200})?/?>", re.I)
 """Markup that sets letters off in Markdown and HTML and that no reader of the page sees."""
+
 _UNSEEN = lazy(r"(?is)<!--.{,400}?-->|</?[a-z][^<>]{,200}>|!?\[(?:\^[^][]*|([^][]*))\](?:[([][^][()]{,400}[])])?|\\")
 _WRAPPED = lazy(r"(?<![.;:!?\n])\n(?![^\S\n]{0,40}(?:\n|(?:[-+*\u2022]|\d{1,3}[.)]) (?:\S{1,99} {1,9}){3}\S))")
 """A line break that ends neither a sentence nor a paragraph, and begins no item of four words or more."""
 _ITEM = lazy(r"(?<!\S)(?:[-+*\u2022]|\d{1,3}[.)])\s+")
+
 _DOING = lazy(r"\w{3,}ing\b")
 """A word for what one is doing: "Changing how …"."""
 _CLAUSE_END = re.compile(
     r"(?:(?<!Error)(?<!Exception):|[,;!?]|(?<!\.\w)\.)(?=\s|$)|\s[\u2013\u2014-]+\s|[\u3002\uff01\uff0c\uff1a\uff1b\uff1f]"
 )
 """An error's name and its message stay in one clause."""
+
 _GOES_ON = lazy(r"(?i)(?:or|such|like|e\.g|i\.e|especially|particularly|oder|etwa|besonders)\b|或|例如|尤其|特别")
 """The beginning of an addition to the clause before it."""
 _BRACKETED = lazy(r"\([^()]*\)")
@@ -60,6 +66,8 @@ def unmasked(text: str) -> str:
 
 
 class _Seen(dict[int, str]):
+    """Letters by code point as a reader sees them; a sign that no table has is read by its Unicode name."""
+
     def __missing__(self, code: int) -> str:
         sign, name = chr(code), unicodedata.name(chr(code), "")
         goes = unicodedata.category(sign) in ("Mn", "Me", "Cf") or name.endswith(" FILLER")
