@@ -132,7 +132,8 @@ async def trust_prefixes(
         history = histories[item.id]
         tasks = {str(event.data.get("task_id")) for event in history if event.kind == REINFORCED}
         if not (rests_on_evidence(item) or is_borne_out(item, history)):
-            said[item.id] = _NOTED.get(item.provenance.distiller, "")
+            by = "agent" if item.provenance.judge == "agent" else item.provenance.distiller
+            said[item.id] = _NOTED.get(by, "")
         elif others := len(tasks - {"None", item.provenance.task_id}):
             said[item.id] = f"Seen in {others + 1} tasks: "
     return said
