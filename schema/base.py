@@ -21,7 +21,7 @@ TEAM = "team:"
 _FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
 Timestamp = Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
 """A moment with a zone that is still a valid date once converted to UTC, in which banks store it."""
-MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON = "rm", "tr", "rt", "vd", "job", "run", "pn"
+MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON, CONNECTION = "rm", "tr", "rt", "vd", "job", "run", "pn", "mcp"
 
 
 class Model(BaseModel):

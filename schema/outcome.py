@@ -64,7 +64,7 @@ class OutcomeRecord(Model, extra="ignore"):
     given: bool = False
     """Whether somebody reported the label explicitly: what is judged later does not change it."""
     said_by: tuple[str, ...] = ()
-    """The sessions and connections that its steps or its label came from."""
+    """The sessions and connections that its steps or its label came from, or may have come from."""
     arm: Arm
     randomised: bool = False
     """Whether tasks were being held out at random at that time: only then can both arms be compared."""

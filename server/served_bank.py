@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import anyio.lowlevel
 
-from swarm_memory.schema.base import new_id
+from swarm_memory.schema.base import CONNECTION, new_id
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.access.roles import calling
 from swarm_memory.server.hosts.host import transcript_folders
@@ -65,7 +65,7 @@ class ServedBank:
         self._all_served = anyio.Event()
         self._quiet_from = 0.0
         self._session_id: str | None = None
-        self.speakers: tuple[str, ...] = (new_id("mcp"),)
+        self.speakers: tuple[str, ...] = (new_id(CONNECTION),)
         self._is_wanted = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":

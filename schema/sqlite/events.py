@@ -13,8 +13,8 @@ they were promoted to."""
 RESTED = "task.rested"
 """Memories that fitted a task but were not shown to it, because they are on trial; the subject is the task."""
 
-CLEARED = "session.cleared"
-"""The context of a host's session was emptied: what it was shown before is gone; the subject is the session."""
+BEGAN, CLEARED = "session.began", "session.cleared"
+"""A host's session began; its context was emptied: what it was shown before is gone. The subject is the session."""
 
 LISTED = "session.listed"
 """A host's session was told when some memories apply, without their text; the subject is the session."""

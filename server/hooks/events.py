@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
-from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
+from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BEGAN, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import session_transcript
 from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
@@ -281,6 +281,8 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
             updated_at=now,
         )
         writes.append(partial(store.put_session, session))
+        if former is None:
+            writes.append(partial(store.add_event, toolbox.scope, BankEvent(BEGAN, now, session_id)))
         if former is not None and former.task_id is not None:
             writes.append(partial(store.release, toolbox.scope, former.task_id, now))
     notes = _notes(toolbox, session, prompt if wanted else "", via, event.host)

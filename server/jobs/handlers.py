@@ -103,7 +103,8 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
         for number, each in enumerate(attempts, 1)
         if each.verdict is not None
     }
-    count, given = asked.count, {"trajectories": tuple(trajectories), "verdicts": verdicts}
+    speakers = toolbox.speakers if asked.runner.kind == "given" else ()  # what a command does is no claim
+    count, given = asked.count, {"trajectories": tuple(trajectories), "verdicts": verdicts, "speakers": speakers}
     runner = asked.runner.model_copy(update=given)
     if runner.kind == "given":
         count = len(attempts) if asked.mode == "parallel" else max(1, len(attempts) - 1)
@@ -116,7 +117,7 @@ async def run_matts_job(toolbox: Toolbox, job: Job, report: ProgressReporter, *,
 
     asked = _asked(MattsJob, job)
     runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
-    return matts_row(await run_matts(toolbox, asked, runner, report))
+    return matts_row(await run_matts(replace(toolbox, speakers=asked.runner.speakers), asked, runner, report))
 
 
 def matts_row(result: "MattsResult") -> dict[str, JsonValue]:

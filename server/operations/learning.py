@@ -1,7 +1,6 @@
 """Operations of the loop: judge, distill, learn, credit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +11,6 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
-from swarm_memory.server.hosts.host import transcript_folders
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
 from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
 
@@ -180,8 +178,8 @@ async def learn_from_trajectory(
             return await learn_from_files(site, [Path(folder)])
         # An export in a folder may be anybody's: its memories wait in quarantine.
         await anyio.to_thread.run_sync(checked_files, [folder], site.root)
-        claims: list[JsonValue] = [] if _is_hosts(folder) else [*(await site.toolbox()).speakers]
-        return await site.work(IMPORT, {"paths": [folder], "quarantine": True, "speakers": claims})
+        speakers = (await site.toolbox()).speakers
+        return await site.work(IMPORT, {"paths": [folder], "quarantine": True, "speakers": [*speakers]})
     settings = (await site.for_reading()).settings
     contained, tasks, consolidation_due = TaskFaults(), list[Row](), False
 
@@ -190,10 +188,7 @@ async def learn_from_trajectory(
         if dry_run:
             spends = settings.chat.providers  # what a model spends is recorded in the bank
             return await _proposed(await (site.toolbox() if spends else site.for_reading()), trajectory)
-        toolbox = await site.toolbox()
-        if own is None and transcript_path is not None and _is_hosts(transcript_path):
-            toolbox = replace(toolbox, speakers=())  # the agent claims nothing
-        result = await learn_and_log(toolbox, trajectory, agent_verdict=own)
+        result = await learn_and_log(await site.toolbox(), trajectory, agent_verdict=own)
         consolidation_due = result.consolidation_due
         return of_learned(result)
 
@@ -232,12 +227,6 @@ async def record_outcome(
     verdict = Verdict.by_agent(outcome, reasons=reasons or ())
     done = await record(await site.toolbox(), task_id, verdict, given=True, named=used or ())
     return row(status=done.status, changed={credit.memory_id: credit.applied for credit in done.credits})
-
-
-def _is_hosts(path: str) -> bool:
-    """Whether a file or folder is where a host keeps its transcripts: an agent may have written any other."""
-    real = Path(path).expanduser().resolve()
-    return any(real.is_relative_to(Path(folder).resolve()) for folder in transcript_folders())
 
 
 def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] | None) -> Verdict | None:

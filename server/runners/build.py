@@ -27,6 +27,8 @@ class RunnerSpec(BaseModel):
     trajectories: tuple[Trajectory, ...] = ()
     verdicts: dict[int, Verdict] = {}
     """The agent's own verdicts, by the number of the trajectory."""
+    speakers: tuple[str, ...] = ()
+    """Who gave the trajectories over MCP: their steps are claims. Empty: the user."""
 
 
 class MattsJob(MattsRequest):

@@ -177,8 +177,7 @@ async def ask(tools: Toolbox, chain: Chain, tally: Tally) -> None:
 
 
 async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path) -> None:
-    tally = await attacked(tmp_path, CHAINS)
-    assert tally.trusted == 0
+    assert (await attacked(tmp_path, CHAINS)).trusted == 0
 
 
 async def test_without_the_gate_the_same_chains_get_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,8 +243,7 @@ async def test_a_lesson_that_leaves_a_step_out_does_not_vouch_for_it(tools: Tool
     part = MemoryDraft(title="Release the shop, as before", content="1. Build the shop\n2. Run all tests again")
     await learn(tools, worked("a", read=STEP).done(), agent_drafts=[whole])
     (planted,) = await items_of(tools)
-    shorter = await learn(tools, worked("b").done(), agent_drafts=[part])
-    assert shorter.reinforced == (planted.id,)
+    assert (await learn(tools, worked("b").done(), agent_drafts=[part])).reinforced == (planted.id,)
     assert not await is_trusted(tools, [planted])
     await learn(tools, worked("c").done(), agent_drafts=[whole])
     assert await is_trusted(tools, [planted])

@@ -148,8 +148,7 @@ async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_thr
     "answer", ["no JSON", '{"items": []}', '{"items": [{"number": 7, "suspect": false, "reason": ""}]}', None]
 )
 async def test_without_a_usable_answer_the_rules_decide_and_that_is_said(tmp_path: Path, answer: str | None) -> None:
-    chat = ScriptedChatModel([answer, answer] if answer else [])
-    async with opened(tmp_path, chat) as tools:
+    async with opened(tmp_path, ScriptedChatModel([answer, answer] if answer else [])) as tools:
         (kept,), said = await screened(tools, [let_in("Run the tests first")])
         assert (kept.status, kept.provenance.screened_by) == ("active", "rules and classifier")
         assert str(said).startswith("screened without a model: ")

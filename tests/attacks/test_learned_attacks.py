@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from made_items import put
 from patience import FULL
 from screened_texts import attacks, strategies
-from scripted_runs import Script
+from scripted_runs import NOW, Script
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.tool_memory import ReportedCall
@@ -247,15 +248,19 @@ async def test_a_trigger_phrase_does_not_push_verified_memories_out(tools: Toolb
     assert len(baited) <= 1
 
 
-async def test_a_memory_is_verified_by_another_session_or_by_the_user_and_not_by_its_own(tools: Toolbox) -> None:
+@pytest.mark.parametrize(("said_in", "tasks"), [("a", "a:1 a:2 b:1"), ("mcp_1-all", "c:1 mcp_2-all:1 b:1")])
+async def test_a_memory_is_verified_by_another_session_or_by_the_user_and_not_by_its_own(
+    tools: Toolbox, said_in: str, tasks: str
+) -> None:
     draft = MemoryDraft(title="Clear the price cache first", content="1. Clear the price cache\n2. Run the tests again")
-    stored = item(draft.title, draft.content, judge="model", distiller="model", task_id="a:1", session_id="a")
+    stored = item(draft.title, draft.content, judge="model", distiller="model", task_id="a:1", session_id=said_in)
     other = item("Warm the image cache", judge="model", distiller="model")
     await put(tools, stored, other)
-    for task in ("a:1", "a:2", "b:1"):
+    for task in tasks.split():
         assert stored.id in await unverified(tools, [stored])
-        run = Script(f"release for {task}", task, task[0]).shell("npm test", f"{task} passed")
-        await learn(tools, run.done(), agent_drafts=[draft])
+        run = Script(f"release for {task}", task, task[:-2]).shell("npm test", f"{task} passed").done()
+        began = NOW + timedelta(days=task == "b:1")  # where no hook named the author, only a later session is another
+        await learn(tools, run.model_copy(update={"started_at": began}), agent_drafts=[draft])
     assert await unverified(tools, [stored]) == set()
     await tools.store.set_status(tools.scope.readable(), [other.id], "quarantined", "to be looked at")
     assert await unverified(tools, [other]) == {other.id}

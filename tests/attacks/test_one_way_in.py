@@ -137,8 +137,7 @@ def test_a_rule_finds_an_order_in_every_disguise(disguise: str) -> None:
 @pytest.mark.parametrize("way", EVERY_WAY, ids=name_of)
 async def test_what_a_rule_finds_waits_in_quarantine_whichever_way_it_comes(tools: Toolbox, way: Way) -> None:
     await way(tools, read_by("nothing of note"), ORDER)
-    held = await items_of(tools, "quarantined")
-    assert ["override" in str(each.status_reason) for each in held] == [True]
+    assert ["override" in str(each.status_reason) for each in await items_of(tools, "quarantined")] == [True]
     assert not any("previous instructions" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 
@@ -151,8 +150,7 @@ async def test_a_copy_of_what_a_tool_said_waits_in_quarantine_whichever_way_it_c
     tools: Toolbox, way: Way, disguise: str
 ) -> None:
     await way(tools, read_by("first", f"<p>{PAGE}</p>"), DISGUISES[disguise](PAGE))
-    held = await items_of(tools, "quarantined")
-    assert ["copies 12 words" in str(each.status_reason) for each in held] == [True]
+    assert ["copies 12 words" in str(each.status_reason) for each in await items_of(tools, "quarantined")] == [True]
     assert not any("staging" in f"{each.description}{each.content}" for each in await items_of(tools))
 
 

@@ -147,8 +147,7 @@ async def test_what_harms_rests_from_every_other_task_and_is_withdrawn_and_undon
     assert {each.rested for each in rested} == {(harmful,)}
     assert all(is_hidden(each.task_id, harmful) and each.label == "Success" for each in rested)
     await undo_consolidation(shop.toolbox, done.run_id)
-    again = await live(shop, harmful, 2, begin=50)
-    assert again.withdrawn == ()
+    assert (await live(shop, harmful, 2, begin=50)).withdrawn == ()
 
 
 async def test_what_rests_is_not_listed_as_a_session_starts_whose_first_task_goes_without_it(shop: Shop) -> None:

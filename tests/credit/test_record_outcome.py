@@ -120,8 +120,7 @@ async def test_a_label_that_somebody_gave_stays_and_use_is_seen_again(shop: Shop
     seen = await shop.outcome("Success", done(FOLLOWED))
     assert (seen.label, seen.given, [credit.method for credit in seen.credits]) == ("Failure", True, ["overlap"])
     assert await shop.confidence(memory) == pytest.approx([0.475])
-    changed = await shop.outcome("Success", done(FOLLOWED), given=True)
-    assert changed.label == "Success"
+    assert (await shop.outcome("Success", done(FOLLOWED), given=True)).label == "Success"
     assert await shop.confidence(memory) == pytest.approx([0.55])
 
 
@@ -137,8 +136,7 @@ async def test_global_memories_are_credited_and_those_of_others_are_not(shop: Sh
     shared = await shop.add(scope=Scope(project="*"))
     foreign = await shop.add(scope=Scope(project="bakery"))
     await shop.inject(shared, foreign)
-    record = await shop.outcome("Success", done(FOLLOWED))
-    assert [credit.memory_id for credit in record.credits] == [shared]
+    assert [credit.memory_id for credit in (await shop.outcome("Success", done(FOLLOWED))).credits] == [shared]
 
 
 async def test_a_forgotten_memory_is_left_out_of_a_later_version(shop: Shop) -> None:
@@ -146,15 +144,13 @@ async def test_a_forgotten_memory_is_left_out_of_a_later_version(shop: Shop) -> 
     await shop.inject(memory)
     await shop.outcome("Success", done(FOLLOWED))
     await shop.toolbox.store.forget(shop.toolbox.scope.readable(), [memory])
-    record = await shop.outcome("Failure", done(FOLLOWED, said("No.")))
-    assert record.credits == ()
+    assert (await shop.outcome("Failure", done(FOLLOWED, said("No.")))).credits == ()
 
 
 async def test_learning_credits_by_itself_and_a_second_time_changes_nothing(shop: Shop) -> None:
     memory = await shop.add()
     trajectory = done(FOLLOWED, said(f"Done, with [{memory}]."), injected_memory_ids=(memory,))
-    result = await learn(shop.toolbox, trajectory, agent_verdict=AGENT)
-    assert result.credited == (memory,)
+    assert (await learn(shop.toolbox, trajectory, agent_verdict=AGENT)).credited == (memory,)
     assert await shop.confidence(memory) == pytest.approx([0.55])
     assert (await learn(shop.toolbox, trajectory, agent_verdict=AGENT)).credited == ()
     assert await shop.confidence(memory) == pytest.approx([0.55])
@@ -174,16 +170,14 @@ async def test_what_was_injected_is_credited_and_not_reinforced_beside(shop: Sho
     memory = await shop.add()
     trajectory = done(FOLLOWED, injected_memory_ids=(memory,))
     same = MemoryDraft(title="Prepare the test configuration", content=STEPS)
-    result = await learn(shop.toolbox, trajectory, agent_verdict=AGENT, agent_drafts=[same])
-    assert result.reinforced == (memory,)
+    assert (await learn(shop.toolbox, trajectory, agent_verdict=AGENT, agent_drafts=[same])).reinforced == (memory,)
     assert await shop.confidence(memory) == pytest.approx([0.55])
 
 
 async def test_an_outcome_without_a_trajectory_takes_the_one_that_was_learned_from(shop: Shop) -> None:
     memory = await shop.add()
     await learn(shop.toolbox, done(FOLLOWED, injected_memory_ids=(memory,)), agent_verdict=AGENT)
-    record = await shop.outcome("Failure", given=True)
-    assert [credit.method for credit in record.credits] == ["overlap"]
+    assert [credit.method for credit in (await shop.outcome("Failure", given=True)).credits] == ["overlap"]
     assert await shop.confidence(memory) == pytest.approx([0.475])
 
 

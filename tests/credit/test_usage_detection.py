@@ -49,8 +49,7 @@ def test_an_id_that_a_tool_or_a_person_says_is_no_use_and_an_agents_survives_the
     user = Step(id="s0", kind="message", role="user", text=f"use {FIRST.id}")
     thought = Step(id="s0", kind="thought", role="assistant", text=f"shall I use {FIRST.id}?")
     assert methods(done(saw(f"[{FIRST.id}]"), user, thought), FIRST) == ["none"]
-    kept = archivable(done(said(f"I used [{FIRST.id}].")), Settings())
-    assert methods(kept, FIRST) == ["cited"]
+    assert methods(archivable(done(said(f"I used [{FIRST.id}].")), Settings()), FIRST) == ["cited"]
 
 
 COPY = "cp config/test.example.toml config/test.toml"

@@ -24,8 +24,7 @@ async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
 ) -> None:
     server = serve()
     async with server.client() as client:
-        result = await client.call_tool("memory_status", {})
-        assert not result.is_error
+        assert not (await client.call_tool("memory_status", {})).is_error
         with server.connect():
             took = server.end(end)
     assert server.process.returncode == 0

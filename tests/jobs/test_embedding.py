@@ -110,8 +110,7 @@ async def test_a_vector_that_could_not_be_made_is_said(beside: Toolbox) -> None:
 async def test_many_wait_for_one_job_which_leaves_nothing(beside: Toolbox, tmp_path: Path) -> None:
     for number in range(30):
         await remember(beside, f"Case {number}: ask before the upload replaces a file.", attribution=PROMPT)
-    jobs = await beside.store.list_jobs(beside.scope, ("queued",), 99)
-    assert [job.kind for job in jobs] == [EMBED]
+    assert [job.kind for job in await beside.store.list_jobs(beside.scope, ("queued",), 99)] == [EMBED]
     await work(beside, tmp_path)
     assert (await _job(beside)).result == {"embedded": 30, "left": 0, "seen": 30, "refused": []}
 

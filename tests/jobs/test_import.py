@@ -17,31 +17,36 @@ from swarm_memory.tools.memories.transfer import export_memories
 
 
 def _folder(place: Location, fixed: dict[str, Any]) -> Path:
-    folder = place.root / "runs"
+    folder = place.root / "projects"
     folder.mkdir()
     (folder / "one.jsonl").write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
     return folder
 
 
 async def test_a_folder_is_learned_from_once(
-    connected: Callable[[], Any], place: Location, fixed: dict[str, Any]
+    connected: Callable[[], Any], place: Location, fixed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[tuple[float, float | None]] = []
 
     async def note(progress: float, total: float | None, _: str | None) -> None:
         reported.append((progress, total))
 
-    folder = str(_folder(place, fixed))
+    folder = _folder(place, fixed)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place.root))  # so that it is a host's, too
     async with connected() as caller:
-        arguments = {"transcript_path": folder}
+        arguments = {"transcript_path": str(folder)}
         done = await caller.client.call_tool("learn_from_trajectory", arguments, progress_callback=note)
         answer = done.structured_content
         assert (answer["kind"], answer["status"]) == ("import", "completed")
         assert answer["result"]["transcripts"]["tasks"] == 1
         assert answer["result"]["transcripts"]["stored"] >= 1
-        again = await caller.call("learn_from_trajectory", transcript_path=folder)
+        again = await caller.call("learn_from_trajectory", **arguments)
         assert (again["result"]["transcripts"]["known"], again["result"]["transcripts"]["stored"]) == (1, 0)
-        assert "leave task_id out" in await caller.error("learn_from_trajectory", transcript_path=folder, task_id="x")
+        assert "leave task_id out" in await caller.error("learn_from_trajectory", **arguments, task_id="x")
+        (folder / "one.jsonl").write_text(json.dumps(fixed | {"id": "fix-2", "task": "Mend the shop."}))
+        await caller.call("learn_from_trajectory", transcript_path=f"{folder}/one.jsonl")
+        found = (await caller.call("manage_memories", action="list", status="candidate"))["memories"]
+        assert found, "one caller is one witness, wherever the files lie"
     assert all(total == 1 for _, total in reported[1:])
 
 
@@ -57,11 +62,9 @@ async def test_an_export_waits_in_quarantine(
         await toolbox.store.close()
         await caller.call("manage_memories", action="forget", ids=task["stored"])
         (folder / "one.jsonl").write_text("\n".join(lines))
-        done = await caller.call("learn_from_trajectory", transcript_path=str(folder))
-        (row,) = done["result"]["exports"].values()
+        (row,) = (await caller.call("learn_from_trajectory", transcript_path=str(folder)))["result"]["exports"].values()
         assert row["added"] == len(lines) >= 1
-        status = await caller.call("memory_status")
-        assert status["memories"]["quarantined"] == len(lines)
+        assert (await caller.call("memory_status"))["memories"]["quarantined"] == len(lines)
 
 
 async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], place: Location, tmp_path: Path) -> None:

@@ -47,8 +47,7 @@ ALL = ("queued", "running", "completed", "failed", "cancelled")
 
 
 def job_of(toolbox: Toolbox, key: str = "k", delay_s: float = 0, **payload: JsonValue) -> Job:
-    run_after = datetime.now(UTC) + timedelta(seconds=delay_s)
-    return made_job(key, run_after, scope=toolbox.scope, payload=payload)
+    return made_job(key, datetime.now(UTC) + timedelta(seconds=delay_s), scope=toolbox.scope, payload=payload)
 
 
 async def only_job(toolbox: Toolbox) -> Job:

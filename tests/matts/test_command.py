@@ -74,8 +74,7 @@ async def test_each_rollout_works_in_a_fresh_copy_and_the_original_stays_as_it_i
     os.mkfifo(agent.folder / "pipe")
     runner = agent.runner()
     for number in (1, 2):
-        answer = await runner.run(agent.request(number))
-        assert words(answer) == "['notes.txt']"
+        assert words(await runner.run(agent.request(number))) == "['notes.txt']"
     assert sorted(path.name for path in agent.folder.iterdir()) == [".swarm", "notes.txt", "pipe"]
 
 
@@ -96,8 +95,7 @@ async def test_a_refinement_goes_on_in_what_the_former_rollout_left(tmp_path: Pa
     agent = Agent(tmp_path, WRITES)
     runner = agent.runner()
     await runner.run(agent.request(1, mode="sequential"))
-    answer = await runner.run(agent.request(2, mode="sequential"))
-    assert "made.txt" in words(answer)
+    assert "made.txt" in words(await runner.run(agent.request(2, mode="sequential")))
 
 
 async def test_a_command_that_hangs_is_ended_in_time_with_what_it_started(tmp_path: Path) -> None:
@@ -151,8 +149,7 @@ async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:
 
 async def test_an_agent_that_only_claims_success_is_undecided(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "print('All tests pass. Done!')")
-    result = await ran(tmp_path, agent.runner(), count=1)
-    assert [each.label for each in result.run.summary.rollouts] == ["Undecided"]
+    assert [each.label for each in (await ran(tmp_path, agent.runner(), count=1)).run.summary.rollouts] == ["Undecided"]
 
 
 @pytest.mark.parametrize(("command", "said"), [("/no/such/agent -p", "/no/such/agent"), ("", "it printed nothing")])

@@ -19,8 +19,7 @@ from tests.matts.worlds import GREEN, RED, TASK, attempt, met, missed
 
 
 def compared(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:
-    attempts = as_attempts(trajectories)
-    return contrast_by_extraction(attempts, Settings())
+    return contrast_by_extraction(as_attempts(trajectories), Settings())
 
 
 def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
@@ -105,8 +104,7 @@ def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
 
 
 def test_the_same_action_after_which_the_call_had_succeeded_was_not_in_vain() -> None:
-    again = judged("Failure", DOWN, NAMESPACE, UP, DOWN)
-    lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), again)
+    lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Failure", DOWN, NAMESPACE, UP, DOWN))
     assert "did not help" not in text(lessons)
 
 

@@ -127,8 +127,7 @@ async def test_a_cancelled_job_stops_soon_and_a_queued_one_never_begins(tools: T
         begun = await queued(tools, working, "count", {}, 0.3)
         for _ in range(2):
             assert (await asked(tools, "cancel", begun.id)).status == "cancelled"
-        second = await queued(tools, working, "count", {}, 0.5)
-        assert second.status == "running", "the worker is free again"
+        assert (await queued(tools, working, "count", {}, 0.5)).status == "running", "the worker is free again"
 
 
 async def test_a_long_job_does_not_keep_short_ones_waiting(tools: Toolbox) -> None:

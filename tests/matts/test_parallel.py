@@ -119,8 +119,7 @@ async def test_of_one_success_and_one_failure_the_one_action_that_differs_is_kep
     opening = ("sh open.sh", "opened", 0)
     verdicts = {1: Verdict.by_agent("Success", 0.8), 2: Verdict.by_agent("Failure", 0.8)}
     runner = GivenRunner([attempt(opening, whole), attempt(opening, half)], verdicts)
-    result = await run_matts(tools, MattsRequest(task="Export all invoices.", count=2), runner)
-    (item,) = result.stored
+    (item,) = (await run_matts(tools, MattsRequest(task="Export all invoices.", count=2), runner)).stored
     assert (item.status, item.outcome) == ("candidate", "Success")
     assert item.title == "Run `sh export.sh --all` instead of `sh export.sh`"
     assert await tools.store.list_memories((tools.scope,), MemoryFilter()) == [], "one pair proves nothing"
@@ -216,8 +215,7 @@ async def test_a_fix_that_a_failed_task_found_too_is_one_memory_that_both_bear_o
     own = Verdict(label="Failure", confidence=0.9, judge="agent")
     result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed))
     (known,) = (item for item in result.stored if "contrast" in item.tags)
-    again = await learn(tools, failed, agent_verdict=own)
-    assert again.reinforced == (known.id,)
+    assert (await learn(tools, failed, agent_verdict=own)).reinforced == (known.id,)
     fixes = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(FIX,)))
     assert [item.id for item in fixes] == [known.id]
     assert fixes[0].confidence > known.confidence

@@ -56,8 +56,7 @@ async def test_notes_of_the_refinements_are_kept_and_come_into_the_items(tmp_pat
 
 
 async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be_refined(tmp_path: Path) -> None:
-    gone = RunnerAnswer(status="failed", error="lost")
-    runner = by_number({1: missed(), 2: gone, 3: met()})
+    runner = by_number({1: missed(), 2: RunnerAnswer(status="failed", error="lost"), 3: met()})
     result = await ran(tmp_path, runner, mode="sequential", count=2)
     assert "no such table" in runner.requests[2].prompt
     assert result.run.summary.best == 3

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -12,8 +13,10 @@ from hooked import hooked
 from mcp import MCPError
 from mcp.client import Client
 from patience import HANG_S
+from scripted_runs import Script
 from served import Caller
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.server.access.roles import TOOLS
@@ -24,6 +27,7 @@ from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import empty_toolbox, open_toolbox
 from swarm_memory.tools.guard.trust import unverified
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.records import HostSession
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -43,6 +47,7 @@ ITEM = {
     "description": "Of use when tests fail with a missing table.",
     "content": "1. Run the migrations.\n2. Run the tests again.",
 }
+NOTE = {"title": ITEM["title"], "when": ITEM["description"], "note": ITEM["content"]}
 
 
 async def _never() -> Toolbox:
@@ -52,7 +57,7 @@ async def _never() -> Toolbox:
 async def taught(caller: Caller, fixed: Task) -> Task:
     """Make the bank learn the task, and one of another session that confirms the fix; return what the first taught."""
     (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-    caller.bank.speakers = ("another connection",)
+    caller.bank.speakers = (new_id("mcp"),)
     await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2", "agent_id": "other"})
     return task
 
@@ -176,8 +181,7 @@ async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(
     connected: Connected, fixed: Task, toolbox: Toolbox
 ) -> None:
     async with connected() as caller:
-        looked = await caller.call("judge_trajectory", **fixed, store=False)
-        assert "trajectory_id" not in looked
+        assert "trajectory_id" not in (await caller.call("judge_trajectory", **fixed, store=False))
         assert (await caller.call("memory_status"))["trajectories"] == 0
         first = await caller.call("judge_trajectory", **fixed, agent_id="reviewer")
         second = await caller.call("judge_trajectory", **fixed, verdict="Failure", confidence=0.6)
@@ -217,8 +221,7 @@ async def test_the_agent_can_be_the_distiller_and_without_items_it_is_only_propo
 
 async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        task = await taught(caller, fixed)
-        ids = task["stored"]
+        ids = (await taught(caller, fixed))["stored"]
         listed = await caller.call("manage_memories", action="list")
         assert [memory["id"] for memory in listed["memories"]] == ids
         assert "content" not in listed["memories"][0]
@@ -474,12 +477,11 @@ async def test_what_it_gets_is_credited_to_the_hosts_task_also_if_the_hook_only_
 async def test_what_a_session_says_bears_out_nothing_that_it_said_whichever_task_it_names(
     connected: Connected, fixed: Task, toolbox: Toolbox, place: Location, hooked_at: int | None
 ) -> None:
-    note = {"title": ITEM["title"], "when": ITEM["description"], "note": ITEM["content"]}
     told = {"task": "x", "steps": [{"role": "assistant", "content": "y"}], "items": [ITEM], "verdict": "Success"}
     ids = set[str]()
 
     async def say(caller: Caller, turn: int) -> None:
-        ids.add((await caller.call("remember", notes=[note]))["id"])
+        ids.add((await caller.call("remember", notes=[NOTE]))["id"])
         await caller.call("distill_memories", task_id=f"any{turn}", **told)
         await caller.call("retrieve_memories", query=ITEM["title"], task_id=f"foo-{turn}")
         await caller.call("record_outcome", task_id=f"foo-{turn}", outcome="Success", used=list(ids))
@@ -500,3 +502,22 @@ async def test_what_a_session_says_bears_out_nothing_that_it_said_whichever_task
     async with connected() as another:
         await say(another, 4)
     assert await stands() == (2, {"active"}, set())
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(("is_first", "days"), [(True, 1), (False, -1), (False, 1)])
+async def test_of_a_note_whose_author_no_hook_named_only_a_session_that_began_later_is_a_witness(
+    connected: Connected, toolbox: Toolbox, is_first: bool, days: int
+) -> None:
+    async with connected() as caller:
+        if is_first:  # whatever its transcript says
+            await hooked(toolbox, EVENT)
+        noted = (await caller.call("remember", notes=[NOTE]))["id"]
+    await hooked(toolbox, EVENT)
+    given = {"started_at": datetime.now(UTC) + timedelta(days), "injected_memory_ids": (noted,)}
+    for number in (1, 2):
+        run = Script(f"{SIMILAR} {number}", f"{SESSION}:{number}", SESSION).say(f"I follow [{noted}].")
+        run.shell("npm test", "1 failed", 1).shell("npm run migrate").shell("npm test", "Tests  3 passed (3)")
+        assert (await learn(toolbox, run.done().model_copy(update=given))).credited == (noted,)
+    items = await toolbox.store.get_memories(toolbox.readable, [noted])
+    assert (await unverified(toolbox, items) == set()) == (not is_first and days > 0)

@@ -94,8 +94,7 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
     async with ScriptedServer([completion("{}")] * 2) as server:
         async with bank(place, settings, [provider(server)]) as first:
             await ask(first, "judge")
-            meter = ChatMeter(first.store, first.scope, first.clock)
-            assert await meter.used_today() == TOKENS
+            assert await ChatMeter(first.store, first.scope, first.clock).used_today() == TOKENS
             yesterday = ChatMeter(first.store, first.scope, SetClock(datetime.now(UTC) - timedelta(days=1)))
             usage = ChatUsage(input_tokens=1000, output_tokens=0, cost_usd=0.5)
             yesterday.record("judge", "openai:m", "answered", usage, 1.0)

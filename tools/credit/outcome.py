@@ -12,6 +12,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
+from swarm_memory.tools.guard.trust import may_have_written
 from swarm_memory.tools.ports.records import TaskInjections
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import names_in
@@ -148,6 +149,8 @@ async def record_outcome(
     ids = dict.fromkeys((*since, *(known.injected_memory_ids if known else ())))
     had = await store.get_memories(toolbox.readable, list(ids))
     items = {item.id: item for item in had if item.provenance.task_id != task_id}
+    own = [each for each in had if await may_have_written(toolbox, each, next(iter(said_by), None), known)]
+    said_by = tuple(dict.fromkeys((*said_by, *(str(each.provenance.session_id) for each in own))))
     if former is not None and known is not None and not known.steps:  # its words were removed: keep what was seen
         record, uses = former, former.credits
     else:

@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, cast
 
-from swarm_memory.schema.base import is_teams
+from swarm_memory.schema.base import CONNECTION, is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryLink, ScoredMemory
+from swarm_memory.schema.sqlite.events import BEGAN
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, BankEvent
 from swarm_memory.tools.text.cleaning import lazy
@@ -132,7 +133,7 @@ async def trust_prefixes(
         history = histories[item.id]
         tasks = {str(event.data.get("task_id")) for event in history if event.kind == REINFORCED}
         if not (rests_on_evidence(item) or is_borne_out(item, history)):
-            said[item.id] = _NOTED.get(item.provenance.distiller, "")
+            said[item.id] = _NOTED.get("agent" if item.provenance.judge == "agent" else item.provenance.distiller, "")
         elif others := len(tasks - {"None", item.provenance.task_id}):
             said[item.id] = f"Seen in {others + 1} tasks: "
     return said
@@ -164,6 +165,23 @@ async def prefer_verified(
     surplus = places[MAX_UNVERIFIED:]
     first = [place for place in range(len(ranked)) if place not in surplus]
     return tuple(ranked[place] for place in [*first, *surplus][:wanted])
+
+
+async def may_have_written(toolbox: Toolbox, item: MemoryItem, by: str | None, task: Trajectory | None) -> bool:
+    """Whether a session or connection, doing a task, may be who said an item over a connection linked to no session."""
+    origin, by = item.provenance.session_id or "", by or ""
+    if not origin.startswith(f"{CONNECTION}_"):
+        return False
+    if by.startswith(f"{CONNECTION}_"):
+        if person := by.partition("-")[2]:  # over HTTP nothing else tells who calls
+            return origin.partition("-")[2] in ("", person)
+        return by.partition("_")[2] < item.id.partition("_")[2]  # ids sort by when they were made
+    if task is None or task.task_id != f"{by}:1":
+        task, _ = await toolbox.store.get_trajectory(toolbox.scope, f"{by}:1") or (None, None)
+    # A session begins with its first task; one of which that is not known may have been there before.
+    began = task.started_at if task is not None and task.session_id == by else None
+    hooked = (await toolbox.store.memory_histories(toolbox.readable, [by], (BEGAN,)))[by]
+    return began is None or min([began, *(event.at for event in hooked)]) <= item.created_at
 
 
 def _session(task: str) -> str:

@@ -46,7 +46,7 @@ from swarm_memory.tools.distill.fixes import fixes_tried, match_fixes
 from swarm_memory.tools.distill.review import put_to_review
 from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of, screened
 from swarm_memory.tools.guard.redact import archivable, strip_places
-from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
+from swarm_memory.tools.guard.trust import REINFORCED, may_have_written, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext
 from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
@@ -207,17 +207,18 @@ async def new_items(
         known[same.id] = None
         is_witness = is_witness and same.id not in given and says_all_of(memory.item, same)
         is_repetition = same.provenance.task_id == trajectory.task_id or same.status != "active"
-        is_repetition = is_repetition or await _is_known_to(toolbox, same, REINFORCED, trajectory.session_id)
+        is_repetition |= await _is_own(toolbox, same, REINFORCED, trajectory, trajectory.session_id)
         is_witness = is_witness and not is_repetition
     fault = "; ".join(filter(None, (unscreened, unembedded))) or None
     return SortedOut(tuple(new), tuple(known), REINFORCEMENT * is_witness, fault)
 
 
-async def _is_known_to(toolbox: Toolbox, item: MemoryItem, kind: str, *sessions: str | None) -> bool:
-    """Whether an item came from one of the sessions or a speaker, or has an event of a kind by such."""
+async def _is_own(toolbox: Toolbox, item: MemoryItem, kind: str, task: Trajectory, *sessions: str | None) -> bool:
+    """Whether an item is, or may be, of one of the sessions or a speaker, or has an event of a kind by such."""
     history = await toolbox.store.memory_histories((item.scope,), [item.id], (kind,))
     known = [item.provenance.session_id, *(event.data.get("session_id") for event in history[item.id])]
-    return any(each in known for each in (*sessions, *toolbox.speakers) if each is not None)
+    is_known = any(each in known for each in (*sessions, *toolbox.speakers) if each is not None)
+    return is_known or await may_have_written(toolbox, item, task.session_id, task)
 
 
 async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first: bool = False) -> MemoryItem | None:
@@ -341,7 +342,7 @@ async def _learned(
         ]
 
     found = await new_items(toolbox, kept, made)
-    known = [each for each in await known_fixes(toolbox, reading) if not await _is_known_to(toolbox, each[1], TRIED)]
+    known = [each for each in await known_fixes(toolbox, reading) if not await _is_own(toolbox, each[1], TRIED, kept)]
     new = {item.id: item for item in found.items}
     fixes = await asyncio.to_thread(lambda: (*match_fixes(reading, new.items()), *fixes_tried(reading, known)))
     record = LearnRecord(
