@@ -13,7 +13,6 @@ from typing import IO, Any, NoReturn, TypeAlias, cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.text.cleaning import clean
 
 JsonObject: TypeAlias = dict[str, object]
 
@@ -123,19 +122,8 @@ def sanitize_json(value: object, text: Callable[[str], str], depth: int = 0) -> 
         return "…"
     if isinstance(value, dict):
         items = list(cast("JsonObject", value).items())[:_MAX_ITEMS]
-        return {clean(str(key), 200): sanitize_json(each, text, depth + 1) for key, each in items}
+        return {text(str(key)): sanitize_json(each, text, depth + 1) for key, each in items}
     return [sanitize_json(each, text, depth + 1) for each in as_list(value)[:_MAX_ITEMS]]
-
-
-def json_size(value: JsonValue) -> int:
-    """Return the approximate length of `value` as text, in characters."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(len(key) + json_size(each) for key, each in value.items())
-    if isinstance(value, list):
-        return sum(map(json_size, value))
-    return 8
 
 
 Source: TypeAlias = str | Path | IO[str] | IO[bytes]

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypedDict, Unpack, get_args
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import JsonDict, Records, all_text, as_object, json_size, sanitize_json
-from swarm_memory.tools.guard.redact import MAX_STEP_CHARS, MAX_STEPS
+from swarm_memory.server.hosts.records import JsonDict, Records, all_text, as_object, sanitize_json
+from swarm_memory.tools.guard.redact import MAX_READ_CHARS, MAX_STEPS, json_size
 from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN, clean
@@ -32,8 +32,6 @@ _SAYING = ("remember", "distill_memories", "learn_from_trajectory")
 
 MAX_KEPT_CHARS = 12_000_000
 """The most characters of all steps of one trajectory together, in addition to the limit on their number."""
-
-MAX_TASK_CHARS = 20_000
 
 _EXIT_CODE = re.compile(r"\s*(?:Error: )?Exit code (-?\d{1,10})\b")
 
@@ -109,7 +107,7 @@ class StepDetails(CallStatus, total=False):
 
 @dataclass(slots=True)
 class Draft:
-    """A trajectory in the making. Texts are cleaned, shortened and stripped of our own notes as they come in.
+    """A trajectory in the making. Texts come in cleaned, without our own notes, and cut to what redaction has to read.
 
     The first and last steps are kept: those that do not fit are dropped from the middle and counted.
     """
@@ -145,7 +143,7 @@ class Draft:
             id=f"s{self.added}",
             kind=kind,
             role=role,
-            text=clean(text, MAX_STEP_CHARS),
+            text=clean(text, MAX_READ_CHARS),
             tool_name=clean(name, 300) if name else None,
             tool_input=self._tool_input(details.get("tool_input")),
             call_id=clean(call_id, 200) if call_id else None,
@@ -171,7 +169,7 @@ class Draft:
 
     def finished(self, skipped_lines: int) -> Trajectory:
         """Return the trajectory."""
-        task = clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip()
+        task = clean(self._own_words_out(self.task).strip(), MAX_READ_CHARS)
         usage = {name: sum(getattr(each, name) for each in self.usage.values()) for name in Usage.model_fields}
         return Trajectory(
             task_id=clean(self.task_id, 500) or "task",
@@ -197,9 +195,7 @@ class Draft:
     def _tool_input(self, value: object) -> dict[str, JsonValue] | None:
         if value is None:
             return None
-        kept = sanitize_json(value, lambda text: clean(self._own_words_out(text), MAX_STEP_CHARS))
-        if json_size(kept) > 2 * MAX_STEP_CHARS:
-            kept = sanitize_json(kept, lambda text: clean(text, MAX_STEP_CHARS // 20))
+        kept = sanitize_json(value, lambda text: clean(self._own_words_out(text), MAX_READ_CHARS))
         return kept if isinstance(kept, dict) else {"input": kept}
 
 

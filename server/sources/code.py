@@ -22,6 +22,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group, content_hash, decode, is_binary, read_bytes, read_files
+from swarm_memory.tools.guard.redact import redact_start, without_secrets
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -125,7 +126,7 @@ def outline(language: Language, source: bytes) -> Outline:
         row = bisect_right(starts, each.start) - 1
         head = source[each.start : min(each.body, each.start + _MAX_HEAD)].decode("utf-8", "replace")
         signature = " ".join(_COMMENT_LINE.sub("", head).split()).rstrip(" {:=").removesuffix("=>")
-        each.signature = signature.rstrip()[:500]
+        each.signature = redact_start(signature.rstrip(), 500, pii=False)
         each.line, each.end_line = row + 1, bisect_right(starts, max(each.start, each.end - 1))
         while row and row not in comments and _ATTRIBUTE.match(lines[row - 1]):
             row -= 1
@@ -260,7 +261,7 @@ def _uncommented(lines: Sequence[str]) -> str:
     return "\n".join(line.strip() for line in _COMMENT_MARKS.sub("", "\n".join(lines)).strip().split("\n"))
 
 
-READER = "code-2"
+READER = "code-3"
 """Part of every content hash: raise it when the same bytes yield other passages, and all files are read again."""
 
 MAX_BYTES = 2_000_000
@@ -342,7 +343,7 @@ class _Writer:
                 parts.pop()
             self._add(".".join(parts), self.outline.doc, outside, (1, last), symbol="file")
         first = re.split(r"(?<=[.!?])\s|\n\n", self.outline.doc, maxsplit=1)[0]
-        self.purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
+        self.purpose = " ".join(without_secrets(first).split())[:_MAX_PURPOSE_CHARS]
         for each in self.outline.definitions:
             if each.kind != "scope":
                 self._definition(each)
@@ -378,6 +379,7 @@ class _Writer:
     ) -> None:
         """Add a passage, or several of one name if the text is long; each has its own lines only if `has_all_lines`."""
         line = lines[0]
+        doc = redact_start(doc, _MAX_DOC_CHARS, pii=False)
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")
             span = (line, min(line + height, lines[1])) if has_all_lines else lines
@@ -386,7 +388,7 @@ class _Writer:
                 group=self.name[:2000],
                 position=len(self.passages),
                 title=(title or self.name)[:1000],
-                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], self.purpose))),
+                description="\n\n".join(filter(None, ("" if number else doc, self.purpose))),
                 content=part,
                 path=self.name,
                 line=span[0],
@@ -399,6 +401,7 @@ class _Writer:
 
 def _parts(text: str) -> Iterator[str]:
     """Yield a text in parts of at most `MAX_PART_CHARS`, cut at line ends, or within a longer line."""
+    text = text if len(text) <= MAX_PART_CHARS else without_secrets(text)
     for _ in range(_MAX_PARTS - 1):
         if len(text) <= MAX_PART_CHARS:
             break

@@ -15,6 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.files import Group, bad_group, content_hash, decode, is_binary, read_bytes, read_files
+from swarm_memory.tools.guard.redact import without_secrets
 from swarm_memory.tools.sources.chunks import chunks, markdown_blocks
 from swarm_memory.tools.sources.dialogue import conversation_passages, turns_in
 
@@ -132,7 +133,7 @@ class _Reader:
         self.cells = 0
 
 
-READER, DIALOGUE_READER = "documents-1", "dialogue-2"
+READER, DIALOGUE_READER = "documents-2", "dialogue-3"
 """Part of every content hash: raise it when the same bytes yield other passages, and all files are read again."""
 
 MAX_TEXT_BYTES = 20_000_000
@@ -209,8 +210,9 @@ def _group(beside: list[Group], name: str, file: Path, named: bool) -> Group | N
 def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
     text, encoding = decode(data)
     if suffix in HTML_SUFFIXES:
-        title, text = page(text)
+        title, text = map(without_secrets, page(text))
         return document_passages(name, title, text, encoding, has_lines=False)
+    text = without_secrets(text)
     front = _FRONT_TITLE.match(text) if text.startswith("---") else None
     return document_passages(name, front["title"].strip() if front else "", text, encoding)
 
@@ -221,10 +223,10 @@ def _pdf_passages(name: str, file: Path) -> list[Passage]:
     starts: list[int] = []
     for raw in pages:
         starts.append(len(text))
-        text += decode(raw.encode("utf-8", "replace")).text.strip() + "\n\n"
+        text += without_secrets(decode(raw.encode("utf-8", "replace")).text).strip() + "\n\n"
     if not text.strip():
         raise InputError("contains no text: its pages are images")
-    title = decode(title.encode("utf-8", "replace")).text
+    title = without_secrets(decode(title.encode("utf-8", "replace")).text)
     return document_passages(name, title, text, "pdf", starts, has_lines=False)
 
 

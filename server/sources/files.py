@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.tools.guard.secrets import regex
 from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def is_binary(data: bytes) -> bool:
 def decode(data: bytes) -> Decoded:
     """Return the text, decoded by byte order mark, as UTF-8, or else as Windows-1252 or Latin-1.
 
-    Never fails. Control characters are removed, private keys redacted; lines keep their numbers. Linear in the length.
+    Never fails. Control characters are removed; lines keep their numbers. Linear in the length.
     """
     for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):
@@ -238,7 +237,4 @@ def decode(data: bytes) -> Decoded:
                 break
     else:
         text, used = data.decode("latin-1"), "latin-1"
-    text = clean(text.translate(_SPACES))
-    if "PRIVATE KEY" in text:  # it is to be cut into passages, and half a key is known by no rule
-        text = regex("private-key").sub(lambda key: "[secret:private-key]" + "\n" * key[0].count("\n"), text)
-    return Decoded(text, used)
+    return Decoded(clean(text.translate(_SPACES)), used)

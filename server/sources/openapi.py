@@ -18,6 +18,7 @@ from swarm_memory.server.sources.tool_lists import (
     parse_json,
     text_of,
 )
+from swarm_memory.tools.guard.redact import redact_start
 
 READER = "openapi-3"
 MAX_BYTES = 20_000_000
@@ -160,7 +161,7 @@ def _operation(document: Mapping[str, Any], method: str, path: str, operation: M
     if operation.get("deprecated") is True:
         data["deprecated"] = True
     return {
-        "title": (text_of(operation.get("operationId")) or name)[:1000],
+        "title": redact_start(text_of(operation.get("operationId")) or name, 1000, pii=False),
         "description": "\n".join(dict.fromkeys(filter(None, about))),
         "content": "\n".join(filter(None, lines)),
         "data": data,

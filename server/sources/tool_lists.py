@@ -20,7 +20,7 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group, bad_group, read_bytes, read_files, read_format
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import redact, redact_start
 from swarm_memory.tools.text.cleaning import shorten
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def passages_of(group: str, entries: Sequence[Mapping[str, Any]], **beside: Json
             kind="tool",
             group=group,
             position=position,
-            title=name.strip()[:1000],
+            title=redact_start(name.strip(), 1000, pii=False),
             description="\n".join(filter(None, (shown if shown != name else "", text_of(entry.get("description"))))),
             content=described_parameters(schema),
             data={**({"input_schema": schema} if schema else {}), **beside},
@@ -129,7 +129,7 @@ def described_parameters(schema: object) -> str:
             if isinstance(field.get("type"), list):
                 kind = " or ".join(map(str, list_of(field["type"])))
             kind += ", required" if name in required else ""
-            choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
+            choices = [redact_start(str(each), 60, pii=False) for each in list_of(field.get("enum"))[:20]]
             about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
             lines.append(f"{prefix}{name} ({kind}): {' '.join(filter(None, about))}".rstrip(": "))
             if depth > 1:

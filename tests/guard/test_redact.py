@@ -54,8 +54,7 @@ def test_of_secrets_made_from_other_seeds_hardly_one_is_left() -> None:
     around = [each for seed in seeds for each in context_lines(seed, times=1)]
     masked = sum(secret[-12:] not in redact(line).text for _, secret, line in lines)
     found = sum(bool(redact(line).counts) for _, line in around)
-    assert masked >= 0.95 * len(lines)
-    assert found >= 0.95 * len(around)
+    assert min(masked / len(lines), found / len(around)) >= 0.95
 
 
 def test_secrets_are_known_by_what_stands_around_them() -> None:
@@ -205,10 +204,8 @@ def test_headers_and_keys_of_the_web_lose_what_is_secret_in_them() -> None:
 
 
 def test_a_mark_names_the_kind_and_is_counted() -> None:
-    secret = VENDORS["github classic"](random.Random(1))
-    redacted = redact(f"a {secret} b {secret}")
-    assert redacted.text == "a [secret:github-token] b [secret:github-token]"
-    assert redacted.counts == {"[secret:github-token]": 2}
+    secret, mark = VENDORS["github classic"](random.Random(1)), "[secret:github-token]"
+    assert redact(f"a {secret} b {secret}") == Redacted(f"a {mark} b {mark}", {mark: 2})
 
 
 @pytest.mark.attack
@@ -275,8 +272,7 @@ def test_a_card_number_is_masked_and_one_with_a_wrong_digit_is_not(prefix: str, 
     number = card(prefix, length, random.Random(SEED))
     wrong = number[:-1] + str((int(number[-1]) + 1) % 10)
     grouped = " ".join(number[start : start + 4] for start in range(0, length, 4))
-    assert redact(f"card {number}.").text == "card [card]."
-    assert redact(f"card {grouped} ok").text == "card [card] ok"
+    assert redact(f"card {number}. card {grouped} ok").text == "card [card]. card [card] ok"
     assert redact(f"card {wrong}").counts == {}
 
 

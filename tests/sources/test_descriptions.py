@@ -82,6 +82,7 @@ def test_parameters_within_parameters_are_named_and_have_an_end() -> None:
     lines = described_parameters(wide).splitlines()
     assert lines[1] == "p0[].city (string, required): Name of the city"
     assert len(lines) <= MAX_PARAMETERS + 2
+    assert "a1B2" not in described_parameters({"properties": {"k": {"enum": ["key " * 9 + "token=a1B2c3D4e5F6g7H8"]}}})
 
 
 OPENAPI = """

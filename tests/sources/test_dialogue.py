@@ -156,11 +156,11 @@ def test_what_is_no_time_gives_way_to_what_is_one(tmp_path: Path) -> None:
 
 
 def test_a_long_turn_is_several_passages_and_a_session_is_no_context_of_the_next() -> None:
-    words = "Some words that fill a line of a talk.\n" * 150
+    words = "Some words that fill a line of a talk.\n" * 150 + "password: Qx7tR2mPw9z"
     found = conversation_passages(
         "g", [Turn(words, "Anna", session="1"), Turn(" ", "Ben", session="1"), Turn("Bye", "Ben", session="2")]
     )
-    assert len(found) > len(words.split()) // MAX_WORDS
+    assert (len(found) > len(words.split()) // MAX_WORDS, "Qx7t" in found[-2].content) == (True, False)
     assert [each.data["turn"] for each in found] == [0] * (len(found) - 1) + [2]
     assert found[-1].position - found[-2].position > 2
 

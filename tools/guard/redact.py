@@ -11,7 +11,7 @@ from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.person_names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.guard.secrets import find_secrets, regex
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, shorten
 
 if TYPE_CHECKING:  # the settings' model takes long to build, and a server answers before it reads settings
     from pydantic import JsonValue
@@ -20,6 +20,10 @@ if TYPE_CHECKING:  # the settings' model takes long to build, and a server answe
 
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
 _MAX_TASK_CHARS, _MAX_NAME_CHARS, _LONGEST_FIELD = 20_000, 200, 4000
+CUT_MARGIN = 8192
+"""So many characters next to a cut are redacted, then left out: no longer key or token is in common use."""
+MAX_READ_CHARS = MAX_STEP_CHARS + 2 * CUT_MARGIN
+
 _MOST_PASSES = 4
 """At most this many passes over a text in which something is found; hardly any text needs a third."""
 
@@ -35,11 +39,11 @@ class Redacted(NamedTuple):
     counts: Mapping[str, int]
 
 
-def redact(text: str, *, pii: "PersonalData" = True) -> Redacted:
+def redact(text: str, *, pii: "PersonalData" = True, keeps_lines: bool = False) -> Redacted:
     """Replace secrets, and with `pii` personal data, by typed marks such as `[secret:github-token]` and `[email]`.
 
-    With `names`, names of people and places too. Linear in the length of the text. Redacting twice changes nothing,
-    except for names, which are recognized by their context. Raises `ConfigError` where what finds names is missing.
+    With `names`, names of people and places too; with `keeps_lines` lines keep their numbers. Linear in the length.
+    Doing it twice changes nothing, except for names, known by context. Raises `ConfigError` if they cannot be found.
     """
     counts: Counter[str] = Counter()
     # Text next to a new mark can look different than before.
@@ -47,27 +51,41 @@ def redact(text: str, *, pii: "PersonalData" = True) -> Redacted:
         found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
         if not found:
             break
-        text = _replaced(text, found, counts)
+        text = _replaced(text, found, counts, keeps_lines=keeps_lines)
     if pii == "names":  # once: a language model may find names in any text
         text = _replaced(text, find_names(text), counts)
     return Redacted(text, dict(counts))
 
 
-def _replaced(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
+def _replaced(text: str, spans: Iterable[Span], counts: Counter[str], *, keeps_lines: bool = False) -> str:
     """Return the text with marks in place of spans, and count them."""
     kept: list[str] = []
     position = 0
     for span in _disjoint(spans):
-        kept += (text[position : span.start], span.mark)
+        kept += (text[position : span.start], span.mark, "\n" * (keeps_lines and text.count("\n", *span[:2])))
         counts[span.mark] += 1
         position = span.end
     return "".join([*kept, text[position:]])
 
 
+def redact_start(text: str, max_chars: int, *, pii: "PersonalData" = True) -> str:
+    """Return at most the first `max_chars` characters, redacted before the cut: half a secret is known by no rule."""
+    start = redact(text[: max_chars + CUT_MARGIN], pii=pii).text
+    return (start[:-CUT_MARGIN] if len(text) > max_chars + CUT_MARGIN else start)[:max_chars]
+
+
+def without_secrets(text: str) -> str:
+    """Return a text that will be cut into passages, without secrets; lines keep their numbers."""
+    return redact(text, pii=False, keeps_lines=True).text
+
+
 def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
-    """Return `text` redacted, its middle left out. The final cut comes after redacting, as a cut may split a secret."""
-    bounded = clean(text, 4 * max_chars)
-    return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
+    """Return `text` cleaned and redacted, then its middle left out; of a long text only the two ends are redacted."""
+    text, pii, end = clean(text), settings.distill.redact_pii, max_chars // 2 + CUT_MARGIN
+    if len(text) < 2 * end:
+        return shorten(redact(text, pii=pii).text, max_chars)
+    first, last = (redact(part, pii=pii).text for part in (text[:end], text[-end:]))
+    return shorten(text, max_chars, (first[:-CUT_MARGIN], last[CUT_MARGIN:]))
 
 
 def redact_secret_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
@@ -88,6 +106,14 @@ def redact_secret_fields(value: "JsonValue", name: str = "", depth: int = 60) ->
         return [redact_secret_fields(part, name, depth - 1) for part in value]
     own = next((part for key in ("name", "key") if isinstance(part := value.get(key), str)), name)
     return {key: redact_secret_fields(part, own if key == "value" else key, depth - 1) for key, part in value.items()}
+
+
+def json_size(value: "JsonValue") -> int:
+    """Return the approximate length of `value` as text, in characters."""
+    if isinstance(value, str):
+        return len(value)
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    return sum(map(json_size, parts)) if isinstance(parts, list) else 8
 
 
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
@@ -112,15 +138,13 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     kept = (*trajectory.steps[:head], *trajectory.steps[head + dropped :])
 
     @cache
-    def redacted(text: str) -> str:
-        """Redact before the text is cut: half a secret would not be recognized."""
-        return redact(clean(text), pii=settings.distill.redact_pii).text
-
     def bounded(text: str, limit: int = MAX_STEP_CHARS) -> str:
-        return clean(redacted(text), limit)
+        return kept_text(text, settings, limit)
 
     def given(step: Step) -> "JsonValue":
-        return redact_secret_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
+        safe = redact_secret_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
+        most = MAX_STEP_CHARS if json_size(safe) <= 2 * MAX_STEP_CHARS else MAX_STEP_CHARS // 20
+        return with_texts(safe, partial(shorten, max_chars=most))
 
     steps = [step.model_copy(update={"text": bounded(step.text), "tool_input": given(step)}) for step in kept]
     task = bounded(trajectory.task, _MAX_TASK_CHARS)

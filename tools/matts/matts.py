@@ -21,7 +21,7 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import tool_outputs
 from swarm_memory.tools.guard.gate import check_daily_quota
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import kept_text, redact
 from swarm_memory.tools.guard.wording import AgentContext
 from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
@@ -29,7 +29,6 @@ from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollo
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.ports.records import MattsRunEnd
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
-from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TASK_CHARS = 20_000
@@ -95,7 +94,7 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
     wanted = default if asked.count is None else asked.count
     if not 1 <= wanted <= MAX_ROLLOUTS:
         raise InputError(f"{name} is {wanted}: it must be from 1 to {MAX_ROLLOUTS}")
-    words = redact(clean(asked.task, MAX_TASK_CHARS).strip(), pii=toolbox.settings.distill.redact_pii).text
+    words = kept_text(asked.task, toolbox.settings, MAX_TASK_CHARS).strip()
     if not words:
         raise InputError("task is empty: say what to do")
     task_id = asked.task_id or f"task-{digest(words)[:16]}"

@@ -13,7 +13,7 @@ from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, is_hidden
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import redact_start
 from swarm_memory.tools.guard.trust import Histories, prefer_verified, trust_prefixes
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.preamble import (
@@ -217,7 +217,7 @@ async def _read(
     wanted = settings.k if k is None else k
     if not 1 <= wanted <= MAX_K:
         raise InputError(f"k is {wanted}: it must be from 1 to {MAX_K}")
-    text = redact(clean(query[:MAX_QUERY_CHARS]), pii=toolbox.settings.distill.redact_pii or True).text.strip()
+    text = redact_start(clean(query), MAX_QUERY_CHARS, pii=toolbox.settings.distill.redact_pii or True).strip()
     if not text:
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) > MAX_QUERY_CHARS:

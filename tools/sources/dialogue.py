@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from swarm_memory.schema.source import Passage
+from swarm_memory.tools.guard.redact import without_secrets
 from swarm_memory.tools.sources.chunks import MAX_WORDS, Chunk, chunks, markdown_blocks, word_count
 from swarm_memory.tools.sources.sources import NEIGHBOURS
 from swarm_memory.tools.text.cleaning import clean, one_line
@@ -45,11 +46,12 @@ def conversation_passages(group: str, said: Iterable[Turn]) -> list[Passage]:
         if session not in (None, turn.session):
             position += NEIGHBOURS["document"]
         session, text, time = turn.session, clean(turn.text), turn.time
-        speaker = one_line(clean(turn.speaker), _MAX_NAME_CHARS)
+        speaker = one_line(without_secrets(clean(turn.speaker)), _MAX_NAME_CHARS)
         day = f"{time.day} {time:%B %Y}" if isinstance(time, datetime) else one_line(clean(time or ""), _MAX_NAME_CHARS)
         title = ", ".join(filter(None, (speaker, day))) or group[:1000]
         data: dict[str, JsonValue] = {"turn": number, "speaker": speaker} if speaker else {"turn": number}
-        parts = chunks(text, markdown_blocks(text)) if word_count(text) > MAX_WORDS else [Chunk(0, len(text))]
+        text = without_secrets(text) if (is_long := word_count(text) > MAX_WORDS) else text
+        parts = chunks(text, markdown_blocks(text)) if is_long else [Chunk(0, len(text))]
         for content in filter(None, (text[part.start : part.end].strip() for part in parts)):
             passage = Passage(kind="document", group=group, position=position, title=title, content=content, data=data)
             passages.append(passage)

@@ -20,7 +20,7 @@ from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexingReport, Passage, SourceKind
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import redact, redact_start
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
@@ -410,7 +410,7 @@ async def search_sources(
     `kind` None searches all kinds. Where a reranker fails, a notice says so. Raises `InputError` for an empty query.
     """
     wanted = K if k is None else k
-    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
+    text = redact_start(clean(query), MAX_QUERY_CHARS).strip()
     if not text:
         raise InputError("query is empty: say in a few words what you are looking for")
     notices: list[str] = []

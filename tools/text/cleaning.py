@@ -40,6 +40,7 @@ _UNWANTED = lazy(f"[{_REMOVED}]")
 _NEEDS_WORK = lazy(rf"[\r\ud800-\udfff{_REMOVED}]|[{_MARKS}]{{9}}")
 _ASCII_NEEDS_WORK = lazy(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LONE_SURROGATE = lazy(r"[\ud800-\udfff]")
+_LEFT_OUT = lazy(r"\n… \[(\d{1,12}) characters left out\] …\n")
 _MARK_RUN = lazy(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 
 
@@ -57,16 +58,16 @@ def clean(text: str, max_chars: int | None = None) -> str:
     return text if max_chars is None else shorten(text, max_chars)
 
 
-def shorten(text: str, max_chars: int) -> str:
-    """Return `text`, or its beginning and end with a mark between them, of at most `max_chars` characters."""
+def shorten(text: str, max_chars: int, ends: tuple[str, str] | None = None) -> str:
+    """Return `text`; if it is over `max_chars`, its ends, or `ends`, around a mark that counts all that is left out."""
     if len(text) <= max_chars:
         return text
-    mark = f"\n… [{len(text) - max_chars} characters left out] …\n"
-    room = max_chars - len(mark)
+    earlier = _LEFT_OUT.search(text, max_chars // 2, len(text) - max_chars // 2)
+    mark = f"\n… [{len(text) - max_chars + (int(earlier[1]) if earlier else 0)} characters left out] …\n"
+    room, (first, last) = max_chars - len(mark), ends or (text, text)
     if room < 2:
-        return text[:max_chars]
-    head = room - room // 2
-    return text[:head] + mark + text[len(text) - room // 2 :]
+        return first[:max_chars]
+    return first[: room - room // 2] + mark + last[max(0, len(last) - room // 2) :]
 
 
 def one_line(text: str, limit: int) -> str:

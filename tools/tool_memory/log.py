@@ -21,10 +21,10 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import ReportedCall, ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.redact import kept_text, redact, redact_secret_fields
+from swarm_memory.tools.guard.redact import kept_text, redact_secret_fields
 from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.text.cleaning import clean, faults, one_line, shorten
+from swarm_memory.tools.text.cleaning import clean, faults, one_line
 from swarm_memory.tools.text.tokens import STOP_WORDS, count_tokens, query_tokens, words_as_written
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
@@ -171,21 +171,19 @@ def as_text(value: JsonValue) -> str:
 def kept_input(value: JsonValue, settings: Settings) -> str:
     """Return arguments as they are stored; in JSON that is too long, long texts are shortened before the whole is."""
     value = redact_secret_fields(value)
-    text = kept_text(as_text(value), settings, MAX_CALL_CHARS)
-    if isinstance(value, str) or value is None or len(as_text(value)) <= MAX_CALL_CHARS:
-        return text
-    shortened = json.dumps(_shortened(value, MAX_CALL_CHARS // 8), ensure_ascii=False)
-    return kept_text(shortened, settings, MAX_CALL_CHARS)
+    if not isinstance(value, str) and len(as_text(value)) > MAX_CALL_CHARS:
+        value = _shortened(value, settings)
+    return kept_text(as_text(value), settings, MAX_CALL_CHARS)
 
 
-def _shortened(value: JsonValue, max_chars: int) -> JsonValue:
-    """Shorten every text in a value; each is redacted while it is still longer, so that no cut leaves half a secret."""
+def _shortened(value: JsonValue, settings: Settings) -> JsonValue:
+    """Redact and shorten every text in a value."""
     if isinstance(value, str):
-        return shorten(redact(clean(value, 16 * max_chars)).text, max_chars)
+        return kept_text(value, settings, MAX_CALL_CHARS // 8)
     if isinstance(value, dict):
-        return {name: _shortened(part, max_chars) for name, part in value.items()}
+        return {name: _shortened(part, settings) for name, part in value.items()}
     if isinstance(value, list):
-        return [_shortened(part, max_chars) for part in value[:50]]
+        return [_shortened(part, settings) for part in value[:50]]
     return value
 
 
