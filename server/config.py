@@ -17,6 +17,7 @@ from swarm_memory.schema.settings import ChatProviderSettings, PersonalData, Set
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED
+from swarm_memory.tools.text.cleaning import read_yaml
 
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
@@ -134,7 +135,7 @@ def _of_project(file: Path) -> tuple[Values, tuple[str, ...]]:
             known = {**values}
             _taken_unknown(known)
             _validated(known)
-    except (ConfigError, OSError) as error:
+    except (ConfigError, OSError, ValueError) as error:  # Python prints no number of more than 4,300 digits
         kept = {key: value for key, value in values.items() if key == ENABLED and value[0] is False}
         return kept, (f"the project's settings are ignored: {error}",)
     return values, ()
@@ -162,12 +163,10 @@ def _from_file(path: Path, max_bytes: int) -> Values:
 
 def _parsed(text: str, origin: str) -> Values:
     """Return the values of a file by key; its sections may be under the root key, next to it, or both."""
-    import yaml
-
     try:
-        document = yaml.safe_load(text)
-    except (RecursionError, yaml.YAMLError) as error:
-        raise ConfigError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
+        document = read_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"{origin} is not valid YAML: {error}") from error
     top = _mapping(document, "the file", origin)
     values: Values = {}
     for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):

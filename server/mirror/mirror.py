@@ -18,6 +18,7 @@ from swarm_memory.tools.anchors.handles import listed_handles
 from swarm_memory.tools.memories.decide import edit, merge, set_memory_status
 from swarm_memory.tools.memories.manage import pages_of_memories
 from swarm_memory.tools.mirror.markdown import Page, add, name_of, page_digest, page_text, read_page
+from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
 
 MIRROR = "mirror"
@@ -78,7 +79,7 @@ def folder_of(toolbox: Toolbox) -> str:
 
 def switch(root: Path, folder: str) -> None:
     """Mirror a project in one of its folders, or with "" no longer. Raises `InputError`, `ConfigError`."""
-    files, _ = _read(_checked(root, folder)) if folder else ({}, [])
+    files, _ = _read(_checked(root, folder)) if folder else ({}, set[str]())
     if strange := [name for name, text in files.items() if not text.startswith(b"---\n")]:
         raise InputError(f"{folder} contains {strange[0]}, which is not a memory: name a folder just for the mirror")
     former = record_of(root)
@@ -104,9 +105,10 @@ async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonVa
         after = Record(folder=record.folder, files=run.kept, has_begun=record.has_begun or run.has_read)
         if after != record:
             write_private(record_file(root), after.model_dump_json())
-    for notice in run.notices:
+    notices = [one_line(clean(notice), 800) for notice in run.notices]
+    for notice in notices:
         log.warning("mirror: %s", notice)
-    return {"folder": folder, **run.count, "notices": [*run.notices]}
+    return {"folder": folder, **run.count, "notices": [*notices]}
 
 
 class _Run:
@@ -124,14 +126,16 @@ class _Run:
         """Take in what was changed by hand, if `reads`, then write."""
         kept, files = self.kept, self._files
         changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
-        gone = [name for name in kept if name not in files]
+        gone = [name for name in kept if name not in files and name not in self._left_out]
         await self._look()
         if reads:
             if out := self._left_out:
-                limits = f"{MAX_BYTES // 1000} KB, {MAX_FILES:,} files, no links"
-                self.notices.append(f"not read: {out[0]}{f' and {len(out) - 1} more' if out[1:] else ''} ({limits})")
+                limits = f"{MAX_BYTES // 1000} KB, {MAX_FILES:,} files, printable names, no links"
+                self.notices.append(f"not read: {one_line(', '.join(map(repr, sorted(out))), 400)} ({limits})")
             try:
-                blobs = await _in_git(self._folder) if changed or gone else {}
+                seen = {each for one in kept.values() for each in one.seen}  # ours, even if Git has it
+                new = "".join(f"{now} {name}\n" for name in changed if (now := _digest(files[name])) not in seen)
+                blobs = await _in_git(self._folder, new) if changed or gone else {}
                 for name in changed:
                     try:
                         page = read_page(files[name].decode("utf-8"))
@@ -236,7 +240,7 @@ class _Run:
                 continue
             text, found = page_text(item).encode(), read_bounded(self._folder / name, MAX_BYTES)
             if found != text:
-                if found is not None and (kept is None or _digest(found) != kept.file):
+                if name in self._left_out or (found is not None and (kept is None or _digest(found) != kept.file)):
                     continue  # changed by hand: it must be read before it is written
                 mode = 0o600 if found is None else (self._folder / name).lstat().st_mode & 0o777
                 write_private(self._folder / name, text.decode(), mode)
@@ -245,7 +249,7 @@ class _Run:
             self._note(name, item)
         for name, kept in [(name, each) for name, each in self.kept.items() if each.bank and each.id not in active]:
             found = read_bounded(self._folder / name, MAX_BYTES)
-            if found is None or _digest(found) == kept.file in kept.seen:
+            if name not in self._left_out and (found is None or _digest(found) == kept.file in kept.seen):
                 (self._folder / name).unlink(missing_ok=True)
                 self.count["removed"] += 1
                 del self.kept[name]
@@ -265,17 +269,19 @@ def _checked(root: Path, folder: str) -> Path:
     return root / folder
 
 
-def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
+def _read(folder: Path) -> tuple[dict[str, bytes], set[str]]:
     """Return a mirror's files by name, and those left out; remove what a killed process left half written."""
-    found, left_out = dict[str, bytes](), list[str]()
+    found, left_out = dict[str, bytes](), set[str]()
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17:
+        is_half = path.name.startswith(".") and path.stem.endswith(".md") and len(path.suffix) == 17
+        is_one = is_half or (path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md")
+        is_read = is_one and path.name.isprintable() and len(found) < MAX_FILES  # `_in_git` knows only UTF-8 names
+        if is_half and not path.is_dir():
             path.unlink(missing_ok=True)
-        is_one = path.suffix == ".md" and not path.name.startswith(".") and path.name != "README.md"
-        if is_one and len(found) < MAX_FILES and (text := read_bounded(path, MAX_BYTES)) is not None:
+        elif is_read and (text := read_bounded(path, MAX_BYTES)) is not None:
             found[path.name] = text
         elif is_one:
-            left_out.append(path.name)
+            left_out.add(path.name)
     return found, left_out
 
 
@@ -284,20 +290,22 @@ def _digest(text: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
 
 
-async def _in_git(folder: Path) -> dict[str, set[str]]:
-    """Return by name the ids of a folder's files in Git, committed or staged; the name of one in older commits only."""
+async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
+    """Return by name the ids of files in Git, or `new` (lines "id name") and known to it; the name of a former file."""
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
     names = ("--no-renames", "--format=", "--name-only", "--relative", "-z", "--", ".")
-    past, deleted = await git(folder, "log", "--all", *names), await git(folder, "log", "--diff-filter=D", *names)
+    held = await git(folder, "cat-file", "--batch-check=%(objectname)\t%(rest)", stdin=new.encode())
+    past = await git(folder, "log", "--all", "--reflog", *names)
+    deleted = await git(folder, "log", "--diff-filter=D", *names)
     staged, last = await git(folder, "ls-files", "-sz"), await git(folder, "ls-tree", "-z", "HEAD")
     if last is not None and b"Not a valid object name" in last.error:  # nothing was committed yet
         last = deleted = past
-    for each in (staged, last, past, deleted):
+    for each in (held, staged, last, past, deleted):
         if each is None or each.code:
             raise ConfigError("Git does not say what came with a commit: no file was read")
-        for line in filter(None, each.output.decode("utf-8", "replace").split("\0")):
+        for line in filter(None, each.output.decode("utf-8", "replace").split("\n" if each is held else "\0")):
             about, _, name = line.rpartition("\t")
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage

@@ -80,13 +80,13 @@ class ProjectFolder:
         return frozenset(file for file in files if any(f"{path}/".startswith(f"{file}/") for path in kept))
 
 
-async def git(folder: Path, *words: str) -> Finished | None:
+async def git(folder: Path, *words: str, stdin: bytes = b"") -> Finished | None:
     """Run Git in a folder and return how it ended; None if it cannot run, takes too long or prints too much."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ} | _APART
     with anyio.move_on_after(GIT_S):
         try:
             ended = await run(
-                (*_GIT, *words), stdin=b"", cwd=folder, environment=environment, max_output_bytes=MAX_GIT_BYTES
+                (*_GIT, *words), stdin=stdin, cwd=folder, environment=environment, max_output_bytes=MAX_GIT_BYTES
             )
         except OSError:
             return None

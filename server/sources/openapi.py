@@ -18,7 +18,11 @@ from swarm_memory.server.sources.tool_lists import (
     parse_json,
     text_of,
 )
+<<<<<<< HEAD
 from swarm_memory.tools.guard.redact import redact_start
+=======
+from swarm_memory.tools.text.cleaning import read_yaml
+>>>>>>> mir
 
 READER = "openapi-3"
 MAX_BYTES = 20_000_000
@@ -29,7 +33,6 @@ MAX_NESTING = 40
 
 API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-_MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
 _SIGNS = ("paths", "endpoints", "parameters")
 _FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
@@ -91,17 +94,10 @@ def parse_api(group: str, data: bytes) -> list[Passage]:
 def _parsed(group: str, data: bytes) -> Any:
     if data.lstrip()[:1] in (b"{", b"["):
         return parse_json(data)
-    import yaml
-
-    # An alias expands to what it names, wherever it is used: a few kilobytes of them can mean gigabytes.
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        events = yaml.parse(data, Loader=loader)
-        if sum(isinstance(event, yaml.AliasEvent) for event in events) > _MAX_ALIASES:
-            raise InputError(f"{group} has more than {_MAX_ALIASES:,} YAML aliases: it was not read")
-        return yaml.load(data, Loader=loader)  # noqa: S506 - both are safe loaders
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{group} is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+        return read_yaml(data)
+    except ValueError as error:
+        raise InputError(f"{group} is not valid YAML: {error}") from None
 
 
 def _endpoints(document: object) -> dict[str, Any]:

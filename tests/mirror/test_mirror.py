@@ -124,8 +124,10 @@ def test_what_a_clone_or_a_pull_brings_is_a_proposal_that_only_the_user_lets_in(
     git(theirs, "add", ".")
     git(theirs, "commit", "-m", "Better notes")
     git(mirrored, "pull", str(theirs), "main")
+    git(mirrored, "reset", "HEAD~1")  # now only the reflog has the commit
     before = files(mirrored)
     assert now(swarm)["proposed"] == 2
+    git(mirrored, "reset", "--hard", "ORIG_HEAD")
     assert stored(swarm).keys() == {PNPM, PORT}
     held = stored(swarm, "quarantined")
     assert (held.keys(), held["New"]["id"]) == ({PNPM, "New"}, NEW)
@@ -251,12 +253,21 @@ def test_nothing_outside_the_folder_is_read_or_written(project: Path, swarm: She
     (tmp_path / "secret.md").write_text("# Secret\n\nA word that is nobody's.\n")
     (project / NOTES / "way.md").symlink_to(tmp_path / "secret.md")
     (project / NOTES / "large.md").write_text("x" * 70_000)
+    own = one_file(project, PNPM)
+    own.rename(project / NOTES / "\x1b]0;owned\a.md")
+    own.mkdir()
+    (project / NOTES / f".x.md.{'0' * 16}").mkdir()
+    (project / NOTES / os.fsdecode(b"a\n\xff.md")).write_text("# Named oddly\n\nA word that is nobody's.\n")
     (project / NOTES / "odd.md").write_text("---\ntags: {a: &a [*a]}\n---\nNo list of tags.\n")
+    (project / NOTES / "what.md").write_text("---\nwhen: !!bool maybe\n---\nNeither yes nor no.\n")
+    (project / NOTES / "port.md").write_text(f"# Port\n\n{PORT}\n")
     assert now(swarm)["notices"] == [
-        "not read: large.md and 1 more (64 KB, 5,000 files, no links)",
+        f"not read: '\\x1b]0;owned\\x07.md', '.x.md.{'0' * 16}', 'a\\n\\udcff.md', 'large.md', 'way.md', "
+        f"{own.name!r} (64 KB, 5,000 files, printable names, no links)",
         "odd.md is left unchanged: its front matter cannot be read: tags: Input should be a valid tuple",
+        "what.md is left unchanged: its front matter cannot be read: it must be YAML, one field per line",
     ]
-    assert (stored(swarm).keys(), list((tmp_path / "elsewhere").iterdir())) == ({PNPM}, [])
+    assert (stored(swarm).keys(), list((tmp_path / "elsewhere").iterdir())) == ({PNPM, "Port"}, [])
     record_file(project).write_text("{")
     assert swarm("mirror", "--now").code == 3
 

@@ -138,6 +138,7 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
         resolve_settings(tmp_path, {"retrieve.K": "3"}, {})
 
 
+_UNFIT = ("!!bool maybe", '!!int ""', "!!timestamp b", "!!timestamp {=: b}", f"1{':1' * 300}:1.0", "2026-13-01")
 WRONG = (
     ("retrieve: {k: many}", r"retrieve\.k in .*config\.yaml: .*integer.*it is 'many'.*default is 3"),
     ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
@@ -149,16 +150,14 @@ WRONG = (
     ("- 3", "the file in .* must be a mapping"),
     ("retrieve: {k: 3", "is not valid YAML"),
     ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
+    *((f"retrieve: {{alpha: {each}}}", "is not valid YAML") for each in _UNFIT),
 )
 """Values that neither file may contain."""
 
 WRONG_OF_OWN = (
     ("sources: {allowed_folders: {acme: shop}}", r"sources\.allowed_folders in .* must be a list of strings"),
     ("sources: {allowed_folders: [~/docs, 3]}", r"sources\.allowed_folders in .* must be a list of strings"),
-    (
-        "matts: {allowed_commands: 3}",
-        r'must be a list of strings, such as \["one", "two"\], or .*one;;two \(it is \'3\'\)',
-    ),
+    ("matts: {allowed_commands: 3}", r'list of strings, such as \["one", "two"\], or .*one;;two \(it is \'3\'\)'),
     ("chat: {providers: {provider: claude_cli}}", r"chat\.providers in .* must be a list of mappings"),
     ("storage: {db: [a]}", r"storage\.db in .* valid string"),
     ("storage: [a]", r"storage in .* must be a mapping"),
@@ -183,8 +182,9 @@ def test_a_projects_file_that_is_wrong_is_named_and_left_out_whole(project: Writ
     assert project_file_errors(root) == (notice,)
 
 
-def test_a_projects_file_that_is_wrong_still_switches_off(project: Write) -> None:
-    resolved = resolve_settings(project("enabled: false\nretrieve: {k: many}\n"), environ={})
+@pytest.mark.parametrize("value", ["many", f"0x{'f' * 5000}"])
+def test_a_projects_file_that_is_wrong_still_switches_off(project: Write, value: str) -> None:
+    resolved = resolve_settings(project(f"enabled: false\nretrieve: {{k: {value}}}\n"), environ={})
     assert (resolved.settings.enabled, resolved.settings.retrieve.k, len(resolved.notices)) == (False, 3, 1)
 
 
@@ -228,20 +228,13 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "storage: {db: ../../stolen.db}",
-        "storage: {tenant_id: other}",
-        "storage: {project: other}",
-        "embedding: {base_url: 'https://evil.example'}",
-        "embedding: {api_key: sk-1}",
-        "embedding: {provider: openai}",
-        "embedding: {model: other}",
+        *(f"storage: {{{each}}}" for each in ("db: ../../stolen.db", "tenant_id: other", "project: other")),
         "storage: {sqlite: scan}",
+        "embedding: {base_url: 'https://evil.example'}",
+        *(f"embedding: {{{each}}}" for each in ("api_key: sk-1", "provider: openai", "model: other")),
         "storage: {url: 'postgresql://elsewhere.example/memory'}",
         "retention: {trajectories_days: 1}",
-        "distill: {redact_pii: false}",
-        "distill: {redact_pii: 'no'}",
-        "distill: {redact_pii: 0}",
-        "distill: {redact_pii: names}",
+        *(f"distill: {{redact_pii: {each}}}" for each in ("false", "'no'", "0", "names")),
         "credit: {holdout_rate: 0.9}",
         "chat: {providers: [{provider: openai, model: m, base_url: 'http://elsewhere.example'}]}",
         "chat: {learn_with: claude}",
@@ -291,8 +284,7 @@ def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(
 ) -> None:
     with pytest.raises(ConfigError, match=complaint) as raised:
         resolve_settings(tmp_path, environ={"SWARM_MEMORY_CHAT__PROVIDERS": given})
-    assert "sk-pasted" not in str(raised.value)
-    assert "sk-pasted" not in str(raised.value.__cause__)
+    assert "sk-pasted" not in f"{raised.value}{raised.value.__cause__}"
 
 
 @pytest.mark.parametrize(
@@ -353,14 +345,11 @@ def test_a_huge_or_unreadable_file_is_refused(own: Write, project: Write, tmp_pa
 
 def test_a_bomb_of_aliases_is_ignored_without_being_unfolded(project: Write) -> None:
     lines = ["a: &a [x, x]"] + [f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)]
-    root = project("\n".join(lines))
-    assert len(resolve_settings(root, environ={}).notices) == 25
+    assert len(resolve_settings(project("\n".join(lines)), environ={}).notices) == 25
     root = project("\n".join([*lines, "retrieve: *y"]))
     assert len(resolve_settings(root, environ={}).left_out) == 1
 
 
-def test_the_variable_that_holds_the_token_of_a_team_is_no_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_of_a_teams_token_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MEMORY_TEAM_TOKEN", "swm_secret")
     assert "swm_secret" not in repr(resolve_settings(tmp_path))

@@ -15,7 +15,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding
 from swarm_memory.tools.memories.decide import MemoryChange
 from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, add_new
-from swarm_memory.tools.text.cleaning import faults, is_memory_id
+from swarm_memory.tools.text.cleaning import faults, is_memory_id, read_yaml
 from swarm_memory.tools.text.intent import title_of
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -85,8 +85,6 @@ def name_of(item: MemoryItem) -> str:
 
 def read_page(text: str) -> Page:
     """Read a file, with or without front matter. Raises `InputError`."""
-    import yaml
-
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     found = _FRONT.match(text)
     body = text[found.end() :] if found else text
@@ -94,10 +92,10 @@ def read_page(text: str) -> Page:
     content = (body[heading.end() :] if heading else body).strip()
     title = " ".join(heading[1].split()) if heading else title_of(content or "-")
     try:
-        given: Any = yaml.safe_load(found[1]) or {} if found else {}
+        given: Any = read_yaml(found[1]) or {} if found else {}
         known = {key: given[key] for key in _IN_FRONT if given.get(key) is not None}
         return Page.model_validate({**known, "title": title, "content": content})
-    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
+    except (ValueError, AttributeError) as error:
         why = faults(error) if isinstance(error, ValidationError) else "it must be YAML, one field per line"
         raise InputError(f"its front matter cannot be read: {why}") from error
 

@@ -1,7 +1,7 @@
-"""Make text safe to keep, short, and harmless among notes; put faults into words; compile patterns at first use."""
+"""Make text safe to keep, short, and harmless among notes; put faults into words; read YAML; compile patterns late."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -79,7 +79,7 @@ def one_line(text: str, limit: int) -> str:
     return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
 
 
-_MAX_FAULTS, _MAX_FAULT_CHARS = 4, 560
+_MAX_FAULTS, _MAX_FAULT_CHARS, _MAX_ALIASES = 4, 560, 1_000
 
 
 def faults(error: "ValidationError", within: str = "") -> str:
@@ -90,6 +90,20 @@ def faults(error: "ValidationError", within: str = "") -> str:
         where = ".".join(str(part)[:80] for part in each["loc"]) or "it"
         said[f"{within}{where}: {each['msg'].removeprefix('Value error, ')}"] = None
     return one_line("; ".join(list(said)[:_MAX_FAULTS]), _MAX_FAULT_CHARS)
+
+
+def read_yaml(text: str | bytes) -> Any:
+    """Return what YAML says that anybody may have written. Raises `ValueError` with the reason on one line."""
+    import yaml  # its constructors take a tag at its word: `!!bool maybe` is a KeyError, `!!int ""` an IndexError
+
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        # An alias expands to what it names, wherever it is used: a few kilobytes of them can mean gigabytes.
+        if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)) > _MAX_ALIASES:
+            raise ValueError(f"it has more than {_MAX_ALIASES:,} YAML aliases")
+        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
+    except (yaml.YAMLError, RuntimeError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+        raise ValueError(one_line(clean(str(error)), 200)) from error
 
 
 NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
