@@ -85,11 +85,11 @@ async def test_a_long_note_is_cut_to_four_hundred_characters_and_a_call_is_never
     toolbox: Toolbox, ask: Ask
 ) -> None:
     notes = [
-        Note(title=f"Number {at} of what is known of the release", note=f"`just push {at}` wants a lease. " * 12)
+        Note(title=f"Number {at} of what is known of the release", note=f"`relctl push {at}` wants a lease. " * 12)
         for at in (1, 2, 3)
     ]
-    await remember_notes(toolbox, [replaced.model_copy(update={"handles": ("just push",)}) for replaced in notes])
-    texts = [await ask(**call(f"just push {at}")) for at in range(4)]
+    await remember_notes(toolbox, [replaced.model_copy(update={"handles": ("relctl push",)}) for replaced in notes])
+    texts = [await ask(**call(f"relctl push {at}")) for at in range(4)]
     assert [0 < len(text) <= 400 for text in texts] == [True, True, True, False]
     assert len({text for text in texts if text}) == 3
 
@@ -127,9 +127,9 @@ async def test_what_is_no_failure_of_a_call_is_answered_with_nothing(
 @pytest.mark.parametrize(
     ("note", "error"),
     [
-        pytest.param("`ovenctl: table out of step` goes by `just sync`.", "ovenctl: table out of step", id="a line"),
-        pytest.param("`table out of step` goes by `just sync`.", "ovenctl: table out of step", id="without program"),
-        pytest.param("`F41` goes by `just sync`.", "ovenctl: stopped (F41)\nno plan", id="a code"),
+        pytest.param("`ovenctl: table out of step` goes by `ovenctl sync`.", "ovenctl: table out of step", id="a line"),
+        pytest.param("`table out of step` goes by `ovenctl sync`.", "ovenctl: table out of step", id="without program"),
+        pytest.param("`F41` goes by `ovenctl sync`.", "ovenctl: stopped (F41)\nno plan", id="a code"),
     ],
 )
 async def test_what_a_failed_call_printed_calls_for_the_note_that_quotes_it(
@@ -137,7 +137,7 @@ async def test_what_a_failed_call_printed_calls_for_the_note_that_quotes_it(
 ) -> None:
     await remember_notes(toolbox, [Note(title="Sync the table", note=note)])
     event = {"tool_input": {"command": "python3 -m oven.plan tile"}, "error": f"Exit code 1\n{error}"}
-    assert "`just sync`" in await ask(**(failure() | event))
+    assert "`ovenctl sync`" in await ask(**(failure() | event))
     assert await ask(**(failure() | event)) == "", "once a session"
 
 

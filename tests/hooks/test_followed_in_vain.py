@@ -18,10 +18,10 @@ from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.memories.remember import Session, remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 
-REFUSED = "just: error: the berth is taken"
+REFUSED = "ship: error: the berth is taken"
 LEASE = Note(
-    title="What `just send` waits for",
-    note=f'`just send` failed with "{REFUSED}". `just wash` did not help. After `just lease` it went through.',
+    title="What `ship send` waits for",
+    note=f'`ship send` failed with "{REFUSED}". `ship wash` did not help. After `ship lease` it went through.',
 )
 
 
@@ -46,8 +46,8 @@ async def taught(toolbox: Toolbox) -> MemoryItem:
 
 
 FAILED = Verdict(label="Failure", confidence=0.9, judge="agent", reasons=("it was not sent",))
-SEND, SENT, LEASED = ("just send", REFUSED, 3), ("just send", "sent", 0), ("just lease", "leased", 0)
-GONE = ("just lease", "just: unknown option: lease is no such option", 2)
+SEND, SENT, LEASED = ("ship send", REFUSED, 3), ("ship send", "sent", 0), ("ship lease", "leased", 0)
+GONE = ("ship lease", "ship: unknown option: lease is no such option", 2)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ GONE = ("just lease", "just: unknown option: lease is no such option", 2)
         ((LEASED, SEND), "quarantined"),  # the goal of the note fails after that
         ((GONE, SEND), "quarantined"),  # its command cannot be run as written
         ((LEASED, SEND, SENT), "active"),
-        ((SEND, ("just wash", "", 0), SEND), "active"),  # what the note warns of was done, not what it advises
+        ((SEND, ("ship wash", "", 0), SEND), "active"),  # what the note warns of was done, not what it advises
         ((LEASED, ("pytest -q", "1 failed in 0.1s", 1)), "active"),
-        ((LEASED, ("just send", "just: could not resolve host: berth", 3)), "active"),  # another error than the note's
+        ((LEASED, ("ship send", "ship: could not resolve host: berth", 3)), "active"),  # another error than the note's
         ((GONE, SENT), "active"),  # its goal succeeded in another way
     ],
 )
@@ -66,17 +66,17 @@ async def test_a_note_is_put_to_review_the_first_time_that_a_task_follows_it_in_
     toolbox: Toolbox, commands: tuple[tuple[str, str, int], ...], status: str
 ) -> None:
     item = await taught(toolbox)
-    assert item.id in await shown_before(toolbox, "just send", "s1")
-    assert item.id not in await shown_before(toolbox, "just send", "s1"), "once in a session"
+    assert item.id in await shown_before(toolbox, "ship send", "s1")
+    assert item.id not in await shown_before(toolbox, "ship send", "s1"), "once in a session"
     await learn(toolbox, task("s1", *commands), agent_verdict=FAILED)
     (found,) = await get_memories(toolbox, [item.id])
     assert found.status == status
     if status == "quarantined":
-        assert await shown_before(toolbox, "just send", "s2") == ""
+        assert await shown_before(toolbox, "ship send", "s2") == ""
         _, kind, (card,) = await to_review(toolbox)
-        assert "followed it without success: 'just lease'" in card.reason
+        assert "followed it without success: 'ship lease'" in card.reason
         await keep(toolbox, item.id, kind)
-        assert item.id in await shown_before(toolbox, "just send", "s3")
+        assert item.id in await shown_before(toolbox, "ship send", "s3")
         await learn(toolbox, task("s3", *commands), agent_verdict=FAILED)
         (kept,) = await get_memories(toolbox, [item.id])
         assert kept.status == "active", "whoever kept it knows more"
@@ -88,7 +88,7 @@ async def test_what_was_not_shown_or_in_a_task_that_did_not_fail_is_not_blamed(
 ) -> None:
     item = await taught(toolbox)
     if is_shown:
-        await shown_before(toolbox, "just send", "s1")
+        await shown_before(toolbox, "ship send", "s1")
     await learn(toolbox, task("s1", LEASED, SEND), agent_verdict=None if is_shown else FAILED)
     (found,) = await get_memories(toolbox, [item.id])
     assert found.status == "active"
@@ -112,10 +112,10 @@ async def test_beside_a_call_nothing_is_shown_that_advises_what_is_gone(
 
 
 async def test_beside_a_call_too_one_memory_says_that_tasks_of_both_outcomes_taught_it(toolbox: Toolbox) -> None:
-    note = Note(title="Lease first", when="Before `just send`.", note="Run `just lease` before it.")
+    note = Note(title="Lease first", when="Before `ship send`.", note="Run `ship lease` before it.")
     (first,) = await remember_notes(toolbox, [note], Session(outcome="Success"))
     (second,) = await remember_notes(toolbox, [note], Session(outcome="Failure"))
-    shown = await shown_before(toolbox, "just send", "s1")
+    shown = await shown_before(toolbox, "ship send", "s1")
     assert first.item.id in shown
     assert second.item.id not in shown
     assert "It was noted after a failed task and after a successful one" in shown

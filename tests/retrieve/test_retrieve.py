@@ -263,7 +263,7 @@ async def test_nearness_alone_brings_no_fix(toolbox: Toolbox, add: Add) -> None:
     query = "start up another database and migrate its tables"
     assert [each.fits for each in (await retrieve(toolbox, query)).memories] == ["unlikely"]
     assert (await retrieve(toolbox, query, unasked=Unasked())).memories == ()
-    await add(**WAY | {"tags": ()}, provenance=Provenance(judge="evidence"))
+    await add(**WAY | {"tags": ()})
     assert len((await retrieve(toolbox, query, unasked=Unasked())).memories) == 1
 
 
@@ -282,7 +282,7 @@ async def test_an_open_problem_is_not_shown(toolbox: Toolbox, add: Add) -> None:
 async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_left_out(
     toolbox: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = await add(**WAY, provenance=Provenance(judge="evidence"))
+    known = await add(**WAY)
     for worked, shown in ((3, True), (1, False)):
 
         async def known_fixes(scope: object, *, beside: object, worked: int = worked) -> list[KnownFix]:

@@ -29,22 +29,9 @@ def is_hazardous(text: str) -> bool:
     text = _row("joined").sub(" ", _row("in-marks").sub("\u2039\\1\\2\\3\u203a", unmasked(text)))
     return any(
         not (_row("warned").search(view, max(0, start - _BEFORE), start) or _row("refused").match(view, end))
-        for view, find in ((text, _unknown), (text, _harmful), (letters(text), _harmful))
-        for start, end in find(view)
+        for view in (text, letters(text))
+        for start, end in _harmful(view)
     )
-
-
-def _unknown(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where code calls a program that is neither known nor visibly the project's own."""
-    words = table(COMMANDS).words
-    for span in _SPAN.finditer(text):
-        before = text[max(0, span.start() - _BEFORE) : span.start()]
-        is_call = " " in span[1] or before.rstrip().rpartition(" ")[2].lower() in _TOLD
-        known = _IN_PROSE.union(words["known"], words["harmless"], _row("own").findall(span[1].lower()))
-        others = [each for each in parse_command(span[1]).parts if each.purpose == "other"]
-        calls = (" ".join(each.words) for each in others if is_call and each.program.lower() not in known)
-        if any(map(_row("program").match, calls)) and not _row("said").search(before):
-            yield span.span()
 
 
 def _harmful(text: str) -> Iterator[tuple[int, int]]:
@@ -98,7 +85,7 @@ def _is_harm(part: Part) -> bool:
     if part.is_inline:
         return not known["calls"].issuperset(_row("called").findall(" ".join(given)))
     is_fine = program in _IN_PROSE - {"git"} or f"{program} {part.subcommand}" in known["fine"]
-    is_target = program in known["harmless"]  # the project says what it does: only its name may tell
+    is_target = program in known["runners"]  # the project says what it does: only its name may tell
     is_fine |= _only_reads(part) and not is_target
     named = part.subcommand if is_target and _only_reads(part) else " ".join(part.words)
     said = [set(re.split(r"[^a-z0-9]+", each)) for each in named.lower().split()]
