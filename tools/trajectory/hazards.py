@@ -7,7 +7,7 @@ from functools import lru_cache
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.rules import COMMANDS, compiled, table
 from swarm_memory.tools.guard.trust import Histories, unverified
-from swarm_memory.tools.guard.wording import unmasked
+from swarm_memory.tools.guard.wording import letters, unmasked
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.shell import INTERPRETERS, Part, parse_command
@@ -17,50 +17,42 @@ _IN_PROSE = _FETCHERS | {"scp", "rsync", "sftp", "nc", "ncat", "netcat", "socat"
 """Programs that are recognized even without backticks; those of `commands.toml` only with an argument."""
 _TOLD = {"run", "execute", "call", "first", "then"}
 _LOOKS = frozenset({"test", "lint", "search", "read", "print", "wait", "edit"})
-
-_PROSE_WORDS = 20
+_TOLD_ROWS = ("in-code", "substituted", "fetched", "piped", "removed", "unguarded", "leaked")
+_QUOTES = "([\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*"
 _HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
-_SPAN, _LINE, _WORD = lazy(r"`([^`\n]+)`"), lazy(r".+"), lazy(r"\S+")
-
-_ADVISED_AGAINST = lazy(
-    r"(?:\b(?:never|(?:do|must|should) not|don['\u2019]t|avoid|nie(?:mals)?)\b"
-    r"(?! (?:\w+ )?(?:forget|fail|hesitate|omit|skip|wait|neglect|refuse|miss|only|just|mind)\b)"
-    r"(?:\s+\w+){0,2}\s+|(?:不要|别|禁止)\w{0,4}\s*)[\"'(]?\Z",
-    re.I,
-)
-_REFUSED = lazy(r"[\"')]?\s+(?:is|are|was|gets)\s+(?:forbidden|refused|rejected|blocked|denied)\b", re.I)
-_BEFORE = 60
-"""At most this many characters before a command are searched for words that warn against it."""
+_SPAN, _LINE, _WORD = lazy(r"\u2039([^\u2039\u203a]+)\u203a"), lazy(r".+"), lazy(r"\S+")  # code as `in-marks` marks it
+_PROSE_WORDS, _BEFORE = 20, 60  # at most this many words are read as a command, and characters before it as a warning
 
 
 def is_hazardous(text: str) -> bool:
-    """Whether a text names such a command, in backticks or in a sentence, without warning against it. Linear time."""
-    text = unmasked(text)
-    in_code = (found.span() for row in ("in-code", "substituted") for found in _row(row).finditer(text))
+    """Whether a text names such a command, in code or in a sentence, without warning against it. Linear time."""
+    text = _row("joined").sub(" ", _row("in-marks").sub("\u2039\\1\\2\\3\u203a", unmasked(text)))
     return any(
-        not (_ADVISED_AGAINST.search(text, max(0, start - _BEFORE), start) or _REFUSED.match(text, end))
-        for start, end in (*in_code, *_harmful(text))
+        not (_row("warned").search(view, max(0, start - _BEFORE), start) or _row("refused").match(view, end))
+        for view in (text, letters(text))
+        for start, end in _harmful(view)
     )
 
 
 def _harmful(text: str) -> Iterator[tuple[int, int]]:
+    yield from (found.span() for row in _TOLD_ROWS for found in _row(row).finditer(text))
     yield from (span.span() for span in _SPAN.finditer(text) if _does_harm(span[1]))
     for line in _LINE.finditer(_SPAN.sub(lambda span: " " * len(span[0]), text)):
         found, before = list(_WORD.finditer(line[0])), ""
         for at, word in enumerate(found):
             words = [each[0] for each in found[at : at + _PROSE_WORDS]]
-            if _is_named(before, words) and _does_harm(" ".join(words).rstrip(".!")):
+            if _is_named(before, words) and _does_harm(" ".join(words).lstrip(_QUOTES).rstrip(".!")):
                 yield line.start() + word.start(), line.start() + word.end()
             before = word[0].lower()
 
 
 def _is_named(before: str, words: Sequence[str]) -> bool:
-    said, known = words[0].strip("(\"'").lower(), table(COMMANDS).words
+    said, known = words[0].strip(_QUOTES).lower(), table(COMMANDS).words
     is_known = said in known["known"]
     is_told = before in _TOLD and (is_known or INTERPRETERS.match(said) is not None)
     is_given = any(map(_row("argument").match, words[1:8])) or not known["harm"].isdisjoint(words[1:3])
     is_called = is_told or (is_known and is_given and said not in known["spoken"])
-    return said in _IN_PROSE or is_called or _row("unchecked").match(words[0]) is not None
+    return (said in _IN_PROSE and is_given) or is_called or _row("unchecked").match(words[0]) is not None
 
 
 def _does_harm(line: str) -> bool:
@@ -86,16 +78,19 @@ def _is_away(words: Sequence[str]) -> bool:
 def _is_harm(part: Part) -> bool:
     given, known = part.words[1:], table(COMMANDS).words
     program = part.program.lower().partition(".")[0] or part.program  # `mkfs.ext4`
-    if program not in _FETCHERS and _row(program).search(" ".join(given)):
+    is_bad = program not in _FETCHERS and _row(program).search(" ".join(given))
+    is_foreign = INTERPRETERS.match(program) and any(map(_row("foreign").match, given[:1]))
+    if is_bad or is_foreign or any(map(_row("written").search, part.outputs)):
         return True
     if part.is_inline:
         return not known["calls"].issuperset(_row("called").findall(" ".join(given)))
-    if INTERPRETERS.match(program) and any(map(_row("foreign").match, given[:1])):
-        return True
     is_fine = program in _IN_PROSE - {"git"} or f"{program} {part.subcommand}" in known["fine"]
-    said = re.split(r"[\s:=,;'\"(){}-]+", " ".join(part.words).lower())
-    is_harm = program in known["known"] or not known["harm"].isdisjoint(said)
-    return is_harm and bool(given) and not (is_fine or _only_reads(part))
+    is_target = program in known["runners"]  # the project says what it does: only its name may tell
+    is_fine |= _only_reads(part) and not is_target
+    named = part.subcommand if is_target and _only_reads(part) else " ".join(part.words)
+    said = [set(re.split(r"[^a-z0-9]+", each)) for each in named.lower().split()]
+    is_bad = any(known["spare"].isdisjoint(each) and not known["harm"].isdisjoint(each) for each in said)
+    return (is_bad or program in known["known"]) and bool(given) and not is_fine
 
 
 @lru_cache(512)
