@@ -18,11 +18,8 @@ from swarm_memory.server.sources.tool_lists import (
     parse_json,
     text_of,
 )
-<<<<<<< HEAD
 from swarm_memory.tools.guard.redact import redact_start
-=======
 from swarm_memory.tools.text.cleaning import read_yaml
->>>>>>> mir
 
 READER = "openapi-3"
 MAX_BYTES = 20_000_000
