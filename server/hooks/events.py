@@ -332,7 +332,7 @@ async def _shown_before(toolbox: Toolbox, session_id: str, task_number: int) -> 
     return await toolbox.store.shown_in(toolbox.scope, session_id, tasks)
 
 
-async def _around(toolbox: Toolbox, event: HookEvent) -> MomentContext:
+async def _moment(toolbox: Toolbox, event: HookEvent) -> MomentContext:
     """Return the session of an event; a call without a prompt before it belongs to the first task."""
     session_id = event.session_id or ""
     session = await toolbox.store.get_session(toolbox.scope, session_id)
@@ -349,7 +349,7 @@ async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | 
     if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
         async with toolbox.showing:
             found = await toolbox.store.called_for(toolbox.readable, handles, LOOKED_AT)
-            return await beside_call(toolbox, await _around(toolbox, event), found) if found else None
+            return await beside_call(toolbox, await _moment(toolbox, event), found) if found else None
     return None
 
 
@@ -361,7 +361,7 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
     if not handles:
         return None
     async with toolbox.showing:
-        return await beside_failure(toolbox, await _around(toolbox, event), handles)
+        return await beside_failure(toolbox, await _moment(toolbox, event), handles)
 
 
 ANSWERED_WELL = "Saved for later tasks; the answer is above."

@@ -134,7 +134,7 @@ class _Run:
                 self.notices.append(f"not read: {one_line(', '.join(map(repr, sorted(out))), 400)} ({limits})")
             try:
                 seen = {each for one in kept.values() for each in one.seen}  # ours, even if Git has it
-                new = "".join(f"{now} {name}\n" for name in changed if (now := _digest(files[name])) not in seen)
+                new = "".join(f"{now} ={name}\n" for name in changed if (now := _digest(files[name])) not in seen)
                 blobs = await _in_git(self._folder, new) if changed or gone else {}
                 for name in changed:
                     try:
@@ -291,7 +291,7 @@ def _digest(text: bytes) -> str:
 
 
 async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
-    """Return by name the ids of files in Git, or `new` (lines "id name") and known to it; the name of a former file."""
+    """Return by name the ids of files in Git, or `new` (lines "id =name") and known to it; the name of a past file."""
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
@@ -306,7 +306,9 @@ async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
         if each is None or each.code:
             raise ConfigError("Git does not say what came with a commit: no file was read")
         for line in filter(None, each.output.decode("utf-8", "replace").split("\n" if each is held else "\0")):
-            about, _, name = line.rpartition("\t")
+            about, _, name = line.rpartition(
+                "\t=" if each is held else "\t"
+            )  # Git takes blanks from what begins with one
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
             found.update(() if found else (name,))

@@ -168,7 +168,7 @@ async def prefer_verified(
 
 
 async def may_have_written(toolbox: Toolbox, item: MemoryItem, by: str | None, task: Trajectory | None) -> bool:
-    """Whether a session or connection, doing a task, may be who said an item over a connection linked to no session."""
+    """Whether an item noted over an unlinked connection may come from `by`, the session or connection doing `task`."""
     origin, by = item.provenance.session_id or "", by or ""
     if not origin.startswith(f"{CONNECTION}_"):
         return False
@@ -180,8 +180,10 @@ async def may_have_written(toolbox: Toolbox, item: MemoryItem, by: str | None, t
         task, _ = await toolbox.store.get_trajectory(toolbox.scope, f"{by}:1") or (None, None)
     # A session begins with its first task; one of which that is not known may have been there before.
     began = task.started_at if task is not None and task.session_id == by else None
+    if began is None or began <= item.created_at:
+        return True
     hooked = (await toolbox.store.memory_histories(toolbox.readable, [by], (BEGAN,)))[by]
-    return began is None or min([began, *(event.at for event in hooked)]) <= item.created_at
+    return any(event.at <= item.created_at for event in hooked)
 
 
 def _session(task: str) -> str:

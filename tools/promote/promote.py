@@ -68,20 +68,20 @@ class Promotion:
 async def plan_promotion(
     toolbox: Toolbox,
     ids: Sequence[str],
-    standing: Sequence[OurSkill],
+    present: Sequence[OurSkill],
     *,
     taken: Collection[str] = (),
     overwrite: bool = False,
 ) -> Promotion:
     """Return what promoting memories changes; without ids, what writing the existing skills again changes.
 
-    `standing` are the skills in the project's files; `taken` are names of skills that are not ours. A skill that
+    `present` are the skills in the project's files; `taken` are names of skills that are not ours. A skill that
     somebody edited stays as it is, unless `overwrite`; so does one that holds memories that are not in this bank.
     Raises `InputError` for an invalid id or too many memories, and `NotFoundError` for a memory that does not exist.
     """
     done = Promotion()
-    mine = [each for each in standing if await _is_ours(toolbox, each, overwrite, done)]
-    known = {each for one in standing for each in one.marked.ids}
+    mine = [each for each in present if await _is_ours(toolbox, each, overwrite, done)]
+    known = {each for one in present for each in one.marked.ids}
     wanted = list(dict.fromkeys(ids))
     if wrong := [each for each in wanted if not is_memory_id(each)]:
         raise InputError(f"{wrong[0][:60]!r} is not a memory id: ids are rm_ followed by 26 characters")
@@ -99,7 +99,7 @@ async def plan_promotion(
     for one, group in zip(mine, groups, strict=False):
         _write(one.name, group, one, done)
     new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
-    room, names = max(most - len(standing), 0), {*taken, *(each.name for each in standing)}
+    room, names = max(most - len(present), 0), {*taken, *(each.name for each in present)}
     for group in new[:room]:
         names.add(name := name_of(group, names))
         _write(name, group, None, done)
@@ -109,7 +109,7 @@ async def plan_promotion(
 
 
 async def plan_demotion(
-    toolbox: Toolbox, ids: Collection[str] | None, standing: Sequence[OurSkill], *, overwrite: bool = False
+    toolbox: Toolbox, ids: Collection[str] | None, present: Sequence[OurSkill], *, overwrite: bool = False
 ) -> Promotion:
     """Return what taking memories out of skills changes; without `ids` (None), all memories are taken out.
 
@@ -117,9 +117,9 @@ async def plan_demotion(
     be removed. Raises `NotFoundError` when one of `ids` is in no skill.
     """
     done = Promotion()
-    if missing := set(ids or ()) - {each for one in standing for each in one.marked.ids}:
+    if missing := set(ids or ()) - {each for one in present for each in one.marked.ids}:
         raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is not in any skill of this project")
-    for one in standing:
+    for one in present:
         gone = [each for each in one.marked.ids if ids is None or each in ids]
         rest = [each for each in one.marked.ids if each not in gone]
         if not gone or (rest and not await _is_ours(toolbox, one, overwrite, done)):

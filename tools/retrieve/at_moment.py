@@ -83,12 +83,12 @@ class MomentContext(NamedTuple):
     """Whether its task works without notes: what is found is recorded and not shown."""
 
 
-async def beside_call(toolbox: Toolbox, around: MomentContext, found: Sequence[MemoryItem]) -> str:
+async def beside_call(toolbox: Toolbox, moment: MomentContext, found: Sequence[MemoryItem]) -> str:
     """Return the notes to show with a call, of memories that it calls for, in 400 characters. Raises `StorageError`."""
-    return await _shown(toolbox, around, CALL, found, {})
+    return await _shown(toolbox, moment, CALL, found, {})
 
 
-async def beside_failure(toolbox: Toolbox, around: MomentContext, handles: Sequence[str]) -> str:
+async def beside_failure(toolbox: Toolbox, moment: MomentContext, handles: Sequence[str]) -> str:
     """Return the notes to show with a failed call, of memories that its output calls for, in 600 characters.
 
     What is known of its errors comes first, if one of their fixes mostly worked; then what a code in it calls for.
@@ -103,19 +103,19 @@ async def beside_failure(toolbox: Toolbox, around: MomentContext, handles: Seque
     ids = list(dict.fromkeys(each.memory_id for each in known))
     found = await toolbox.store.get_memories(toolbox.readable, ids) if ids else []
     found += [item for item in coded if item.id not in ids]
-    return await _shown(toolbox, around, FAILURE, found, {each.memory_id: each for each in reversed(known)})
+    return await _shown(toolbox, moment, FAILURE, found, {each.memory_id: each for each in reversed(known)})
 
 
 async def _shown(
-    toolbox: Toolbox, around: MomentContext, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
+    toolbox: Toolbox, moment: MomentContext, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
 ) -> str:
     """Return the notes to show, and record them."""
     started = toolbox.clock.now()
-    new = [item for item in found if item.id not in around.shown and item.id not in around.elsewhere]
+    new = [item for item in found if item.id not in moment.shown and item.id not in moment.elsewhere]
     if not (new := await still_applying(toolbox, new)):
         return ""
-    on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
-    rested = tuple(item.id for item in new if item.id in on_trial and is_hidden(around.task_id, item.id))
+    on_trial = frozenset[str]() if moment.withheld else (await toolbox.store.trials(toolbox.scope)).resting
+    rested = tuple(item.id for item in new if item.id in on_trial and is_hidden(moment.task_id, item.id))
     histories = Histories()
     left_out = await unverified_hazards(toolbox, new, histories) | set(rested)
     new = [item for item in new if item.id not in left_out]
@@ -138,15 +138,15 @@ async def _shown(
         scores=dict.fromkeys((item.id for item in shown), 1.0),
         latency_ms=(toolbox.clock.now() - started).total_seconds() * 1000,
         at=started,
-        task_id=around.task_id,
-        session_id=around.session_id,
-        withheld=around.withheld,
+        task_id=moment.task_id,
+        session_id=moment.session_id,
+        withheld=moment.withheld,
         via=at,
         rested=rested,
         failure=next((counts[item.id].signature for item in shown if item.id in counts), None),
     )
     await toolbox.store.record_retrieval(record)
-    return "" if around.withheld else text
+    return "" if moment.withheld else text
 
 
 def _worded(

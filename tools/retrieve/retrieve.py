@@ -182,7 +182,7 @@ class Choice(NamedTuple):
 class Stages(NamedTuple):
     """One retrieval, and what its steps found, to explain it by."""
 
-    question: PreparedQuery
+    prepared: PreparedQuery
     fit: FitFilter
     choice: Choice
     found: Retrieval
@@ -196,16 +196,16 @@ async def stages_of(
     They are: read the query, search, score, choose, put into words.
     """
     started = time.perf_counter()
-    question = await _read(toolbox, query, k, only, unasked)
-    result = await toolbox.store.search(question.search)
+    prepared = await _read(toolbox, query, k, only, unasked)
+    result = await toolbox.store.search(prepared.search)
     if toolbox.team:
         result = await without_team_duplicates(toolbox, result)
-    result, cosines = question.vectors.compared(result)
-    fit = FitFilter(toolbox, result, question.search.tokens, question.text if unasked else "")
-    choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines, fit))
-    found = _put_into_words(toolbox, question, result, fit, choice)
+    result, cosines = prepared.vectors.compared(result)
+    fit = FitFilter(toolbox, result, prepared.search.tokens, prepared.text if unasked else "")
+    choice = await _choose(toolbox, prepared, fit, _score(toolbox, prepared, result, cosines, fit))
+    found = _put_into_words(toolbox, prepared, result, fit, choice)
     return Stages(
-        question, fit, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
+        prepared, fit, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
     )
 
 
@@ -241,10 +241,10 @@ async def _read(
 
 
 def _score(
-    toolbox: Toolbox, question: PreparedQuery, result: SearchResult, cosines: Sequence[float | None], fit: FitFilter
+    toolbox: Toolbox, prepared: PreparedQuery, result: SearchResult, cosines: Sequence[float | None], fit: FitFilter
 ) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it; best first."""
-    settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
+    settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), prepared.target
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
@@ -265,14 +265,14 @@ def _score(
     return sorted(scored, key=lambda each: -each.score)
 
 
-async def _choose(toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, every: Sequence[Scored]) -> Choice:
+async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, every: Sequence[Scored]) -> Choice:
     """Choose what to return: the best that fit, no mostly failed fix, verified ones first, one of two opposites."""
-    unasked, wanted = question.unasked, question.wanted
+    unasked, wanted = prepared.unasked, prepared.wanted
     depth = wanted if unasked else max(wanted, SETTLED)
     known = {each.candidate.id for each in every if unasked and unasked.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
     if toolbox.settings.retrieve.rerank != "off":
-        new = await _reranked(toolbox, question, new, fit)
+        new = await _reranked(toolbox, prepared, new, fit)
     scored, picked, stale = await _applying(toolbox, [*new], fit, depth)
     best = tuple(each.memory() for each in picked)
     offered, histories = await without_failed_fixes(toolbox, best), Histories()
@@ -301,7 +301,7 @@ async def _choose(toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, eve
     for each in fitting[:wanted]:
         left_out[each.item.id] = each, f'"{against.get(each.item.title)}" says otherwise, and is more certain or newer'
     left_out |= {each.item.id: (each, _UNCERTAIN) for each in agreeing if unasked}
-    memories = await _called_first(toolbox, question, fit, memories, new) if unasked else memories[:wanted]
+    memories = await _called_first(toolbox, prepared, fit, memories, new) if unasked else memories[:wanted]
     held = await unverified_hazards(toolbox, [each.item for each in memories]) if unasked else set[str]()
     left_out |= {each.item.id: (each, _ONLY_ASKED) for each in memories if each.item.id in held}
     says = await trust_prefixes(toolbox, [each.item for each in memories], histories)
@@ -315,14 +315,14 @@ async def _choose(toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, eve
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
-async def _reranked(toolbox: Toolbox, question: PreparedQuery, scored: list[Scored], fit: FitFilter) -> list[Scored]:
+async def _reranked(toolbox: Toolbox, prepared: PreparedQuery, scored: list[Scored], fit: FitFilter) -> list[Scored]:
     """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker."""
     way = toolbox.settings.retrieve.rerank
-    top = best_of(scored, fit, RERANKED, 0.0) if question.unasked else scored[:RERANKED]
+    top = best_of(scored, fit, RERANKED, 0.0) if prepared.unasked else scored[:RERANKED]
     items = [each.candidate.read_item() for each in top]
     shown = [(item.title, "", item.embedding_text) for item in items]
-    order = await reordered(toolbox, question.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
-    question.notices.extend(order.notices)
+    order = await reordered(toolbox, prepared.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
+    prepared.notices.extend(order.notices)
     judged = [top[each.place] for each in order.ranked]
     names = {each.candidate.id for each in judged}
     after = [*judged, *(each for each in top if each.candidate.id not in names)]
@@ -352,17 +352,17 @@ async def _applying(
 
 
 async def _called_first(
-    toolbox: Toolbox, question: PreparedQuery, fit: FitFilter, found: Sequence[ScoredMemory], every: Sequence[Scored]
+    toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, found: Sequence[ScoredMemory], every: Sequence[Scored]
 ) -> list[ScoredMemory]:
     """Return the memories that the prompt calls for by name, then those near in meaning: see `Unasked.listed`."""
     least = {
         handle: min((fit.texts[token] for token in tokens), default=0) / NAMED
-        for handle, tokens in at_prompt(question.text).items()
+        for handle, tokens in at_prompt(prepared.text).items()
         if all(token in fit.texts for token in tokens)  # else the search did not look it up
     }
     called = await toolbox.store.called_for(toolbox.readable, least, MOST_CALLED + len(found))
     near, scored = {each.item.id for each in found}, {each.candidate.id: each for each in every}
-    unasked = question.unasked or Unasked()
+    unasked = prepared.unasked or Unasked()
     new = [item for item in called if not (item.id in near or unasked.leaves_out(item.id))]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
@@ -382,22 +382,22 @@ async def _called_first(
 
 
 def _put_into_words(
-    toolbox: Toolbox, question: PreparedQuery, result: SearchResult, fit: FitFilter, choice: Choice
+    toolbox: Toolbox, prepared: PreparedQuery, result: SearchResult, fit: FitFilter, choice: Choice
 ) -> Retrieval:
     """Return the answer: the memories, their notes, and why there are fewer than were wanted."""
     memories = choice.memories
     likely = sum(each.fits == "likely" for each in memories)
-    can_ask = question.unasked is not None and question.unasked.listed is not None
+    can_ask = prepared.unasked is not None and prepared.unasked.listed is not None
     refused = 0 if can_ask else len(choice.fitting) - likely
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
-        query=clean(question.text, 2_000),
+        query=clean(prepared.text, 2_000),
         memories=memories,
         preamble=_notes(toolbox, memories),
-        reason=_why_fewer(toolbox, result, fit, choice, refused) if likely < question.wanted else None,
+        reason=_why_fewer(toolbox, result, fit, choice, refused) if likely < prepared.wanted else None,
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        notices=(*question.notices, *result.notices),
+        notices=(*prepared.notices, *result.notices),
         latency_ms=0.0,
     )
 
@@ -434,8 +434,8 @@ def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
         notes.append((item.id, found.says + title + often, "\n".join(filter(None, parts))))
     said = sum(each.item.provenance.priority > 0 for each in likely)
     whole = preamble(notes, toolbox.settings.retrieve.token_budget, said=said, unlikely=len(unlikely))
-    moments = render_moments([each.item for each in memories if each.fits == "uncertain"])
-    return "\n".join(filter(None, (whole, moments)))
+    uncertain = [each.item for each in memories if each.fits == "uncertain"]
+    return "\n".join(filter(None, (whole, render_moments(uncertain) if uncertain else "")))
 
 
 class Considered(NamedTuple):
@@ -509,7 +509,7 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
         if candidate.read_item().use == "open_problem":
             return "it is about an error that was never resolved: no advice"
         return "it is a fix for an error that the query does not mention"
-    wanted = stages.question.wanted
+    wanted = stages.prepared.wanted
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
         return "it repeats much of what a better one says: other subjects come first"
     return f"it fits, but others that fit come before it (k is {wanted})"

@@ -29,7 +29,7 @@ def our_skills(root: Path) -> list[OurSkill]:
 async def plan_promoted(
     toolbox: Toolbox, root: Path, ids: Sequence[str], *, overwrite: bool = False
 ) -> tuple[Promotion, list[FileChange]]:
-    """Return the promotion of memories and what it changes in a project. Raises as `plan_promotion`, `standing_in`."""
+    """Return the promotion of memories and what it changes in a project. Raises as `plan_promotion`, `our_skills`."""
     folder = root / SKILLS
     taken = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     done = await plan_promotion(toolbox, ids, our_skills(root), taken=taken, overwrite=overwrite)
@@ -39,7 +39,7 @@ async def plan_promoted(
 async def plan_demoted(
     toolbox: Toolbox, root: Path, ids: Sequence[str], *, overwrite: bool = False
 ) -> tuple[Promotion, list[FileChange]]:
-    """Return the demotion of memories (without ids: all) and its changes. Raises as `plan_demotion`, `standing_in`."""
+    """Return the demotion of memories (without ids: all) and its changes. Raises as `plan_demotion`, `our_skills`."""
     done = await plan_demotion(toolbox, ids or None, our_skills(root), overwrite=overwrite)
     return done, _changes(root, done)
 

@@ -1,1 +1,5 @@
-DEGREES = {"bowl": 1245, "tile": 1130, "vase": 1060}
+DEGREES = {
+    "bowl": 1245,
+    "tile": 1130,
+    "vase": 1060,
+}
