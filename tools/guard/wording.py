@@ -1,4 +1,4 @@
-"""What a text says to its reader, however its letters are disguised; whether it copies tools' results; and which part
+"""What a text says to its reader, whatever markup, entities or look-alikes disguise it; whether it copies tools' results; and which part
 of it says when it matters.
 """
 
