@@ -1,5 +1,5 @@
-"""What a text says to its reader, whatever markup, entities or look-alikes disguise it; whether it copies tools' results; and which part
-of it says when it matters.
+"""What a text says to its reader, whatever markup, entities or look-alikes disguise it; whether it copies tools'
+results; and which part of it says when it matters.
 """
 
 import html
