@@ -23,13 +23,13 @@ BUDGETS = {
     "tools/judge": 421,  # aim 700
     "tools/distill": 907,
     "tools/learn": 510,
-    "tools/matts server/runners": 1_221,  # aim 1,400
+    "tools/matts server/runners": 1_220,  # aim 1,400
     "tools/tool_memory": 1_489,  # aim 1,400
     "tools/retrieve": 1_805,
     "tools/credit": 638,  # aim 600
     "tools/consolidate": 918,  # aim 900
     "tools/memories tools/tasks": 1_716,  # aim 1,500
-    "tools/guard": 1_756,  # aim 1,400
+    "tools/guard": 1_761,  # aim 1,400
     "tools/text tools/model tools/anchors server/project": 1_706,  # aim 1,500
     "tools/mirror server/mirror": 442,
     "tools/promote": 455,
