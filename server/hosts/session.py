@@ -1,6 +1,4 @@
-"""What the transcript readers of all hosts share: prompts become tasks; calls and their results become steps,
-within size limits.
-"""
+"""What all hosts' transcript readers share: prompts become tasks; calls and results become steps, within limits."""
 
 import re
 from collections import deque
@@ -13,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.records import JsonDict, Records, all_text, as_object, sanitize_json
-from swarm_memory.tools.guard.redact import MAX_READ_CHARS, MAX_STEPS, json_size
+from swarm_memory.tools.guard.redact import MAX_READ_CHARS, MAX_STEPS, json_size, kept_input
 from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN, clean
@@ -38,8 +36,7 @@ _EXIT_CODE = re.compile(r"\s*(?:Error: )?Exit code (-?\d{1,10})\b")
 
 def exit_code_of(text: str) -> int | None:
     """Return the code of a tool's answer that begins with `Exit code N`; None for any other."""
-    match = _EXIT_CODE.match(text)
-    return int(match[1]) if match else None
+    return int(match[1]) if (match := _EXIT_CODE.match(text)) else None
 
 
 _MAX_JSON_CHARS = 2_000_000
@@ -196,6 +193,8 @@ class Draft:
         if value is None:
             return None
         kept = sanitize_json(value, lambda text: clean(self._own_words_out(text), MAX_READ_CHARS))
+        if json_size(kept) > 2 * MAX_READ_CHARS:  # else a few such steps would push all others out
+            kept = kept_input(kept)
         return kept if isinstance(kept, dict) else {"input": kept}
 
 

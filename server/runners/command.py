@@ -20,16 +20,15 @@ from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import MAX_OUTPUT_BYTES, TIMED_OUT, RolloutWorkspaces, parse_allowed
-from swarm_memory.tools.guard.redact import CUT_MARGIN, redact
+from swarm_memory.tools.guard.redact import redact, redact_end
 from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.text.cleaning import one_line
 
 PROMPT_WORD = "{prompt}"
 """The prompt's placeholder in a command; without it the prompt goes to standard input, which takes any length."""
 
-_CHECK_S = 120.0
 _SHELL = "Bash"
-_MAX_TEXT = 2_000_000
+_CHECK_S, _MAX_TEXT = 120.0, 2_000_000
 
 
 class CommandRunner:
@@ -88,7 +87,7 @@ class CommandRunner:
         # A failed connection, which the host itself reports last, says nothing about the agent.
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
-                last = redact(finished.error[-4_000 - CUT_MARGIN :].decode("utf-8", "replace")).text[-4_000:] + "\n"
+                last = redact_end(finished.error.decode("utf-8", "replace"), 4_000) + "\n"
                 if finished.code == TIMED_OUT:
                     last = "the command was stopped at its time limit"
                 messages += _shell("end", shlex.join(self._words), last.lstrip("\n"), finished.code)
@@ -104,7 +103,7 @@ def _fault(finished: Finished, request: RolloutRequest) -> str | None:
         return f"stopped because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
     if finished.code == 0:
         return None
-    last = one_line(redact(finished.error[-2_000 - CUT_MARGIN :].decode("utf-8", "replace")).text[-2_000:], 200)
+    last = one_line(redact_end(finished.error.decode("utf-8", "replace"), 2_000), 200)
     return f"ended with exit code {finished.code}" + (f": {last}" if last else "")
 
 

@@ -21,7 +21,7 @@ from swarm_memory.server.sources.tool_lists import (
 from swarm_memory.tools.guard.redact import redact_start
 from swarm_memory.tools.text.cleaning import read_yaml
 
-READER = "openapi-3"
+READER = "openapi-4"
 MAX_BYTES = 20_000_000
 MAX_RESOLVED = 2_000
 """At most this many parts of schemas are put together for one operation."""

@@ -26,7 +26,7 @@ from swarm_memory.tools.text.cleaning import shorten
 if TYPE_CHECKING:
     from mcp.client import Client
 
-READER = "json_tools-1"
+READER = "json_tools-2"
 MAX_BYTES = 20_000_000
 MAX_TOOLS = 10_000
 MAX_PARAMETERS = 200
@@ -37,7 +37,7 @@ MAX_CONFIG_BYTES, MAX_SERVERS = 1_000_000, 50
 SERVER_TIMEOUT_S = 30.0
 """How long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-SERVERS_READER = "tools_mcp-1"
+SERVERS_READER = "tools_mcp-2"
 _MAX_REASON_CHARS = 300
 _HTTP_TIMEOUT_S = 600.0
 """Longer than any time limit that may be set for a server."""

@@ -251,12 +251,11 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
     nested: object = "deep"
     for _ in range(200):
         nested = [nested]
-    wide, long = ["x" * 900] * 600, "x" * 1_000_000
+    wide, long = ["x" * 13_000] * 500, "x" * 1_000_000  # more than half of what is kept of all steps
     block = {"type": "tool_use", "id": "t1", "name": "X", "input": {"a": nested, "b": wide, "c": 1e999, "d": long}}
     said = json.dumps(says(block)).replace("Infinity", "1e999")  # that is JSON, and too large
     trajectory = one(tmp_path, prompt(FIRST), said)
-    assert (trajectory.skipped_lines, [step.kind for step in trajectory.steps]) == (0, ["tool_call"])
-    assert len(trajectory.model_dump_json()) < 1_000_000
+    assert (trajectory.skipped_lines, len(trajectory.steps), len(str(trajectory)) < 1_000_000) == (0, 1, True)
 
 
 def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_long_in_a_step(

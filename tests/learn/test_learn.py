@@ -17,7 +17,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.guard import redact
-from swarm_memory.tools.guard.redact import archivable, strip_places
+from swarm_memory.tools.guard.redact import archivable, kept_text, strip_places
 from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, learn
 from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
 from swarm_memory.tools.toolbox import Toolbox
@@ -230,8 +230,10 @@ def test_no_part_of_a_secret_is_kept_where_the_text_around_it_is_cut(tmp_path: P
     (read,) = read_trajectories(write(tmp_path / "s.jsonl", [prompt("Print it"), says(called), result("t1", said)]))
     kept = archivable(read, Settings())
     assert ("0123" in kept.model_dump_json(), archivable(kept, Settings()) == kept) == (False, True)
-    assert len(str(kept.steps[0].tool_input)) < 3100
-    assert f"… [{len(said) - 20_000} characters left out] …" in kept.steps[-1].text
+    left_out = f"… [{len(said) - 20_000} characters left out] …"
+    assert (len(str(kept.steps[0].tool_input)) < 3100, left_out in kept.steps[-1].text) == (True, True)
+    text = kept_text(f"3 tests failed {f'{TOKEN} ' * 800}AssertionError", Settings(), 2000)
+    assert (text[:15], text[-15:], "ghp_" in text) == ("3 tests failed ", " AssertionError", False)
 
 
 def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,15 +125,13 @@ async def test_a_rollout_that_is_cancelled_leaves_no_process(tmp_path: Path) -> 
 
 
 async def test_an_exit_code_other_than_zero_is_evidence_in_the_trajectory(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, "import sys; print('half done'); sys.exit('out of credit')")
+    secrets = "('-----BEGIN PRIVATE KEY-----' + '0123' * 999 + '-----END PRIVATE KEY-----') * 5"
+    agent = Agent(tmp_path, f"import sys; print('half done'); sys.exit({secrets} + 'out of credit')")
     answer = await agent.runner().run(agent.request())
-    assert answer.status == "finished"
-    assert "exit code 1" in (answer.error or "")
     assert answer.trajectory is not None
     said, _, ended = answer.trajectory.steps
-    assert said.text.strip() == "half done"
-    assert (ended.exit_code, ended.is_error) == (1, True)
-    assert "out of credit" in ended.text
+    assert (answer.status, said.text.strip(), ended.exit_code, ended.is_error) == ("finished", "half done", 1, True)
+    assert [each in f"{answer.error} {ended.text}" for each in ("exit code 1", "credit", "0123")] == [True, True, False]
 
 
 async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:

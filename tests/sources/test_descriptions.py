@@ -10,6 +10,7 @@ import yaml
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources import openapi, tool_lists
 from swarm_memory.server.sources.files import Group
 from swarm_memory.server.sources.openapi import parse_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
@@ -80,8 +81,8 @@ def test_parameters_within_parameters_are_named_and_have_an_end() -> None:
     assert described_parameters(deep).count("inner") == 1 + 2 + 3 + 4
     wide = {"properties": {f"p{n}": {"type": "array", "items": SCHEMA} for n in range(1000)}}
     lines = described_parameters(wide).splitlines()
-    assert lines[1] == "p0[].city (string, required): Name of the city"
-    assert len(lines) <= MAX_PARAMETERS + 2
+    assert (lines[1], len(lines)) == ("p0[].city (string, required): Name of the city", MAX_PARAMETERS)
+    assert f"{tool_lists.READER} {tool_lists.SERVERS_READER} {openapi.READER}" == "json_tools-2 tools_mcp-2 openapi-4"
     assert "a1B2" not in described_parameters({"properties": {"k": {"enum": ["key " * 9 + "token=a1B2c3D4e5F6g7H8"]}}})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.person_names import find_names
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
@@ -25,7 +25,7 @@ CUT_MARGIN = 8192
 MAX_READ_CHARS = MAX_STEP_CHARS + 2 * CUT_MARGIN
 
 _MOST_PASSES = 4
-"""At most this many passes over a text in which something is found; hardly any text needs a third."""
+"""At most this many passes over a text: next to a new mark it can look different; hardly any text needs a third."""
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
 _BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
@@ -33,45 +33,50 @@ _BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
 
 
 class Redacted(NamedTuple):
-    """A text with marks in place of what was removed, and how often each mark was set."""
+    """A text with marks in place of what was removed, how often each was set, and where a place in it now is."""
 
     text: str
     counts: Mapping[str, int]
+    place: int = 0
 
 
-def redact(text: str, *, pii: "PersonalData" = True, keeps_lines: bool = False) -> Redacted:
+def redact(text: str, *, pii: "PersonalData" = True, keeps_lines: bool = False, place: int = 0) -> Redacted:
     """Replace secrets, and with `pii` personal data, by typed marks such as `[secret:github-token]` and `[email]`.
 
-    With `names`, names of people and places too; with `keeps_lines` lines keep their numbers. Linear in the length.
-    Doing it twice changes nothing, except for names, known by context. Raises `ConfigError` if they cannot be found.
+    With `names`, names of people and places too; with `keeps_lines` lines keep their numbers. `place` follows the text.
+    Linear. Twice changes nothing, except for names, known by context. Raises `ConfigError` if they cannot be found.
     """
-    counts: Counter[str] = Counter()
-    # Text next to a new mark can look different than before.
+    done = Redacted(text, {}, place)
     for _ in range(_MOST_PASSES):
-        found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
+        found = [*find_secrets(done.text), *(find_personal_data(done.text) if pii else ())]
         if not found:
             break
-        text = _replaced(text, found, counts, keeps_lines=keeps_lines)
-    if pii == "names":  # once: a language model may find names in any text
-        text = _replaced(text, find_names(text), counts)
-    return Redacted(text, dict(counts))
+        done = _replaced(done, found, keeps_lines=keeps_lines)
+    return _replaced(done, find_names(done.text)) if pii == "names" else done  # once: a model may find some in any text
 
 
-def _replaced(text: str, spans: Iterable[Span], counts: Counter[str], *, keeps_lines: bool = False) -> str:
-    """Return the text with marks in place of spans, and count them."""
-    kept: list[str] = []
-    position = 0
+def _replaced(given: Redacted, spans: Iterable[Span], *, keeps_lines: bool = False) -> Redacted:
+    """Return a text with marks in place of spans, and count them; a place within a span is then behind the mark."""
+    kept, position, place, counts = list[str](), 0, given.place, Counter(given.counts)
     for span in _disjoint(spans):
-        kept += (text[position : span.start], span.mark, "\n" * (keeps_lines and text.count("\n", *span[:2])))
+        mark = span.mark + "\n" * (keeps_lines and given.text.count("\n", *span[:2]))
+        kept += (given.text[position : span.start], mark)
         counts[span.mark] += 1
         position = span.end
-    return "".join([*kept, text[position:]])
+        place += len(mark) - min(position, given.place) + span.start if span.start < given.place else 0
+    return Redacted("".join([*kept, given.text[position:]]), dict(counts), place)
 
 
 def redact_start(text: str, max_chars: int, *, pii: "PersonalData" = True) -> str:
-    """Return at most the first `max_chars` characters, redacted before the cut: half a secret is known by no rule."""
-    start = redact(text[: max_chars + CUT_MARGIN], pii=pii).text
-    return (start[:-CUT_MARGIN] if len(text) > max_chars + CUT_MARGIN else start)[:max_chars]
+    """Return at most `max_chars` of the start, redacted before it is cut, because no rule recognizes half a secret."""
+    start = redact(text[: max_chars + CUT_MARGIN], pii=pii, place=max_chars)
+    return start.text[: min(max_chars, start.place) if len(text) > max_chars + CUT_MARGIN else max_chars]
+
+
+def redact_end(text: str, max_chars: int, *, pii: "PersonalData" = True) -> str:
+    """Return at most `max_chars` of the end, redacted likewise; a secret across the cut goes with its mark."""
+    end = redact(text[-max_chars - CUT_MARGIN :], pii=pii, place=CUT_MARGIN)
+    return end.text[max(len(end.text) - max_chars, end.place if len(text) > max_chars + CUT_MARGIN else 0) :]
 
 
 def without_secrets(text: str) -> str:
@@ -79,13 +84,12 @@ def without_secrets(text: str) -> str:
     return redact(text, pii=False, keeps_lines=True).text
 
 
-def kept_text(text: str, settings: "Settings", max_chars: int) -> str:
-    """Return `text` cleaned and redacted, then its middle left out; of a long text only the two ends are redacted."""
-    text, pii, end = clean(text), settings.distill.redact_pii, max_chars // 2 + CUT_MARGIN
-    if len(text) < 2 * end:
+def kept_text(text: str, settings: "Settings | None", max_chars: int) -> str:
+    """Return `text` cleaned and redacted (without settings, of secrets alone), then its middle left out."""
+    text, pii, half = clean(text), settings is not None and settings.distill.redact_pii, max_chars // 2
+    if len(text) < 2 * (half + CUT_MARGIN):
         return shorten(redact(text, pii=pii).text, max_chars)
-    first, last = (redact(part, pii=pii).text for part in (text[:end], text[-end:]))
-    return shorten(text, max_chars, (first[:-CUT_MARGIN], last[CUT_MARGIN:]))
+    return shorten(text, max_chars, (redact_start(text, half, pii=pii), redact_end(text, half, pii=pii)))
 
 
 def redact_secret_fields(value: "JsonValue", name: str = "", depth: int = 60) -> "JsonValue":
@@ -98,8 +102,8 @@ def redact_secret_fields(value: "JsonValue", name: str = "", depth: int = 60) ->
         quote = next((each for each in "\"'`" if each not in value), None)
         if quote is None or not name or len(value) > _LONGEST_FIELD:
             return value
-        given, start = f"{name}={quote}{value}{quote}", len(name) + 2
-        return _replaced(given, (span for span in find_secrets(given) if span.start >= start), Counter())[start:-1]
+        given, at = f"{name}={quote}{value}{quote}", len(name) + 2
+        return _replaced(Redacted(given, {}), (span for span in find_secrets(given) if span.start >= at)).text[at:-1]
     if depth <= 0 or not isinstance(value, Mapping | list):
         return value
     if isinstance(value, list):
@@ -128,6 +132,14 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     return (span for _, span in merged)
 
 
+def kept_input(value: "JsonValue", bounded: Callable[..., str] | None = None) -> "JsonValue":
+    """Return a tool's input, its texts redacted (only of secrets unless `bounded` does it) and shortened."""
+    bounded = bounded or cache(partial(kept_text, settings=None, max_chars=MAX_STEP_CHARS))
+    safe = redact_secret_fields(with_texts(value, bounded, partial(bounded, max_chars=_MAX_NAME_CHARS)))
+    most = MAX_STEP_CHARS if json_size(safe) <= 2 * MAX_STEP_CHARS else MAX_STEP_CHARS // 20
+    return with_texts(safe, partial(shorten, max_chars=most))
+
+
 def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     """Return the trajectory with all texts cleaned and redacted; a long text, or a long trajectory, loses its middle.
 
@@ -136,27 +148,20 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     dropped, head = max(0, len(trajectory.steps) - MAX_STEPS), MAX_STEPS // 4
     # The end shows how it went and gets more room than the beginning.
     kept = (*trajectory.steps[:head], *trajectory.steps[head + dropped :])
-
-    @cache
-    def bounded(text: str, limit: int = MAX_STEP_CHARS) -> str:
-        return kept_text(text, settings, limit)
-
-    def given(step: Step) -> "JsonValue":
-        safe = redact_secret_fields(with_texts(step.tool_input, bounded, partial(bounded, limit=_MAX_NAME_CHARS)))
-        most = MAX_STEP_CHARS if json_size(safe) <= 2 * MAX_STEP_CHARS else MAX_STEP_CHARS // 20
-        return with_texts(safe, partial(shorten, max_chars=most))
-
-    steps = [step.model_copy(update={"text": bounded(step.text), "tool_input": given(step)}) for step in kept]
-    task = bounded(trajectory.task, _MAX_TASK_CHARS)
+    bounded = cache(partial(kept_text, settings=settings, max_chars=MAX_STEP_CHARS))
+    steps = tuple(
+        step.model_copy(update={"text": bounded(step.text), "tool_input": kept_input(step.tool_input, bounded)})
+        for step in kept
+    )
+    task = bounded(trajectory.task, max_chars=_MAX_TASK_CHARS)
     dropped += trajectory.dropped_steps
-    return trajectory.model_copy(update={"task": task, "steps": tuple(steps), "dropped_steps": dropped})
+    return trajectory.model_copy(update={"task": task, "steps": steps, "dropped_steps": dropped})
 
 
 def strip_places(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths.
 
-    Judge it and learn from it before that: which file a check is in is a part of what happened. Doing it twice
-    changes nothing.
+    Judge it and learn from it first: which file a check is in is a part of it. Doing it twice changes nothing.
     """
     if not settings.distill.redact_pii:
         return trajectory
