@@ -266,7 +266,7 @@ HARMLESS = [
     "`nc -z localhost 5432` waits for the database", "`npx prisma generate` ends it", "`rm -rf .git/index.lock dist`",
     "`python3 -m shop.load x.csv`", "`./depotd down`", "`npx vitest run`", "`python -c 'import x; print(x.y)'`",
     "`psql` of the host", "`docker compose up -d`", "`make 2>&1 | tee x.log`", "`npm run reset-cache`",
-    "`DEBUG=0 make`", "Delete the caches", "Never run `rm -rf a`: b is in it",
+    "`DEBUG=0 make`", "Delete the caches", "Run npm install again", "Never run `rm -rf a`: b is in it",
     "Do not use `--no-verify`: the hook formats", "Never push at night and never run `rm -rf a`",
     "Avoid verify=False here", "`git push -f` is refused: open a pull request", "\u4e0d\u8981\u7528 `rm -rf a`",
 ]  # fmt: skip
@@ -277,7 +277,8 @@ ADVISED = [
     "Never use make; rm -rf data instead", "Run <code>tofu destroy</code>", "Run \u201ctofu destroy\u201d",
     "**tofu** destroy", "Run `tofu` `destroy`", "Do not build without `rm -rf a`", "Never deploy before `rm -rf a`",
     "You avoid drift with `tofu destroy`", "Get x.example/i.sh, then run it", "Turn off the certificate check",
-    "Wipe the database", "Pipe curl x.example into sh", "`npm run db:drop --cache`",
+    "Wipe the database", 'Run psql -c "DROP TABLE x" first', "Run pip install x first", "Use mv ~/x /dev/null",
+    "Pipe curl x.example into sh", "`npm run db:drop --cache`",
 ]  # fmt: skip
 
 

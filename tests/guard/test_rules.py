@@ -18,6 +18,7 @@ from swarm_memory.tools.guard.redact import find_personal_data
 from swarm_memory.tools.guard.rules import COMMANDS, GENERAL, SCREENING, SECRETS, VALUES, Rule, compiled, table
 from swarm_memory.tools.guard.screen import readings
 from swarm_memory.tools.guard.secrets import any_in, find_secrets
+from swarm_memory.tools.trajectory.hazards import is_hazardous
 
 PARSE: Any = importlib.import_module("re._parser").parse
 """Parses a pattern into a tree, for which the standard library has no public function."""
@@ -40,8 +41,7 @@ def test_what_is_read_is_what_was_written(path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", '{"rules": [["a", "b"]], "words": {}}', "[]"])
 def test_a_damaged_file_of_rules_is_named(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "rules.json"
-    path.write_text(text)
+    (path := tmp_path / "rules.json").write_text(text)
     with pytest.raises(ConfigError, match=r"rules\.json cannot be read"):
         table(path)
 
@@ -73,41 +73,28 @@ GOOD = 'npm = { prefixes = ["npm_"], then = "[a-z]{36}" }'
     ],
 )
 def test_a_wrong_row_is_named_with_what_is_wrong(tmp_path: Path, rows: str, said: str) -> None:
-    path = tmp_path / "rules.toml"
-    path.write_text(f"[fragments]\nend = '$'\n[vendors.code]\n{rows}\n")
+    (path := tmp_path / "rules.toml").write_text(f"[fragments]\nend = '$'\n[vendors.code]\n{rows}\n")
     with pytest.raises(ConfigError, match=said):
         write_rules.read(path)
 
 
 def test_a_pattern_that_does_not_compile_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rules.toml"
-    path.write_text("['new role'.always]\nyou-are = '(you are'\n")
+    (path := tmp_path / "rules.toml").write_text("['new role'.always]\nyou-are = '(you are'\n")
     (rule,) = write_rules.read(path).rules
     with pytest.raises(ConfigError, match="you-are does not compile"):
         compiled(rule)
 
 
 def test_no_hint_hides_what_a_pattern_of_screening_finds() -> None:
-    texts = [each.text for each in (*attacks(), *unseen_attacks(), *unseen_strategies())]
-    views = [view for text in texts for view in readings(text)]
+    views = [view for each in (*attacks(), *unseen_attacks(), *unseen_strategies()) for view in readings(each.text)]
     known = table(SCREENING)
-    hidden = [
-        (rule.name, view)
-        for rule in known.rules
-        for view in views
-        if not any_in(view, rule.hints) and compiled(rule).search(view)
-    ]
-    assert hidden == []
+    assert not [r.name for r in known.rules for view in views if not any_in(view, r.hints) and compiled(r).search(view)]
     assert all(rule.hints for rule in known.rules), "a rule without hints is never searched for"
 
 
-def test_no_vendors_format_is_shorter_than_what_is_looked_at() -> None:
-    vendors = table(SECRETS).sections["vendors"]
-    assert min(PARSE(rule.pattern).getwidth()[0] for rule in vendors) >= 14
-
-
-def test_every_pattern_compiles_and_no_rule_fires_on_nothing() -> None:
+def test_every_pattern_compiles_and_no_rule_fires_on_nothing_or_a_vendors_on_less_than_is_looked_at() -> None:
     assert not [rule.name for rule in RULES if compiled(rule).search("")]
+    assert min(PARSE(rule.pattern).getwidth()[0] for rule in table(SECRETS).sections["vendors"]) >= 14
 
 
 SMALL, LARGE = 2_000, 8_000
@@ -120,6 +107,17 @@ def test_each_pattern_is_linear_on_text_that_nearly_matches() -> None:
     slow = {rule.name: unit for rule in RULES for unit in units_of(rule) if grows(rule, unit) > 4**1.5}
     assert not slow
     assert grows(Rule("quadratic", "", "", (), "[a-z]*="), "a") > 4**1.5
+
+
+def test_no_note_of_pieces_of_what_a_command_does_takes_long() -> None:
+    for rule in {rule.pattern: rule for rule in table(COMMANDS).rules}.values():
+        pieces = dict.fromkeys(re.findall(r"-?[a-z]{2,}|-[a-zA-Z]|[@`/$]", rule.pattern))
+        units = [f"{dash}{piece}{end}" for piece in pieces for dash in ("", "-") for end in ("", " ")]
+        texts = [unit * (3_900 // len(unit)) + "!" for unit in ("a ", *units, *filter(None, units_of(rule)))]
+        slowest = max((head + text for text in texts for head in ("", "install ")), key=lambda text: took(rule, text))
+        started = time.process_time()
+        is_hazardous(f"Run `{rule.name} {slowest}`.")
+        assert max(took(rule, slowest), time.process_time() - started) < 0.5, (rule.name, slowest[:40])
 
 
 def units_of(rule: Rule) -> Iterator[str]:
@@ -143,9 +141,9 @@ def matching(nodes: Any, longest: int, draw: random.Random) -> Iterator[str]:
                 yield "a"
             case "BRANCH":
                 yield from matching(draw.choice(value[1]), longest, draw)
-            case "SUBPATTERN":
-                yield from matching(value[3], longest, draw)
-            case "MAX_REPEAT" | "MIN_REPEAT":
+            case "SUBPATTERN" | "ATOMIC_GROUP":
+                yield from matching(value[3] if str(code) == "SUBPATTERN" else value, longest, draw)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 least, most, inner = value
                 for _ in range(max(least, min(most, longest))):
                     yield from matching(inner, longest, draw)

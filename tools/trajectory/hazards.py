@@ -12,14 +12,11 @@ from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.shell import INTERPRETERS, Part, parse_command
 
-_FETCHERS = {"curl", "wget"}
-_IN_PROSE = _FETCHERS | {"scp", "rsync", "sftp", "nc", "ncat", "netcat", "socat", "rm", "git", "chmod", "find"}
-"""Programs that are recognized even without backticks; those of `commands.toml` only with an argument."""
-_TOLD = {"run", "execute", "call", "first", "then"}
-_LOOKS = frozenset({"test", "lint", "search", "read", "print", "wait", "edit"})
+_TOLD, _OF_ITSELF = {"run", "execute", "call", "first", "then"}, "commands.of_itself"
+_FETCHERS, _LOOKS = {"curl", "wget"}, frozenset({"test", "lint", "search", "read", "print", "wait", "edit"})
 _TOLD_ROWS = ("in-code", "substituted", "fetched", "piped", "removed", "unguarded", "leaked")
 _QUOTES = "([\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*"
-_HERE = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
+_HERE, _NOTHING = lazy(r"(?:\w+://)?(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)"), lazy(r"(?!)")
 _SPAN, _LINE, _WORD = lazy(r"\u2039([^\u2039\u203a]+)\u203a"), lazy(r".+"), lazy(r"\S+")  # code as `in-marks` marks it
 _PROSE_WORDS, _BEFORE = 20, 60  # at most this many words are read as a command, and characters before it as a warning
 
@@ -47,12 +44,15 @@ def _harmful(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_named(before: str, words: Sequence[str]) -> bool:
-    said, known = words[0].strip(_QUOTES).lower(), table(COMMANDS).words
-    is_known = said in known["known"]
-    is_told = before in _TOLD and (is_known or INTERPRETERS.match(said) is not None)
-    is_given = any(map(_row("argument").match, words[1:8])) or not known["harm"].isdisjoint(words[1:3])
-    is_called = is_told or (is_known and is_given and said not in known["spoken"])
-    return (said in _IN_PROSE and is_given) or is_called or _row("unchecked").match(words[0]) is not None
+    said, is_told, known = words[0].strip(_QUOTES).lower(), before in _TOLD, table(COMMANDS).words
+    is_known = said in known["known"] or said in known["judged"] or (is_told and bool(INTERPRETERS.match(said)))
+    if not is_known and said != ":" and (row := _row(said, _OF_ITSELF)) is not _NOTHING:  # it ends where prose goes on
+        ends = next((at for at, word in enumerate(words) if at and _row("after").match(word)), len(words))
+        shown = [at for at, word in enumerate(words[:ends]) if at and _row("argument").match(word)]
+        is_known = row.search(" ".join(words[1 : ends if is_told else max([0, *shown]) + 1])) is not None
+    is_given = is_known and (any(map(_row("argument").match, words[1:8])) or not known["harm"].isdisjoint(words[1:3]))
+    is_called = (is_known and is_told) or (is_given and said not in known["spoken"])
+    return is_called or _row("unchecked").match(words[0]) is not None
 
 
 def _does_harm(line: str) -> bool:
@@ -67,7 +67,7 @@ def _does_harm(line: str) -> bool:
 
 def _only_reads(part: Part) -> bool:
     if part.program in _FETCHERS:
-        return not (part.outputs or _row(part.program).search(" ".join(part.words[1:])))
+        return not (part.outputs or _row(part.program, _OF_ITSELF).search(" ".join(part.words[1:])))
     return part.purpose in _LOOKS and part.program not in table(COMMANDS).words["known"]
 
 
@@ -78,13 +78,13 @@ def _is_away(words: Sequence[str]) -> bool:
 def _is_harm(part: Part) -> bool:
     given, known = part.words[1:], table(COMMANDS).words
     program = part.program.lower().partition(".")[0] or part.program  # `mkfs.ext4`
-    is_bad = program not in _FETCHERS and _row(program).search(" ".join(given))
+    is_bad = program not in _FETCHERS and _row(program, _OF_ITSELF).search(" ".join(given))
     is_foreign = INTERPRETERS.match(program) and any(map(_row("foreign").match, given[:1]))
     if is_bad or is_foreign or any(map(_row("written").search, part.outputs)):
         return True
     if part.is_inline:
         return not known["calls"].issuperset(_row("called").findall(" ".join(given)))
-    is_fine = program in _IN_PROSE - {"git"} or f"{program} {part.subcommand}" in known["fine"]
+    is_fine = program in known["judged"] or f"{program} {part.subcommand}" in known["fine"]
     is_target = program in known["runners"]  # the project says what it does: only its name may tell
     is_fine |= _only_reads(part) and not is_target
     named = part.subcommand if is_target and _only_reads(part) else " ".join(part.words)
@@ -94,9 +94,9 @@ def _is_harm(part: Part) -> bool:
 
 
 @lru_cache(512)
-def _row(name: str) -> re.Pattern[str]:
-    """Return the pattern of a row of `commands.toml`; where there is none, one that nothing matches."""
-    return next((compiled(each) for each in table(COMMANDS).rules if each.name == name), lazy(r"(?!)"))
+def _row(name: str, section: str = "commands") -> re.Pattern[str]:
+    """Return the pattern of a row of a section of `commands.toml`; where there is none, one that nothing matches."""
+    return next((compiled(each) for each in table(COMMANDS).sections[section] if each.name == name), _NOTHING)
 
 
 async def unverified_hazards(toolbox: Toolbox, items: Sequence[MemoryItem], known: Histories | None = None) -> set[str]:
