@@ -84,12 +84,13 @@ def _is_harm(part: Part) -> bool:
         return True
     if part.is_inline:
         return not known["calls"].issuperset(_row("called").findall(" ".join(given)))
-    is_fine = program in known["judged"] or f"{program} {part.subcommand}" in known["fine"]
     is_target = program in known["runners"]  # the project says what it does: only its name may tell
-    is_fine |= _only_reads(part) and not is_target
     named = part.subcommand if is_target and _only_reads(part) else " ".join(part.words)
     said = [set(re.split(r"[^a-z0-9]+", each)) for each in named.lower().split()]
     is_bad = any(known["spare"].isdisjoint(each) and not known["harm"].isdisjoint(each) for each in said)
+    is_clear = given[:1] == (part.subcommand,) or not is_bad  # behind an option it may be that option's value
+    is_fine = program in known["judged"] or (f"{program} {part.subcommand}" in known["fine"] and is_clear)
+    is_fine |= _only_reads(part) and not is_target
     return (is_bad or program in known["known"]) and bool(given) and not is_fine
 
 
