@@ -88,7 +88,8 @@ def _is_harm(part: Part) -> bool:
     named = part.subcommand if is_target and _only_reads(part) else " ".join(part.words)
     said = [set(re.split(r"[^a-z0-9]+", each)) for each in named.lower().split()]
     is_bad = any(known["spare"].isdisjoint(each) and not known["harm"].isdisjoint(each) for each in said)
-    is_clear = given[:1] == (part.subcommand,) or not is_bad  # behind an option it may be that option's value
+    # Behind an option it may be that option's value; and `gh run delete` is not the `gh run` that is fine.
+    is_clear = (given[:1] == (part.subcommand,) and known["harm"].isdisjoint(given[1:2])) or not is_bad
     is_fine = program in known["judged"] or (f"{program} {part.subcommand}" in known["fine"] and is_clear)
     is_fine |= _only_reads(part) and not is_target
     return (is_bad or program in known["known"]) and bool(given) and not is_fine
