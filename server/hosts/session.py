@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.records import JsonDict, Records, all_text, as_object, sanitize_json
-from swarm_memory.tools.guard.redact import MAX_READ_CHARS, MAX_STEPS, json_size, kept_input
+from swarm_memory.tools.guard.redact import MAX_READ_CHARS, MAX_STEPS, bounded_input, json_size
 from swarm_memory.tools.model.parse import json_or_none
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN, clean
@@ -194,7 +194,7 @@ class Draft:
             return None
         kept = sanitize_json(value, lambda text: clean(self._own_words_out(text), MAX_READ_CHARS))
         if json_size(kept) > 2 * MAX_READ_CHARS:  # else a few such steps would push all others out
-            kept = kept_input(kept)
+            kept = bounded_input(kept)
         return kept if isinstance(kept, dict) else {"input": kept}
 
 

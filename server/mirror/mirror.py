@@ -306,9 +306,7 @@ async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
         if each is None or each.code:
             raise ConfigError("Git does not say what came with a commit: no file was read")
         for line in filter(None, each.output.decode("utf-8", "replace").split("\n" if each is held else "\0")):
-            about, _, name = line.rpartition(
-                "\t=" if each is held else "\t"
-            )  # Git takes blanks from what begins with one
+            about, _, name = line.rpartition("\t=" if each is held else "\t")  # behind "=" a leading blank stays
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
             found.update(() if found else (name,))

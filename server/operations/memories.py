@@ -132,9 +132,7 @@ async def remember(
     outcome: Annotated[
         Literal["Success", "Failure", "Undecided"] | None, Field(description="Of the task"), Only.AGENT
     ] = None,
-    text: Annotated[
-        str | None, Field(max_length=4_000, description="Or the user's own words"), Positional("TEXT...")
-    ] = None,
+    text: Annotated[str | None, Field(max_length=4_000, description="The user's words"), Positional("TEXT...")] = None,
     kind: Kind = "fact",
     scope: Annotated[Literal["project", "global"], Field(description="global: all projects")] = "project",
 ) -> Row:

@@ -132,7 +132,7 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     return (span for _, span in merged)
 
 
-def kept_input(value: "JsonValue", bounded: Callable[..., str] | None = None) -> "JsonValue":
+def bounded_input(value: "JsonValue", bounded: Callable[..., str] | None = None) -> "JsonValue":
     """Return a tool's input, its texts redacted (only of secrets unless `bounded` does it) and shortened."""
     bounded = bounded or cache(partial(kept_text, settings=None, max_chars=MAX_STEP_CHARS))
     safe = redact_secret_fields(with_texts(value, bounded, partial(bounded, max_chars=_MAX_NAME_CHARS)))
@@ -150,7 +150,7 @@ def archivable(trajectory: Trajectory, settings: "Settings") -> Trajectory:
     kept = (*trajectory.steps[:head], *trajectory.steps[head + dropped :])
     bounded = cache(partial(kept_text, settings=settings, max_chars=MAX_STEP_CHARS))
     steps = tuple(
-        step.model_copy(update={"text": bounded(step.text), "tool_input": kept_input(step.tool_input, bounded)})
+        step.model_copy(update={"text": bounded(step.text), "tool_input": bounded_input(step.tool_input, bounded)})
         for step in kept
     )
     task = bounded(trajectory.task, max_chars=_MAX_TASK_CHARS)
