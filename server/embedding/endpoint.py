@@ -43,6 +43,7 @@ class OpenAIEmbedder:
     """
 
     quantization: Literal["float32"] = "float32"
+    light = None
     fusion_weight = 0.5
     min_cosine = 0.25
     duplicate_cosine = 0.87

@@ -18,6 +18,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -120,6 +121,7 @@ class StaticEmbedder:
     """
 
     quantization: Literal["int8"] = "int8"
+    light: StaticEmbedder | None = None
     fusion_weight = 0.45
     duplicate_cosine = 0.80
     """Besides the words that both must share: docs/CONSOLIDATION.md has precision and recall."""
@@ -179,7 +181,7 @@ class StaticEmbedder:
         table = self._table
         used = [row for count in counts for row in count]
         times = numpy.array([n for count in counts for n in count.values()], numpy.int32)
-        starts = numpy.cumsum([0, *map(len, counts[:-1])])
+        starts = [*accumulate(map(len, counts[:-1]), initial=0)]
         weighted = (table.values[used].astype(numpy.int32) - BIAS) * (table.weights[used] * times)[:, None]
         sums = numpy.add.reduceat(weighted, starts, dtype=numpy.int32).astype(numpy.float64)
         lengths = numpy.sqrt(numpy.square(sums).sum(axis=1, keepdims=True))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from swarm_memory.tools.ports.models import Embedder, PairedEmbedder
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch, not_embedded
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -48,7 +48,7 @@ async def reembed(toolbox: Toolbox, *, on_progress: Callable[[int], None] = lamb
 
     done.passages = await fill(store.sources.vectors, embedder)
     done.embedded = await fill(store.vectors, embedder)
-    if isinstance(embedder, PairedEmbedder):
+    if embedder.light:
         await fill(store.vectors, embedder.light)
     return done
 

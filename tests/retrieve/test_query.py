@@ -97,7 +97,7 @@ async def test_the_light_embedder_has_its_share_in_the_order_and_none_in_what_fi
     await add(*LOGIN)
     heavy = replace(toolbox, embedder=Accompanied())
     vectors = await vectors_of(heavy, "login with a token", [])
-    assert [view.embedder for view in vectors.views] == [Accompanied.light.name]
+    assert [view.embedder for view in vectors.views] == [StaticEmbedder().name]
     (candidate,) = (await toolbox.store.search(_asked(toolbox, vectors))).candidates
     known: dict[str, Any] = {"cosine": 0.5, "views": (0.9,)}
     result = (await toolbox.store.search(_asked(toolbox, vectors)))._replace(candidates=(candidate._replace(**known),))

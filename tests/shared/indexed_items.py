@@ -20,6 +20,7 @@ class Numbers:
     name: str = "numbers"
     dimensions: int = 16
     quantization: Literal["int8", "float32"] = "int8"
+    light: None = None
     fusion_weight: float = 0.5
     min_cosine: float = 0.0
     duplicate_cosine: float = 0.87

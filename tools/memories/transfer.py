@@ -12,7 +12,6 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.gate import admit_memory, notice_of
 from swarm_memory.tools.memories.manage import pages_of_memories, with_authors
 from swarm_memory.tools.memories.remember import add_new
-from swarm_memory.tools.ports.models import PairedEmbedder
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -124,7 +123,7 @@ def _said(item: MemoryItem) -> tuple[str, str, str]:
 async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
     if not batch:
         return
-    is_many = isinstance(toolbox.embedder, PairedEmbedder) and result.added >= _EMBEDDED_AT_ONCE
+    is_many = toolbox.embedder.light is not None and result.added >= _EMBEDDED_AT_ONCE
     ids, fault = await add_new(toolbox, batch, later=is_many, once=False)
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)

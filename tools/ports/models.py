@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from pydantic import Field, JsonValue
 
@@ -90,6 +90,11 @@ class Embedder(Protocol):
         """Calibrated cosine from which two memories may say the same, unless their words speak against it."""
         ...
 
+    @property
+    def light(self) -> "StaticEmbedder | None":
+        """Its light companion: vectors of both are kept, for callers that cannot wait for this one."""
+        ...
+
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """Embed queries together, in order.
 
@@ -100,14 +105,6 @@ class Embedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, in order. Raises as `embed_queries`."""
         ...
-
-
-@runtime_checkable
-class PairedEmbedder(Protocol):
-    """An embedder with a light companion: vectors of both are kept, for callers that cannot wait for the embedder."""
-
-    @property
-    def light(self) -> "StaticEmbedder": ...
 
 
 class ChatModel(Protocol):

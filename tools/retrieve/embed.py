@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Embedder, PairedEmbedder, Vector
+from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import GiveWay, Toolbox, noop
 
@@ -76,7 +76,7 @@ async def embed_backlog(
     model is called in a transaction. Raises `ModelError`: what was embedded until then is kept.
     """
     store, embedder = toolbox.store, toolbox.embedder
-    size = _PIECE if isinstance(embedder, PairedEmbedder) else BATCH
+    size = _PIECE if embedder.light else BATCH
     former = await store.find_job(toolbox.scope, EMBED, BACKLOG, "completed")
     compared = (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).consolidated
     said: dict[str, Any] = (former and former.result) or {}
@@ -100,7 +100,7 @@ async def embed_backlog(
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = noop) -> list[Vector | None]:
     """Embed a batch, giving way before each piece; None for a text that is refused. Raises `ModelError`."""
-    piece = _PIECE if isinstance(embedder, PairedEmbedder) else max(1, len(texts))
+    piece = _PIECE if embedder.light else max(1, len(texts))
     vectors: list[Vector | None] = []
     for at in range(0, len(texts), piece):
         await give_way()

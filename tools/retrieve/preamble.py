@@ -86,7 +86,7 @@ def preamble(
         shown = harmless(title[:_MAX_TITLE_CHARS], keeps_links=is_users)
         heading = f"The user said: {shown}" if is_users else shown
         reference = f" [{memory_id}]" if is_memory_id(memory_id) else ""
-        entries.append(((heading + reference).strip(), _body_of(title, content, is_users=is_users)))
+        entries.append(((heading + reference).strip(), _body_of(shown, content, is_users=is_users)))
     wanted = [cost(_entry(len(entries), heading, body)) for heading, body in entries]
     fair = room / max(1, len(entries))
     reserved = sum(min(each, fair) for each in wanted)
@@ -168,7 +168,7 @@ def _body_of(title: str, content: str, *, is_users: bool) -> _Body:
     end = " " if is_prose else " .;"
     without_numbers = (_NUMBERING.sub("", line.strip(), count=1) for line in lines)
     parts = (harmless(line, keeps_links=is_users).rstrip(end) for line in without_numbers)
-    heading = harmless(title, keeps_links=is_users).rstrip(" .;")
+    heading = title.rstrip(" .;")
     return [part for part in parts if part.strip("`0123456789") and part.rstrip(" .;") != heading], is_prose
 
 
@@ -223,7 +223,7 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     marks = {item.id: {"contradicts": tuple(stay[item.id])} for item in items if stay.get(item.id)}
     marks |= {each: marks.get(each, {}) | {"changed": OF_BOTH} for each in both}
     return tuple(
-        each.model_copy(update=marks.get(each.item.id))
+        each.model_copy(update=marks[each.item.id]) if each.item.id in marks else each
         for each in found
         if each.item.id in stay or each.fits == "unlikely"
     )

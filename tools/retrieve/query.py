@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import Candidate, SearchResult, View
-from swarm_memory.tools.ports.models import Embedder, PairedEmbedder, Vector
+from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -68,8 +68,7 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
         return Vectors(None)
     embedder = toolbox.embedder
     views = [View(embedder.name, vector) for vector in found[1:]]
-    if isinstance(embedder, PairedEmbedder):
-        light = embedder.light
+    if light := embedder.light:
         try:
             views += [View(light.name, each) for each in await embed_queries(toolbox, [text, *parts], notices, light)]
         except InputError:  # the light embedder can make nothing of its words

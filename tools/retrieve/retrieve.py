@@ -290,9 +290,9 @@ async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, eve
     )
     remarks = {memory_id: each.note for memory_id, each in stale.items()}
     changed = {each.item.id: "; ".join(filter(None, (each.changed, remarks.get(each.item.id)))) for each in agreeing}
-    memories = [
-        each.model_copy(update={"changed": changed[each.item.id], **counts.get(each.item.id, {})}) for each in agreeing
-    ]
+    marks = {each: {"changed": note} for each, note in changed.items() if note}
+    marks |= {each: marks.get(each, {}) | its for each, its in counts.items()}
+    memories = [each.model_copy(update=marks[i]) if (i := each.item.id) in marks else each for each in agreeing]
     against = {title: each.item.title for each in agreeing for title in each.contradicts}
     # Each line gives all that got so far the reason of the next step: a memory keeps that of the step that removed it.
     left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best[:wanted]}
@@ -306,7 +306,9 @@ async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, eve
     left_out |= {each.item.id: (each, _ONLY_ASKED) for each in memories if each.item.id in held}
     says = await trust_prefixes(toolbox, [each.item for each in memories], histories)
     memories = [
-        each.model_copy(update={"says": says.get(each.item.id, "")}) for each in memories if each.item.id not in held
+        each.model_copy(update={"says": says[each.item.id]}) if each.item.id in says else each
+        for each in memories
+        if each.item.id not in held
     ]
     for each in memories:
         left_out.pop(each.item.id, None)

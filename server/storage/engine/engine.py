@@ -18,7 +18,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.models import Embedder, PairedEmbedder
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.records import ChatRecord
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Engine(ABC):
         self.index = index
         """The indexes of the memories."""
         self._embedder = embedder
-        self.light = embedder.light if isinstance(embedder, PairedEmbedder) else None
+        self.light = embedder.light
         self.unwritable: list[ChatRecord] = []
         """Calls to chat models that a read-only bank cannot record: only this process knows of them."""
 
