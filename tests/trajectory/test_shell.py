@@ -15,6 +15,10 @@ from swarm_memory.tools.trajectory.shell import parse_command
     [
         ("cd /x && uv run pytest -q tests | tail -5", "test", "pytest"),
         ("FOO=1 npm test", "test", "npm test"),
+        ("npm --prefix web run lint", "lint", "npm lint"),
+        ("make -C web -j 4 test", "test", "make test"),
+        ("git -C sub -c user.name=x commit -m y", "vcs", "git commit"),
+        ("python3 -W error check.py", "run", "python3 check.py"),
         ("npm run build && npm run test:unit", "test", "npm test:unit"),
         ("python -m unittest discover", "test", "unittest"),
         ("timeout 60 pytest || true", "test", "pytest"),

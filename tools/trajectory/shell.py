@@ -60,6 +60,14 @@ _WITH_VALUE = re.compile(
 )
 """Options of these wrappers that take a value."""
 
+_VALUED = {
+    "git": "-C -c --git-dir --work-tree", "make": "-C -f -I", "go": "-C", "just": "-f -d", "task": "-t -d",
+    "npm": "--prefix -w --workspace", "pnpm": "-C --dir -F --filter", "yarn": "--cwd", "bun": "--cwd",
+    "uv": "--directory --project", "poetry": "-C -P", "kubectl": "-n --namespace --context", "helm": "-n --namespace",
+    "python": "-W -X", "node": "-r --require --import",
+}  # fmt: skip
+"""By program, options before a subcommand or script that take a value."""
+
 INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|tsx|ts-node|Rscript|julia|java|lua)$")
 _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runtests|[\w-]+[._](test|spec))(\.\w+)?$")
 _SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
@@ -280,9 +288,9 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     is_module = INTERPRETERS.match(program) is not None and len(rest) > 1 and rest[0] == "-m"
     if is_module:
         program, rest = rest[1], rest[2:]
-    subcommand = _first_plain(rest)
+    subcommand = _first_plain(program, rest)
     if program in _SCRIPT_RUNNERS and subcommand in ("run", "run-script"):
-        subcommand = _first_plain(rest[rest.index(subcommand) + 1 :]) or subcommand
+        subcommand = _first_plain(program, rest[rest.index(subcommand) + 1 :]) or subcommand
     purpose = _purpose(program, subcommand, rest, writes=bool(outputs))
     purpose = "run" if is_module and purpose == "other" else purpose
     return (Part(program, subcommand, purpose, (program, *rest), separator, outputs),)
@@ -303,8 +311,14 @@ def _unwrapped(words: list[str]) -> list[str]:
     return words
 
 
-def _first_plain(words: list[str]) -> str:
-    return next((word for word in words if not word.startswith(("-", "+"))), "")
+def _first_plain(program: str, words: list[str]) -> str:
+    """Return the first word that is neither an option nor its value, as the 4 in `make -j 4 test` is."""
+    valued = _VALUED.get(program.rstrip("0123456789."), "").split()
+    for before, word in pairwise(("", *words)):
+        is_value = before in valued or (before[:1] == "-" and word.isdigit())
+        if not (is_value or word.startswith(("-", "+"))):
+            return word
+    return ""
 
 
 def _asks_for_help(words: tuple[str, ...]) -> bool:
