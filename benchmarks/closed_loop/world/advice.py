@@ -46,7 +46,7 @@ def read_notes(prompt: str) -> tuple[Note, ...]:
 
 def _read(entry: str) -> Note:
     quoted = tuple(symptom for text in _QUOTED.findall(entry) if len(symptom := words(text)) >= 2)
-    if not entry.startswith("Guardrail: "):
+    if "Guardrail: " not in entry.partition("\n")[0]:  # who says it may come before
         return Note(symptoms=quoted, advised=tuple(_SPAN.findall(entry)))
     vain = (span for each in _SENTENCE.split(entry) if "did not help" in each for span in _SPAN.findall(each))
     return Note(symptoms=quoted, advised=(), in_vain=tuple(vain))

@@ -19,7 +19,7 @@ from swarm_memory.tools.memories.remember import Session as TaughtIn
 from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.retrieve.at_moment import MomentContext, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
 from world.agent import DONE, attempt
@@ -176,7 +176,7 @@ async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
     found: Retrieval | None = None
     if arm.notes != "none":
         asked = world if arm.notes == "own" else other_family(place).world()
-        found = await retrieve(toolbox, asked.task, task_id=place.key)
+        found = await retrieve(toolbox, asked.task, task_id=place.key, unasked=Unasked())
     memories, prompt = (found.memories, f"{found.preamble}\n\n{world.task}") if found else ((), world.task)
     shown: list[str] = []
     beside = partial(_beside, asyncio.get_running_loop(), toolbox, place, shown) if arm.at_failure else None
