@@ -178,9 +178,7 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
     Raises `ConfigError` when one of its settings, or what it needs, is missing.
     """
     match settings.provider:
-        case "auto" | "minilm" if not in_haste and (
-            settings.provider == "minilm" or embedder_fallback_reason(settings) is None
-        ):
+        case "auto" | "minilm" if not in_haste and embedder_fallback_reason(settings) is None:
             from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 
             return MiniLMEmbedder()
