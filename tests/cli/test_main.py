@@ -74,6 +74,8 @@ def test_an_error_is_one_line_and_an_exit_code(
     [
         (("retrieve",), "Missing argument"),
         (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
+        (("post-task", "--task-id", "", "--outcome", "Success"), "'--task-id': it has 0 characters; 1 to 500 are"),
+        (("remember", *["word"] * 801), "'TEXT...': it has 4,004 characters; 0 to 4,000 are"),
         (("--set", "retrieve.k", "status"), "KEY=VALUE"),
         (("--project", "/no/such/folder", "status"), "does not exist"),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
@@ -177,7 +178,7 @@ async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> R
 @command(epilog=FORMATS, show=print_answer)
 async def post_task(
     site: Invocation,
-    task_id: Annotated[str, "The id that pre-task was given."],
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="The id that pre-task was given.")],
     file: Annotated[str | None, "What was done; - reads standard input.", "--trajectory FILE|-"] = None,
     outcome: Annotated[Label | None, "How the task ended; if omitted, it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
