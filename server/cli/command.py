@@ -169,9 +169,8 @@ def _type(annotation: Any, marks: Sequence[object]) -> Any:
         return _text(bounds.get("min_length", 0), bounds["max_length"])
     if get_origin(annotation) is Literal:
         return click.Choice([str(each) for each in get_args(annotation)], case_sensitive=False)
-    least, most = bounds.get("ge"), bounds.get("le")
-    if annotation in (int, float) and (least, most) != (None, None):
-        return click.IntRange(least, most) if annotation is int else click.FloatRange(least, most)
+    if annotation in (int, float) and bounds:
+        return (click.IntRange if annotation is int else click.FloatRange)(bounds.get("ge"), bounds.get("le"))
     return click.Path(dir_okay=False, path_type=Path) if annotation is Path else annotation
 
 
