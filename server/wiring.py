@@ -110,7 +110,7 @@ async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[
 
 @asynccontextmanager
 async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
-    """Hold an empty, temporary bank open for a block: for operations that only read where there is no bank."""
+    """Hold an empty bank open for a block, and leave no trace of it."""
     from tempfile import TemporaryDirectory
 
     from swarm_memory.server.storage.engine import registry
