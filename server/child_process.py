@@ -45,9 +45,9 @@ async def run(
     """Run `command` in a process group of its own and return what it printed.
 
     `printed` receives the output as it comes, so it is available even when the caller's time limit ends the program.
-    However this ends (also by cancellation, as from a time limit), the whole group is ended by SIGTERM and after 0.15 s
-    by SIGKILL, and the program is reaped. Raises `OSError` when it cannot be started. A process that starts a session
-    of its own leaves the group and is not ended.
+    However this ends (also by cancellation, as from a time limit), a program still running gets SIGTERM, then SIGKILL
+    after 0.15 s; whatever is left of its group gets SIGKILL, and the program is reaped. A process that starts a session
+    of its own leaves the group and is not ended. Raises `OSError` when the program cannot be started.
     """
     program = _Program(max_output_bytes, bytearray() if printed is None else printed)
     transport, _ = await asyncio.get_running_loop().subprocess_exec(

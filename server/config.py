@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -108,7 +108,7 @@ def resolve_settings(
     for key, text in (overrides or {}).items():
         if key not in KEYS:
             raise _unknown(key, "the command line")
-        merged[key] = (_unquoted(text), "command line")
+        merged[key] = (_or_null(key, text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file() and not (left_out and path == of_project))
     unknown = _taken_unknown(merged)
     unknown |= {f"{key}={former}": merged.pop(key)[1] for key, former in _FORMER if merged.get(key, ("",))[0] == former}
@@ -198,11 +198,10 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
     section, _, name = key.partition(".")
     entry = f"{name}: {value}"
     wanted = before | _parsed(f"{section}: {{{entry}}}", origin)
-    ways = [
-        re.sub(rf"\b{name}:[ \t]*[^\s,#}}]+", entry, text, count=1),
-        re.sub(rf"(?m)^( *{section}:[ \t]*\n)( +)", rf"\g<1>\g<2>{entry}\n\g<2>", text, count=1),
-        re.sub(rf"(?m)^( *{section}:[ \t]*\{{)", rf"\g<1>{entry}, ", text, count=1),
-    ]
+    replaced = re.finditer(rf"\b{name}:[ \t]*[^\s,#}}]+", text)  # other sections may have a key of that name
+    begun = re.finditer(rf"(?m)^ *{section}:[ \t]*(?:\{{|\n( +))", text)
+    ways = [text[: at.start()] + entry + text[at.end() :] for at in replaced]
+    ways += [text[: at.end()] + entry + (f"\n{at[1]}" if at[1] else ", ") + text[at.end() :] for at in begun]
     if not re.search(rf"(?m)^ *{section}:", text):  # else the section would appear twice
         ways.append("".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}")))
     for after in ways:
@@ -219,12 +218,15 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
         if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in _NO_SETTINGS:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
-        values[key] = (_unquoted(environ[name]), f"environment {name}")
+        values[key] = (_or_null(key, environ[name]), f"environment {name}")
     return values
 
 
-def _unquoted(text: str) -> str | None:
-    return None if text.lower() in {"null", "none"} else text
+def _or_null(key: str, text: str) -> str | None:
+    """Return a text, or None for "null" and "none" where the key has no such choice."""
+    section, _, name = key.rpartition(".")
+    field = SECTIONS.get(section, Settings).model_fields.get(name)
+    return None if text.lower() in {"null", "none"}.difference(get_args(field and field.annotation)) else text
 
 
 def variable(key: str) -> str:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 MAX_VALUES = 500_000
-"""At most this many commas and brackets in a message, even in strings: refusing such a list takes 700 MiB and 10 s."""
+"""At most this many commas and opening brackets in a message, in strings too: refusing more takes 700 MiB and 10 s."""
 
 _BYTE_COST, _VALUE_COST, _SMALL_COST = 26, 1600, 1024 * 1024
 """Bytes of memory per byte and per value of a message: the maximum measured on oddly shaped messages. Up to the

@@ -71,10 +71,10 @@ def project_file(root: Path) -> Path:
     return root / FOLDER / "config.yaml"
 
 
-def log_line(folder: Path, text: str) -> None:
-    """Add one line to the log in `folder`. Raises `OSError`."""
+def log_line(folder: Path, source: str, text: str) -> None:
+    """Add one line to the log in `folder`: when, from where, and what. Raises `OSError`."""
     refuse_links(folder)
-    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} hooks {' '.join(text.split())[:1000]}"
+    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {source} {' '.join(text.split())[:1000]}"
     append_private(folder / LOG, line, MAX_LOG_BYTES)
 
 

@@ -110,7 +110,7 @@ async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[
 
 @asynccontextmanager
 async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
-    """Hold an empty, temporary bank open for a block: for operations that only read where there is no bank."""
+    """Hold an empty bank open for a block, and leave no trace of it."""
     from tempfile import TemporaryDirectory
 
     from swarm_memory.server.storage.engine import registry
@@ -178,9 +178,7 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
     Raises `ConfigError` when one of its settings, or what it needs, is missing.
     """
     match settings.provider:
-        case "auto" | "minilm" if not in_haste and (
-            settings.provider == "minilm" or embedder_fallback_reason(settings) is None
-        ):
+        case "auto" | "minilm" if not in_haste and embedder_fallback_reason(settings) is None:
             from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 
             return MiniLMEmbedder()

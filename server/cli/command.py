@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union, Unpack, get_args, get_origin
 
-import annotated_types
 import click
 from pydantic.fields import FieldInfo
 
 from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import CliDefault, Only, Operation, Positional
+from swarm_memory.server.operations.operation import Only, Operation, Positional
 
 Yes: TypeAlias = Annotated[bool, "Do not ask for confirmation."]
+BOUNDS = ("ge", "le", "min_length", "max_length")
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 
 
@@ -109,11 +109,10 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
         return JSON
     annotation, *marks = _unwrapped(given.annotation)
     word = next((mark for mark in marks if isinstance(mark, Positional)), Positional())
-    default = next((mark.value for mark in marks if isinstance(mark, CliDefault)), given.default)
-    is_list, is_required = get_origin(annotation) in (list, tuple), default is given.empty
+    is_list, is_required = get_origin(annotation) in (list, tuple), given.default is given.empty
     attributes: dict[str, Any] = {"type": word.type or _type(get_args(annotation)[0] if is_list else annotation, marks)}
     if not is_list and not is_required:  # None as a default would count as a given value
-        attributes["default"] = default
+        attributes["default"] = given.default
     if metavar := word.metavar:
         is_rest = metavar.endswith("...")
         attributes["required"] = not metavar.startswith("[") if is_list or is_rest else is_required
@@ -125,22 +124,22 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     names = [flag.partition(" ")[0] for flag in flags]
     help = next((text for text in texts if not text.startswith("-")), None)
     if annotation is bool:
-        return click.Option([*names, given.name], is_flag=True, default=default, help=help)
+        return click.Option([*names, given.name], is_flag=True, default=given.default, help=help)
     return click.Option(
         [*names, given.name],
         multiple=is_list,
         required=is_required,
         metavar=flags[-1].partition(" ")[2] or None,
-        show_default=not (is_list or is_required) and default not in (None, ""),
+        show_default=not (is_list or is_required) and given.default not in (None, ""),
         help=help,
-        callback=_none_for_nothing if is_list and default is None else None,
+        callback=_none_for_nothing if is_list and given.default is None else None,
         **attributes,
     )
 
 
 def _joined(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> str:
     """Return the rest of the line as one text; for `-` read standard input."""
-    return sys.stdin.read() if tuple(value) == ("-",) else " ".join(value)
+    return parameter.type(sys.stdin.read() if tuple(value) == ("-",) else " ".join(value), parameter, context)
 
 
 def _none_for_nothing(context: click.Context, parameter: click.Parameter, value: Sequence[Any]) -> list[Any] | None:
@@ -165,10 +164,20 @@ def _unwrapped(annotation: Any) -> Iterator[Any]:
 
 def _type(annotation: Any, marks: Sequence[object]) -> Any:
     """Return click's type for an annotation, with the bounds that its marks set; a path must be that of a file."""
+    bounds = {name: getattr(mark, name) for mark in marks for name in BOUNDS if hasattr(mark, name)}
+    if annotation is str and "max_length" in bounds:
+        return _text(bounds.get("min_length", 0), bounds["max_length"])
     if get_origin(annotation) is Literal:
         return click.Choice([str(each) for each in get_args(annotation)], case_sensitive=False)
-    least: Any = next((mark.ge for mark in marks if isinstance(mark, annotated_types.Ge)), None)
-    most: Any = next((mark.le for mark in marks if isinstance(mark, annotated_types.Le)), None)
-    if annotation in (int, float) and (least, most) != (None, None):
-        return click.IntRange(least, most) if annotation is int else click.FloatRange(least, most)
+    if annotation in (int, float) and bounds:
+        return (click.IntRange if annotation is int else click.FloatRange)(bounds.get("ge"), bounds.get("le"))
     return click.Path(dir_okay=False, path_type=Path) if annotation is Path else annotation
+
+
+def _text(least: int, most: int) -> Callable[[str], str]:
+    def text(given: str) -> str:  # the help shows its name
+        if not least <= len(given) <= most:
+            raise click.BadParameter(f"it has {len(given):,} characters; {least} to {most:,} are allowed")
+        return given
+
+    return text

@@ -43,7 +43,7 @@ def say_notices(notices: Iterable[str], *, err: bool = False) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as one line of JSON, without fields that are None."""
+    """Print a value as one line of JSON; fields of models that are None are left out."""
     click.echo(json.dumps(_plain(value), ensure_ascii=False))
 
 

@@ -247,4 +247,4 @@ def labels_for_errors(texts: Sequence[str]) -> list[str]:
 
 
 def _damaged(path: Path, reason: str) -> ConfigError:
-    return ConfigError(f"The embedder's table {path} cannot be used ({reason}): reinstall swarm-memory.")
+    return ConfigError(f"The embedder's file {path} cannot be used ({reason}): reinstall swarm-memory.")

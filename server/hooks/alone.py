@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -44,7 +45,7 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
     if not settings.enabled:
         return None
     place = place_of(None, settings)
-    logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
+    logging.getLogger("swarm_memory").addHandler(BesideBank("hooks", lambda: place))
 
     async def answer() -> HookAnswer:
         async with AsyncExitStack() as at_end:
@@ -76,12 +77,11 @@ def end_session(of: str, text: bytes) -> None:
         return  # a session without a prompt leaves none
     session = ("--session", session_id, "--transcript", transcript)
     command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER, *session]
-    nothing = subprocess.DEVNULL
-    if sys.platform == "win32":
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        subprocess.Popen(command, cwd=root, creationflags=flags, stdin=nothing, stdout=nothing, stderr=nothing)  # noqa: S603
-    else:
-        subprocess.Popen(command, cwd=root, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
+    none = subprocess.DEVNULL
+    flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0
+    subprocess.Popen(  # noqa: S603
+        command, cwd=root, stdin=none, stdout=none, stderr=none, creationflags=flags, start_new_session=not flags
+    )
 
 
 def has_installed_hooks() -> bool:
@@ -117,19 +117,19 @@ def note_fault(name: str, error: Exception) -> None:
         place = locate()
         note_missed(place.root, name, reason)
         if not isinstance(error, StoreUntrusted) and registry.knows(place.database):
-            log_line(place.folder, f"{name}: {reason}")
+            log_line(place.folder, "hooks", f"{name}: {reason}")
     except (OSError, RuntimeError, SwarmMemoryError):
         sys.stderr.write(f"swarm-memory: {name}: {reason}\n")
 
 
-class _BesideBank(logging.Handler):
+class BesideBank(logging.Handler):
     """Writes warnings to the log next to the bank, if that is this user's."""
 
-    def __init__(self, place: Location) -> None:
+    def __init__(self, source: str, place: Callable[[], Location]) -> None:
         super().__init__(logging.WARNING)
-        self._place = place
+        self._source, self._place = source, place
 
     def emit(self, record: logging.LogRecord) -> None:
-        with suppress(OSError, SwarmMemoryError):  # what went wrong is noted as missed too
-            if registry.knows(self._place.database):
-                log_line(self._place.folder, self.format(record))
+        with suppress(OSError, RuntimeError, SwarmMemoryError):  # it is noted as missed, or on stderr, too
+            if (place := self._place()).is_remote or registry.knows(place.database):
+                log_line(place.folder, self._source, self.format(record))

@@ -161,9 +161,10 @@ def tool_of(operation: Operation) -> StrictTool:
 
 
 def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult:
-    """Return the answer as structured content without None, and as text, which is by default the same JSON.
+    """Return the answer as structured content, and as text, which is by default the same JSON.
 
-    A client shows its model one of the two; a client without structured content shows the text.
+    Fields of models that are None are left out. A client shows its model one of the two, the text if it knows no
+    structured content.
     """
     content = to_jsonable_python(answer, exclude_none=True)
     shown = _as_text(content) if text is None else text

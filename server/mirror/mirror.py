@@ -26,7 +26,7 @@ MIRROR = "mirror"
 
 DEFAULT = ".swarm/memories"
 MAX_BYTES, MAX_FILES = 64_000, 5_000
-_MOST_SEEN, _DELETED = 50, "deleted"
+_MOST_SEEN, _DELETED = 50, "deleted"  # the latter stands among the blobs of a file that a commit of this branch deleted
 
 log = logging.getLogger(__name__)
 
@@ -291,7 +291,7 @@ def _digest(text: bytes) -> str:
 
 
 async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
-    """Return by name the ids of files in Git, or `new` (lines "id =name") and known to it; the name of a past file."""
+    """Return, by file name, the ids of blobs in the index, in HEAD, and of those in `new` ("id =name") that Git has."""
     blobs: dict[str, set[str]] = {}
     if not any((each / ".git").exists() for each in (folder, *folder.parents)):
         return blobs
@@ -309,6 +309,6 @@ async def _in_git(folder: Path, new: str) -> dict[str, set[str]]:
             about, _, name = line.rpartition("\t=" if each is held else "\t")  # behind "=" a leading blank stays
             found = blobs.setdefault(name, set())
             found.update(word for word in about.split() if len(word) >= 40)  # no mode, kind or stage
-            found.update(() if found else (name,))
-            found.update((_DELETED,) if each is deleted and found == {name} else ())  # by a commit of this branch
+            found.update(() if found else (name,))  # its name instead: Git had it once
+            found.update((_DELETED,) if each is deleted and found == {name} else ())
     return blobs

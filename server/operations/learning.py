@@ -236,4 +236,4 @@ def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] 
 JUDGE = Operation(judge_trajectory, "Judge a trajectory", AGAIN, "write")
 DISTILL = Operation(distill_memories, "Distill memories", AGAIN, "write")
 LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", ADDS, "write")
-OUTCOME = Operation(record_outcome, "Record an outcome", AGAIN, "write")
+OUTCOME = Operation(record_outcome, "Record an outcome", ADDS, "write")

@@ -25,12 +25,6 @@ AGAIN = ADDS | {"idempotent_hint": False}
 """Adds something at each call."""
 
 
-class CliDefault(NamedTuple):
-    """In an argument's annotation: the command line's default for an argument that the tool requires."""
-
-    value: object
-
-
 class Positional(NamedTuple):
     """In an argument's annotation: the command line takes it without a flag.
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import AGAIN, CliDefault, Only, Operation, Positional, Row, Site, row
+from swarm_memory.server.operations.operation import AGAIN, Only, Operation, Positional, Row, Site, row
 
 NONE: dict[str, Any] = {}
 
@@ -18,7 +18,6 @@ async def run_matts(
     runner: Annotated[
         Literal["given", "command"],
         Field(description="given: you already made the attempts; command: run one"),
-        CliDefault("command"),
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
@@ -27,7 +26,7 @@ async def run_matts(
     check: Annotated[
         str | None, Field(description="Test command run after each attempt; must also be in matts.allowed_commands")
     ] = None,
-    folder: Annotated[str, Field(description="Working folder, copied for each attempt (not with runner=given)")] = ".",
+    folder: Annotated[str, Field(description="Working folder, copied for each attempt (not with given)")] = ".",
     mode: Annotated[
         Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
     ] = "parallel",

@@ -159,7 +159,7 @@ def test_a_swarm_folder_that_is_a_link_gets_no_log_and_gives_no_settings(shop: P
     (outside / "config.yaml").write_text("retrieve: {k: 7}", encoding="utf-8")
     (shop / ".swarm").symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
-        log_line(shop / ".swarm", "fault")
+        log_line(shop / ".swarm", "server", "fault")
     resolved = resolve_settings(shop)
     assert (resolved.settings.retrieve.k, "symbolic link" in resolved.notices[0]) == (3, True)
     assert sorted(path.name for path in outside.iterdir()) == ["config.yaml", "secret.jsonl"]

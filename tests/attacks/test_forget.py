@@ -89,7 +89,7 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     begun = await store.begin_run(run)
     await store.end_run(MattsRunEnd(begun.model_copy(update={"status": "completed"}), tools.embedder.name))
     await store.add_event(HERE, BankEvent("noted", NOW, "elsewhere", {"said": f"again: {TITLE}"}))
-    log_line(folder, f"a model refused: {TITLE}")
+    log_line(folder, "server", f"a model refused: {TITLE}")
     assert isinstance(store, SqliteStore)
     await store.back_up()
 

@@ -382,7 +382,7 @@ def test_learning_from_a_session_logs_its_calls_once(swarm: Shell, project: Path
     assert swarm("learn", project, "--json").json["transcripts"]["calls"] == 0
 
 
-def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path) -> None:
+def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path, home: Path) -> None:
     shown = swarm("demo")
     assert shown.code == 0
     for expected in ("Success: pytest passed", "learned:", "put into that prompt: nothing: no match among 1 memory"):
@@ -391,7 +391,7 @@ def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, pro
     assert played["learned"]
     assert played["taught_by_its_agent"][0]["id"] in played["shown_beside_it"]
     assert "rm_" in played["put_into_its_prompt"]
-    assert list(project.iterdir()) == []
+    assert list(project.iterdir()) == [*home.rglob("memory.db*")] == []
 
 
 def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:

@@ -129,6 +129,7 @@ FILES = [
     ("# mine", "# mine\nchat: {learn_with: claude}\n"),
     ("# c\nretrieve: {k: 5}\n", "# c\nretrieve: {k: 5}\nchat: {learn_with: claude}\n"),
     ("chat: {learn_with: rules} # no\n", "chat: {learn_with: claude} # no\n"),
+    ("team: {learn_with: b}\nchat: {learn_with: a}\n", "team: {learn_with: b}\nchat: {learn_with: claude}\n"),
     ("chat:\n    # two\n    retries: 1\n", "chat:\n    learn_with: claude\n    # two\n    retries: 1\n"),
     ("chat: {retries: 1}\n", "chat: {learn_with: claude, retries: 1}\n"),
     ("reasoningbank:\n  chat:\n    retries: 1\n", "reasoningbank:\n  chat:\n    learn_with: claude\n    retries: 1\n"),

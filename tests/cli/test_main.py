@@ -69,15 +69,13 @@ def test_an_error_is_one_line_and_an_exit_code(
     assert ran.err == f"swarm-memory: {' '.join(str(error).split())}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("retrieve",), "Missing argument"),
-        (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
-        (("--set", "retrieve.k", "status"), "KEY=VALUE"),
-        (("--project", "/no/such/folder", "status"), "does not exist"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (("retrieve",), "Missing argument"), (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
+    (("post-task", "--task-id", "", "--outcome", "Success"), "'--task-id': it has 0 characters; 1 to 500 are allowed"),
+    (("remember", *["word"] * 801), "4,004 characters; 0 to"), (("jobs", "work", "--session", "s1"), "need each other"),
+    (("mirror", "notes", "--now"), "cannot be combined"), (("jobs", "work", "--early"), "--early needs --until-idle"),
+    (("--set", "retrieve.k", "status"), "KEY=VALUE"), (("--project", "/no/such/folder", "status"), "does not exist"),
+])  # fmt: skip
 def test_wrong_usage_ends_with_2(swarm: Shell, arguments: tuple[str, ...], complaint: str) -> None:
     ran = swarm(*arguments)
     assert ran.code == 2

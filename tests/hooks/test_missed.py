@@ -200,19 +200,19 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
 
 
 def test_the_log_is_private_each_fault_one_line_put_aside_when_it_has_grown_and_no_link(tmp_path: Path) -> None:
-    log_line(tmp_path, "first\nfault")
-    log_line(tmp_path, "second \ud800 fault")
+    log_line(tmp_path, "hooks", "first\nfault")
+    log_line(tmp_path, "hooks", "second \ud800 fault")
     log = tmp_path / "log"
     lines = log.read_text(encoding="utf-8").splitlines()
     assert [line.partition(" hooks ")[2] for line in lines] == ["first fault", "second ? fault"]
     assert log.stat().st_mode & 0o777 == 0o600
     log.write_bytes(b"x" * MAX_LOG_BYTES)
-    log_line(tmp_path, "one more")
+    log_line(tmp_path, "hooks", "one more")
     assert not log.exists()
     assert (tmp_path / "log.1").read_bytes().endswith(b"one more\n")
     log.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="log"):
-        log_line(tmp_path, "fault")
+        log_line(tmp_path, "hooks", "fault")
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -16,7 +16,7 @@ from forked import CLI
 from patience import FULL, HANG_S, is_in_time
 from stdio_server import CLIENT, serving
 
-from swarm_memory.server.location import locate
+from swarm_memory.server.location import locate, write_private
 
 SERVE = [*CLI, "serve"]
 END_LIMIT_S = 2.5
@@ -36,6 +36,16 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         assert not locate(tmp_path).folder.exists()
         server.call("remember", text="The shop's tests need a migrated database.")
         assert locate(tmp_path).database.is_file()
+
+
+def test_what_goes_wrong_is_logged_next_to_the_bank_that_the_users_settings_name(tmp_path: Path, home: Path) -> None:
+    write_private(home / ".config" / "swarm-memory" / "config.yaml", f"storage: {{db: {tmp_path / 'own' / 'bank.db'}}}")
+    with serving(tmp_path) as server:
+        server.initialize()
+        server.call("remember", text="The shop's tests need a migrated database.")
+        server.write(b'{"jsonrpc":"2.0","id":7,"result":1}\n')
+        server.ask("ping", {})
+    assert " server a response that is not JSON-RPC was ignored" in (tmp_path / "own" / "log").read_text("utf-8")
 
 
 def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path) -> None:

@@ -220,9 +220,10 @@ def test_the_short_variables_name_database_and_sqlite_and_an_empty_one_nothing(t
     assert resolve_settings(tmp_path, environ={"SWARM_MEMORY_DB": ""}).settings.storage.db is None
 
 
-def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) -> None:
+def test_null_takes_back_what_a_weaker_source_set_and_none_may_be_a_choice(own: Write, tmp_path: Path) -> None:
     own("storage: {project: shop}")
-    assert resolve_settings(tmp_path, {"storage.project": "null"}, {}).settings.storage.project is None
+    settings = resolve_settings(tmp_path, {"storage.project": "null", "sources.reranker": "none"}, {}).settings
+    assert (settings.storage.project, settings.sources.reranker) == (None, "none")
 
 
 @pytest.mark.parametrize(

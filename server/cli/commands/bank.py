@@ -35,9 +35,7 @@ consolidate = command_of(
     examples=("consolidate --dry-run", "consolidate --full", "consolidate --undo run_01JXYZ..."),
 )
 
-bank = click.Group(
-    "bank", help="Look after the bank: back it up, restore it, embed it again, or take over one made elsewhere."
-)
+bank = click.Group("bank", help="Back up, restore or re-embed the bank, or take over one made elsewhere.")
 
 
 @command(of=bank, show=print_answer)

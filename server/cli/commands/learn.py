@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
@@ -36,7 +37,7 @@ def learn(
     invocation: Invocation,
     paths: Annotated[tuple[str, ...], Positional("[PATH]...")],
     everything: Annotated[bool, "From what all coding agents did here; the default without PATH.", "--all"] = False,
-    everywhere: Annotated[bool, "With --all: also learn from sessions of other projects."] = False,
+    everywhere: Annotated[bool, "With --all: also from sessions of other projects, and OpenCode's."] = False,
     task_id: Annotated[str | None, "Only this task of the transcript."] = None,
     dry_run: Annotated[bool, "Show verdicts and what would be learned; store nothing."] = False,
     verdict: Annotated[
@@ -51,8 +52,8 @@ def learn(
     In a folder, all .jsonl files below it are read; memories there that `memories export` wrote wait in quarantine. It
     shows what each task of a file taught, or how many tasks a folder had. Learning twice from a task changes nothing.
 
-    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
-    project in the last six months, and ends with a page on what they taught and what would teach more. The model of
+    With --all it learns from what Claude Code, Codex CLI and other agents did in this project in the last six months
+    (OpenCode: only with --everywhere), and ends with a page on what they taught and what would teach more. The model of
     `install --learn-with` is asked about tasks that are worth it, including those that rules could not decide before.
 
     With --verdict your word replaces the verdict on a task (named by its id or its trajectory's): the credit given by
@@ -177,7 +178,7 @@ async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> R
 @command(epilog=FORMATS, show=print_answer)
 async def post_task(
     site: Invocation,
-    task_id: Annotated[str, "The id that pre-task was given."],
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="The id that pre-task was given.")],
     file: Annotated[str | None, "What was done; - reads standard input.", "--trajectory FILE|-"] = None,
     outcome: Annotated[Label | None, "How the task ended; if omitted, it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),

@@ -40,7 +40,7 @@ retrieve = command_of(
 @command(show=lambda found: say(found.preamble) if found.preamble else None)
 async def pre_task(
     site: Invocation,
-    task_id: Annotated[str, "Your id for the task; give post-task the same one."],
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="Your id for the task, as for post-task.")],
     query: Annotated[str, "The task, in its original words."],
     k: Annotated[int | None, Field(ge=1, le=50, description="Maximum number; 3 by default."), "-k"] = None,
     wanted: Annotated[Literal["true", "false"], "false: print nothing.", "--retrieve-reasoningbank"] = "true",
@@ -270,6 +270,8 @@ async def mirror(
     """
     from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
 
+    if (folder is not None) + now + off > 1:
+        raise click.UsageError("FOLDER, --now and --off cannot be combined")
     if off:
         switch(site.root, "")
         return {"mirror": "off"}

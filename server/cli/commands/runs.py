@@ -23,7 +23,8 @@ LISTED = 50
 matts = command_of(
     SCALE,
     "matts",
-    help="""Do TASK several times with an agent's command or the chat model, or compare rollouts made earlier.
+    fixed={"runner": "command"},
+    help="""Do TASK several times with an agent's command, or compare rollouts made earlier.
 
     Ctrl-C ends a run; the rollouts that have finished are kept, and --run-id resumes it.""",
     failed=lambda answer: answer["status"] != "completed",

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.location import address_file, locate, log_line, state_folder, user_file, write_private
+from swarm_memory.server.location import address_file, state_folder, user_file, write_private
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -48,7 +48,7 @@ def serve(
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
     Claude Code starts it by itself after `swarm-memory install`. It reports what goes wrong on stderr and in
-    `.swarm/log`, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
+    `log` next to the bank, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
 
     With --http it listens on this machine only, and every request needs the bearer token in the file that it names
     when it starts. On another --host, clients must use the names given with --allow-host, and a proxy in front of it
@@ -60,7 +60,9 @@ def serve(
       claude mcp add --transport http swarm-memory http://127.0.0.1:8765/mcp \\
         --header "Authorization: Bearer $(cat TOKEN_FILE)"
     """
-    _log_beside_bank(invocation)
+    from swarm_memory.server.hooks.alone import BesideBank
+
+    logging.getLogger("swarm_memory").addHandler(BesideBank("server", lambda: invocation.place))
     if over_http:
         from swarm_memory.server.http.serve import Address, allowed_names
 
@@ -156,18 +158,6 @@ def _pages(
         read_only=read_only,
         holds=nullcontext if admits else lambda: running(bank),
     )
-
-
-def _log_beside_bank(invocation: Invocation) -> None:
-    """Write warnings to the hooks' log too; a log that cannot be written does not stop the work."""
-
-    class Beside(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            place = locate(invocation.folder, invocation.overrides.get("storage.db"))
-            with contextlib.suppress(OSError):
-                log_line(place.folder, self.format(record))
-
-    logging.getLogger("swarm_memory").addHandler(Beside(logging.WARNING))
 
 
 @command()

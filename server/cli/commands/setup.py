@@ -180,11 +180,11 @@ UNRELATED = "Translate the landing page into French and keep the layout."
 async def demo(site: Invocation) -> Row:
     """Learn from a bundled Claude Code session, and show what comes back for the next task.
 
-    Works offline and without a key. Nothing outside a temporary folder is read or written.
+    Works offline and without a key, in a temporary folder: nothing else is read, and nothing stays.
     """
     from swarm_memory.schema.settings import Settings, StorageSettings
     from swarm_memory.server.hosts.transcript import read_trajectories
-    from swarm_memory.server.wiring import opened_toolbox, place_of
+    from swarm_memory.server.wiring import empty_toolbox, place_of
     from swarm_memory.tools.anchors.handles import at_failure
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.memories.remember import remember_notes
@@ -192,8 +192,8 @@ async def demo(site: Invocation) -> Row:
     from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
-        settings = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), project="shop"))
-        async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
+        settings = Settings(storage=StorageSettings(project="shop"))
+        async with empty_toolbox(place_of(Path(folder), settings), settings) as toolbox:
             tasks = list(read_trajectories(SESSION))
             learned = [await learn(toolbox, each) for each in tasks]
             noted = [each.item for each in await remember_notes(toolbox, [NOTE])]

@@ -124,13 +124,7 @@ def _measured(site: Invocation, rate: str) -> str:
     return "every task is shown the notes that fit it"
 
 
-jobs = click.Group(
-    "jobs",
-    help="""List queued jobs, or run them.
-
-    A running server does this by itself. `jobs work` is for machines that run none.
-    """,
-)
+jobs = click.Group("jobs", help="List queued jobs, or run them on a machine without a server, which does so itself.")
 
 
 @command(
@@ -166,6 +160,8 @@ async def work(
     from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
 
+    if (early and not until_idle) or (session is None) != (transcript is None):
+        raise click.UsageError("--early needs --until-idle, and --session and --transcript need each other")
     try:
         if transcript is not None:
             is_off = off_by(site.root, site.settings().settings.enabled)

@@ -99,7 +99,7 @@ class FileIdentity:
         return "log lost" if others else "same"
 
     def check(self, found: Found | None = None) -> None:
-        """Raise `StoreReplaced` unless the files are the same; `found`: what `status_of` has just returned."""
+        """Raise `StoreReplaced` unless the files are the same; `found`: what `look` has just returned."""
         if (found or self.look()) != "same":
             raise StoreReplaced(
                 f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
