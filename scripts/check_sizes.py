@@ -78,7 +78,7 @@ LATE_LIBRARIES = frozenset({
 
 LATE_OWN = ("server/cli/", "server/mcp/", "server/operations/", "server/hooks/", "server/jobs/", "server/benchmark/",
             "server/wiring.py", "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py",
-            "server/console_script.py")  # fmt: skip
+            "server/console_script.py", "server/folders.py")  # fmt: skip
 """Where our own code may be imported within functions: a host waits for the list of tools, a person for a hook."""
 
 LIGHT = ("tools/", "schema/")

@@ -27,14 +27,17 @@ def project_root(cwd: str | None = None) -> str:
 
 
 def user_state_folder() -> str:
-    """Return the folder for the state of this user's installation, outside every project; it may not exist.
-
-    Raises `RuntimeError` where this user has no home folder.
-    """
+    """Return the folder for the state of this user's installation, which may not exist. Raises as `home_folder`."""
     named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
     if not named or not os.path.isabs(named):
-        home = os.path.expanduser("~")
-        if home == "~":
-            raise RuntimeError("this user has no home folder: set HOME")
-        named = os.path.join(home, ".local", "state")
+        named = os.path.join(home_folder(), ".local", "state")
     return os.path.join(named, "swarm-memory")
+
+
+def home_folder() -> str:
+    """Return this user's home folder. Raises `ConfigError` where there is none."""
+    if (home := os.path.expanduser("~")) != "~":
+        return home
+    from swarm_memory.schema.errors import ConfigError
+
+    raise ConfigError("this user has no home folder: set HOME")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.folders import project_root, user_state_folder
+from swarm_memory.server.folders import home_folder, project_root, user_state_folder
 
 FOLDER = ".swarm"
 FILE = "memory.db"
@@ -60,9 +60,9 @@ def state_folder() -> Path:
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """Return the path of the user's own settings file, whether or not it exists."""
+    """Return the path of the user's own settings file, whether or not it exists. Raises `ConfigError`."""
     base = environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+    folder = Path(base) if Path(base).is_absolute() else Path(home_folder(), ".config")
     return folder / "swarm-memory" / "config.yaml"
 
 
@@ -88,15 +88,21 @@ def append_private(path: Path, line: str, max_bytes: int) -> None:
         path.replace(f"{path}.1")
 
 
-def write_private(path: Path, text: str, mode: int = 0o600) -> None:
-    """Atomically replace a file, private but for `mode`: readers see the old text or the new. Raises `OSError`."""
+def write_private(path: Path, text: str, mode: int = 0o600, *, flushes: bool = False) -> None:
+    """Atomically replace a file, private but for `mode`; `flushes`: once the text is on disk. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        file.write(text)
-    part.chmod(mode)
-    part.replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)
+            if flushes:
+                file.flush()
+                os.fsync(descriptor)
+        part.chmod(mode)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def address_file(database: Path) -> Path:

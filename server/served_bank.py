@@ -207,11 +207,9 @@ class ServedBank:
 
     async def close(self) -> None:
         """Write what is queued and close the database."""
-        await self._held.aclose()
-        if self._toolbox is not None:
-            await self._toolbox.store.close()
-            if (close := getattr(self._toolbox.embedder, "aclose", None)) is not None:  # it holds connections
-                await close()
+        async with self._held:
+            if self._toolbox is not None:
+                await self._toolbox.close()
 
 
 @asynccontextmanager

@@ -60,25 +60,29 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     store = await _open_store(place, settings, embedder)
     scope, clock, missing = scope_of(place, settings), SystemClock(), embedder_fallback_reason(settings.embedding)
     team: tuple[Scope, ...] = ()
-    if settings.team.url is not None:
-        from swarm_memory.schema.team.sharing import team_scopes
-        from swarm_memory.server.team.project import team_project
+    try:
+        if settings.team.url is not None:
+            from swarm_memory.schema.team.sharing import team_scopes
+            from swarm_memory.server.team.project import team_project
 
-        named = team_project(place.root, settings.team, await store.team_cache.caches(scope))
-        team = team_scopes(settings.storage.tenant_id, named)
-    return Toolbox(
-        store=store,
-        embedder=embedder,
-        clock=clock,
-        settings=settings,
-        scope=scope,
-        project=ProjectFolder(place.root),
-        promoted=partial(skill_paths_by_memory, place.root),
-        team=team,
-        chat=make_chat_model(settings, store, scope, clock),
-        reranker=make_reranker(settings),
-        notices=() if missing is None else (missing,),
-    )
+            named = team_project(place.root, settings.team, await store.team_cache.caches(scope))
+            team = team_scopes(settings.storage.tenant_id, named)
+        return Toolbox(
+            store=store,
+            embedder=embedder,
+            clock=clock,
+            settings=settings,
+            scope=scope,
+            project=ProjectFolder(place.root),
+            promoted=partial(skill_paths_by_memory, place.root),
+            team=team,
+            chat=make_chat_model(settings, store, scope, clock),
+            reranker=make_reranker(settings),
+            notices=() if missing is None else (missing,),
+        )
+    except BaseException:  # whoever tries again would open one more each time
+        await store.close()
+        raise
 
 
 async def _open_store(place: Location, settings: Settings, embedder: Embedder) -> SqliteStore | PostgresStore:
@@ -99,13 +103,13 @@ async def _open_store(place: Location, settings: Settings, embedder: Embedder) -
 
 
 @asynccontextmanager
-async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
-    """Hold the bank of a project open for a block."""
-    toolbox = await open_toolbox(place, settings)
+async def opened_toolbox(place: Location, settings: Settings, *, in_haste: bool = False) -> AsyncGenerator[Toolbox]:
+    """Hold the bank of a project open for a block. Raises as `open_toolbox`."""
+    toolbox = await open_toolbox(place, settings, in_haste=in_haste)
     try:
         yield toolbox
     finally:
-        await toolbox.store.close()
+        await toolbox.close()
 
 
 @asynccontextmanager

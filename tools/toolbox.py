@@ -72,6 +72,12 @@ class Toolbox:
         """Return the toolbox for a person's requests: what it writes is recorded as theirs."""
         return self if person is None else replace(self, person=person, store=self.store.by(person.id))
 
+    async def close(self) -> None:
+        """Write what is queued, and close the database and the connections that the embedder holds, if any."""
+        await self.store.close()
+        if (close := getattr(self.embedder, "aclose", None)) is not None:
+            await close()
+
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for requests of agents and hooks, which are limited to the day's quota."""
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)

@@ -18,9 +18,10 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
-from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.location import write_private
 from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
@@ -78,28 +79,29 @@ async def run_benchmark(
         changes = {"status": status, "results": results, "error": error, "ended_at": toolbox.clock.now()}
         ended = run.model_copy(update=changes)
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(_write, file, ended.model_dump_json())
-            await toolbox.store.benchmarks.save_benchmark(toolbox.scope, ended)
+            try:
+                await anyio.to_thread.run_sync(_write, file, ended.model_dump_json())
+            finally:
+                await toolbox.store.benchmarks.save_benchmark(toolbox.scope, ended)
         return ended
 
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
-    with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
-        bench = SuiteContext(
-            toolbox=replace(toolbox, wake=None),  # nothing is embedded in the background while measuring
-            root=root,
-            folder=Path(scratch),
-            open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
-            report=report,
-            keep=kept.append,
-        )
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
+            bench = SuiteContext(
+                toolbox=replace(toolbox, wake=None),  # nothing is embedded in the background while measuring
+                root=root,
+                folder=Path(scratch),
+                open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
+                report=report,
+                keep=kept.append,
+            )
             results = await suite.measure(bench, options)
-        except anyio.get_cancelled_exc_class():
-            await end(when_cancelled, kept[-1] if kept else SuiteResults())
-            raise
-        except SwarmMemoryError as error:
-            await end("failed", kept[-1] if kept else SuiteResults(), redact(str(error)).text)
-            raise
+    except BaseException as error:
+        is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+        reason = None if is_cancelled else redact(str(error) or repr(error)).text
+        await end(when_cancelled if is_cancelled else "failed", kept[-1] if kept else SuiteResults(), reason)
+        raise
     return await end("completed", results), file
 
 
@@ -158,26 +160,20 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
 
     Raises `NotFoundError`, and `InputError` for a file that is not that of a run.
     """
-    file = await folder_of(toolbox) / f"{named}.json"
-    if named.startswith(f"{RUN}_"):
-        if await anyio.to_thread.run_sync(file.is_file):
-            return await anyio.to_thread.run_sync(read_file, file)
-        found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)
-        if found is None:
-            raise NotFoundError(
-                f"there is no run {named!r}; `swarm-memory benchmark report --list` shows the runs that exist"
-            )
-        return found
-    return await anyio.to_thread.run_sync(read_file, Path(named))
+    is_id = named.startswith(f"{RUN}_")
+    file = await folder_of(toolbox) / f"{named}.json" if is_id else Path(named)
+    if not is_id or await anyio.to_thread.run_sync(file.is_file):
+        return await anyio.to_thread.run_sync(read_file, file)
+    found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)
+    if found is None:
+        raise NotFoundError(f"there is no run {named!r}; `swarm-memory benchmark report --list` shows those that exist")
+    return found
 
 
 def _write(file: Path, text: str) -> None:
     """Write a file atomically, readable by its owner alone. Raises `ConfigError`."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
-            stream.write(text)
-        Path(stream.name).replace(file)
+        write_private(file, text)
     except OSError as error:
         raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error
 

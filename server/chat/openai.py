@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, AsyncOpenAI
 
-MAX_BODY_BYTES = 4_000_000
+MAX_BODY_BYTES = 8_000_000
+"""Twice what 32 vectors of 4,096 numbers take, the longest answer that is asked for."""
 
 _TOO_LONG = re.compile(
     r"(?i)context.?(?:length|window|size|limit)|prompt is too long|input (?:length|is too long)"
@@ -43,7 +44,7 @@ _OPTIONAL = {"max_tokens": "max_tokens", "temperature": "temperature", "seed": "
 _log = logging.getLogger(__name__)
 
 
-class BodyTooLarge(Exception):
+class BodyTooLarge(ValueError):
     """The endpoint sends more than any answer can have, or compressed bytes that may expand to that."""
 
 
@@ -72,11 +73,14 @@ class OpenAIChatModel(MeteredModel):
         """Send a request, and again without each parameter that the endpoint refuses. Raises `ModelError`."""
         from openai import APIConnectionError, APIError, APIStatusError
 
+        async def count_try(_: object) -> None:
+            usage.tries += 1
+
         refused = self._refused
         while True:
             body = self._body(request, refused)
             try:
-                async with self._client(usage) as client:
+                async with open_client(self._settings.url, self._api_key, self._retries, count_try) as client:
                     completion = await cast("Any", client.chat.completions).create(**body)
                 break
             except APIStatusError as error:
@@ -101,24 +105,6 @@ class OpenAIChatModel(MeteredModel):
             _log.warning("%s does not accept %s: no longer sent", self.name, ", ".join(sorted(refused)))
             self._refused = refused
         return self._read(completion, request, usage)
-
-    def _client(self, usage: ChatUsage) -> "AsyncOpenAI":
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
-        async def count_try(_: object) -> None:
-            usage.tries += 1
-
-        # A redirect would carry the request, and with it the trajectory, to a host that nobody named.
-        http = DefaultAsyncHttpxClient(
-            follow_redirects=False, verify=_tls(), event_hooks={"request": [count_try], "response": [_cap_body]}
-        )
-        return AsyncOpenAI(
-            api_key=self._api_key or "none",
-            base_url=self._settings.url,
-            max_retries=self._retries,
-            http_client=http,
-            default_headers={"Accept-Encoding": "identity"},
-        )
 
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
@@ -172,6 +158,20 @@ def _tokens(completion: Any, kind: str, chars: int) -> int:
     """Return the reported count, or an estimate if the endpoint reports none: a budget must hold for it too."""
     given = getattr(getattr(completion, "usage", None), kind, None)
     return given if type(given) is int and 0 <= given < 10**9 else chars // CHARS_PER_TOKEN
+
+
+def open_client(
+    url: str | None, api_key: str | None, retries: int = 2, *on_try: Callable[[object], Awaitable[None]]
+) -> "AsyncOpenAI":
+    """Return a client of an endpoint, OpenAI's own without `url`; a body that is too large raises `BodyTooLarge`."""
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    # A redirect would carry the request, and with it private texts, to a host that nobody named.
+    hooks, headers = {"request": [*on_try], "response": [_cap_body]}, {"Accept-Encoding": "identity"}
+    http = DefaultAsyncHttpxClient(follow_redirects=False, verify=_tls(), event_hooks=hooks)
+    return AsyncOpenAI(
+        api_key=api_key or "none", base_url=url, max_retries=retries, http_client=http, default_headers=headers
+    )
 
 
 @cache

@@ -13,7 +13,7 @@ from swarm_memory.schema.settings import SMALL_CLAUDE, Settings
 from swarm_memory.server.cli.console import print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import with_setting
-from swarm_memory.server.hosts.settings_files import FileChange, apply
+from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.server.location import user_file
 
 KEY = "chat.learn_with"
@@ -57,9 +57,7 @@ def carry_out(
 def planned_setting(key: str, value: str) -> FileChange | None:
     """Return the change that sets a key in the user's settings file; None if already so. Raises `ConfigError`."""
     path = user_file(os.environ)
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    after = with_setting(before or "", key, value, str(path))
-    return None if after == before else FileChange(path, before, after)
+    return planned_text(path, lambda before: with_setting(before, key, value, str(path)))
 
 
 def planned_learn_with(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.chat.openai import open_client
 from swarm_memory.server.embedding.static import labels_for_errors
 from swarm_memory.tools.retrieve.embed import BATCH
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_MODEL_CHARS = 24_000
 """Characters of one text that are sent to a model; about 8,000 tokens of English."""
-
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 TIMEOUT_S = 20.0
@@ -83,9 +83,7 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
-
-        return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
+        return open_client(self._settings.base_url, self._api_key)
 
     async def _embed(self, prefix: str, texts: Sequence[str]) -> list[Vector]:
         prepared = [_model_text(prefix, text, name) for text, name in zip(texts, labels_for_errors(texts), strict=True)]
@@ -134,7 +132,8 @@ class OpenAIEmbedder:
         if status in (408, 409, 429) or status >= 500:
             return ModelUnavailable(f"{self._model_name} kept failing (HTTP {status}): try again later.")
         advice = {401: "set embedding.api_key", 404: "check embedding.base_url and embedding.model"}
-        hint = advice.get(status, "check embedding.model, its key, and that the texts are not too long for it")
+        redirects = "it redirects: correct embedding.base_url" if status < 400 else None
+        hint = redirects or advice.get(status, "check embedding.model, its key, and that no text is too long for it")
         return ModelError(f"{self._model_name} refused the request (HTTP {status}): {hint}.")
 
     def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:

@@ -38,7 +38,7 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
 
     from swarm_memory.server.config import resolve_settings
     from swarm_memory.server.hooks.events import HookAnswer, answer_hook
-    from swarm_memory.server.wiring import open_toolbox, place_of, without_server
+    from swarm_memory.server.wiring import opened_toolbox, place_of, without_server
     from swarm_memory.tools.toolbox import Toolbox
 
     settings = without_server(resolve_settings(Path(root)).settings)  # a person waits: nothing goes over the network
@@ -51,9 +51,8 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
         async with AsyncExitStack() as at_end:
 
             async def open_once() -> Toolbox:
-                toolbox = await open_toolbox(place, settings, in_haste=True)
-                at_end.push_async_callback(toolbox.store.close)
-                return toolbox.for_agents()
+                opened = opened_toolbox(place, settings, in_haste=True)
+                return (await at_end.enter_async_context(opened)).for_agents()
 
             return await answer_hook(open_once, event, "hook", place, called)
 

@@ -147,5 +147,5 @@ async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
         toolbox = await bank.toolbox()
         if toolbox.embedder.light:  # any other may be an endpoint, which costs
             await stages_of(toolbox, "begin")
-    except (SwarmMemoryError, OSError, MemoryError) as error:
-        log.info("nothing was made ready: %s", error)  # the first use says why
+    except (SwarmMemoryError, OSError, MemoryError, RuntimeError, ImportError) as error:
+        log.info("nothing was made ready: %s", error)  # for lack of RAM, say: the first use says why

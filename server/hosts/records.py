@@ -180,22 +180,16 @@ class Records:
 
     def _read_lines(self) -> Iterator[str]:
         """Yield the lines that are not blank and not too long."""
-        while piece := self._read_line(MAX_LINE_CHARS):
+        while piece := _read_line(self._stream, MAX_LINE_CHARS):
             if len(piece) >= MAX_LINE_CHARS and not piece.endswith(b"\n"):
                 self.skipped += 1
                 while piece and not piece.endswith(b"\n"):
-                    piece = self._read_line(_CHUNK)
+                    piece = _read_line(self._stream, _CHUNK)
                 continue
             line = piece.decode("utf-8", "replace").strip("\ufeff \t\r\n\0")
             self.chars += len(line)
             if line:
                 yield line
-
-    def _read_line(self, limit: int) -> bytes:
-        try:
-            return self._stream.readline(limit)
-        except OSError as error:
-            raise InputError(f"the transcript cannot be read to the end: {error}") from error
 
 
 @contextmanager
@@ -217,10 +211,17 @@ def _opened(path: Path) -> IO[bytes]:
         raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
 
 
+def _read_line(stream: IO[bytes], limit: int) -> bytes:
+    try:
+        return stream.readline(limit)
+    except OSError as error:
+        raise InputError(f"the transcript cannot be read to the end: {error}") from error
+
+
 def first_record(path: Path) -> JsonDict:
-    """Return the object in a file's first line; an empty one if it is too long or not an object. Raises `OSError`."""
-    with path.open("rb") as file:
-        return as_object(parsed(file.readline(1 << 20).decode("utf-8-sig", "replace")))
+    """Return the object in a file's first line; empty if it is too long or not an object. Raises `InputError`."""
+    with _opened(path) as file:
+        return as_object(parsed(_read_line(file, 1 << 20).decode("utf-8-sig", "replace")))
 
 
 def files_in(folder: Path, pattern: str) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.location import state_folder
+from swarm_memory.server.location import state_folder, write_private
 
 Json: TypeAlias = dict[str, Any]
 
@@ -207,19 +207,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Replace the file atomically: a reader sees the old text or the new one. `mode` is for a file that is new."""
+    """Replace the file atomically, with the permissions it has. `mode` is for a file that is new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else mode
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_private(path, text, path.stat().st_mode & 0o777 if path.exists() else mode, flushes=True)

@@ -1,5 +1,6 @@
 """The mirror of a bank: a project's memories as files in one of its folders, written and read."""
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -116,7 +117,7 @@ class _Run:
 
     def __init__(self, toolbox: Toolbox, folder: Path, record: Record) -> None:
         self._toolbox, self._folder = toolbox, folder
-        self._files, self._left_out = _read(folder)
+        self._files, self._left_out = dict[str, bytes](), set[str]()
         self.kept = dict(record.files) if folder.is_dir() else {}  # removing the whole folder removes no memories
         self.count, self.notices = Counter[str](), list[str]()
         self._has_begun, self.has_read = record.has_begun, False
@@ -124,6 +125,7 @@ class _Run:
 
     async def go(self, *, reads: bool) -> None:
         """Take in what was changed by hand, if `reads`, then write."""
+        self._files, self._left_out = await asyncio.to_thread(_read, self._folder)
         kept, files = self.kept, self._files
         changed = [name for name, text in files.items() if name not in kept or _digest(text) != kept[name].file]
         gone = [name for name in kept if name not in files and name not in self._left_out]

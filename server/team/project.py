@@ -39,15 +39,15 @@ def origin_repository(root: Path) -> str | None:
                 return None
             git = root / pointer.removeprefix("gitdir:").strip()
             if (common := git / "commondir").is_file():
-                git /= common.read_text("utf-8").strip()
+                git /= common.read_text("utf-8", "replace").strip()
         config = git / "config"
         if not config.is_file() or config.stat().st_size > MAX_CONFIG_BYTES:
             return None
         section = _SECTION.search(config.read_text("utf-8", "replace"))
-    except OSError:
+        found = _URL.search(section["body"]) if section else None
+        return None if found is None else _name(found["url"])
+    except (OSError, ValueError):  # ValueError: what looks like an address is none
         return None
-    found = _URL.search(section["body"]) if section else None
-    return None if found is None else _name(found["url"])
 
 
 def _name(url: str) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import AsyncMock
 
 import anyio
 import pytest
@@ -14,7 +15,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.performance import MEASUREMENTS
-from swarm_memory.server.benchmark.running import read_file, read_run
+from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import NORMALIZED, benchmarked, interrupted
@@ -134,12 +135,19 @@ async def test_what_is_held_back_is_said(toolbox: Toolbox, root: Path) -> None:
     assert note.startswith("1 row in quarantine, hidden from every search: item 'attack' of group 'a': ")
 
 
-async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path) -> None:
+async def test_a_failed_run_says_why_in_its_row(toolbox: Toolbox, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         await _run(toolbox, root, path="none.json")
     (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
     assert row.status == "failed"
     assert "none.json cannot be read" in (row.error or "")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        await run_benchmark(toolbox, root, "retrieval", TINY, report=AsyncMock(), out=root)
+    assert [*root.parent.iterdir()] == [root], "no part of a file"
+    monkeypatch.setattr("tempfile.tempdir", str(root / "full"))
+    with pytest.raises(FileNotFoundError):
+        await _run(toolbox, root)
+    assert all(each.ended_at for each in await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5))
 
 
 class Unloadable(StaticEmbedder):

@@ -71,6 +71,8 @@ def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Shell
     assert swarm("status", "--settings", "--json").json["credit.holdout_rate"]["value"] == 0.1
     assert "every task is shown" in swarm("metrics", "--measure", "off").out
     assert "holdout_rate: 0" in file.read_text(encoding="utf-8")
+    file.write_bytes("# für mich".encode("latin-1"))
+    assert "cannot be read" in swarm("metrics", "--measure", "on").err
 
 
 def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,18 +107,10 @@ async def test_prefixes_are_put_before_queries_and_documents(endpoint: Endpoint,
     assert [request["input"] for request in endpoint.requests] == [["query: x"], ["passage: y"]]
 
 
-async def test_long_lists_go_in_batches(endpoint: Endpoint, embedder: Make) -> None:
-    many = await embedder().embed_documents(["a"] * 40)
-    assert len(many) == 40
+async def test_many_texts_go_in_batches_each_cut_to_what_a_model_reads(endpoint: Endpoint, embedder: Make) -> None:
+    assert len(await embedder().embed_documents(["x\ud800" + "y" * 100_000] * 40)) == 40
     assert [len(request["input"]) for request in endpoint.requests] == [32, 8]
-
-
-async def test_a_text_is_cut_to_what_a_model_reads_and_lone_surrogates_are_replaced(
-    endpoint: Endpoint, embedder: Make
-) -> None:
-    await embedder().embed_queries(["x\ud800" + "y" * 100_000])
-    assert endpoint.requests[0]["input"][0][:3] == "x?y"
-    assert len(endpoint.requests[0]["input"][0]) == 24_000
+    assert endpoint.requests[0]["input"][0] == "x?".ljust(24_000, "y"), "a lone surrogate is replaced"
 
 
 async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoint, embedder: Make) -> None:
@@ -135,12 +127,13 @@ async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, embedder: Make
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "embedding.api_key"), (404, "embedding.base_url"), (400, "embedding.model")]
+    ("status", "advice"),
+    [(401, "embedding.api_key"), (404, "embedding.base_url"), (400, "embedding.model"), (307, "it redirects")],
 )
 async def test_a_refusal_is_not_tried_again_and_names_the_setting(
     endpoint: Endpoint, embedder: Make, status: int, advice: str
 ) -> None:
-    endpoint.answers = [failing(status)]
+    endpoint.answers = [failing(status, location=f"{endpoint.url}/embeddings")]
     assert advice in await error_of(embedder(), ModelError)
     assert len(endpoint.requests) == 1
 
@@ -154,6 +147,7 @@ async def test_a_refusal_is_not_tried_again_and_names_the_setting(
         '{"data": [{"embedding": [1, 2, 3]}]}',
         '{"data": [{"index": 0, "embedding": null}]}',
         '{"data": ["x"]}',
+        pytest.param(f'{{"data": [{{"index": 0, "embedding": [1, 2, 3]}}]{" " * 9_000_000}}}', id="9 MB"),
     ],
 )
 async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, embedder: Make, body: str) -> None:
@@ -180,13 +174,7 @@ def test_dimensions_are_known_for_the_models_of_openai_and_asked_for_otherwise()
 
 
 def test_the_name_changes_whenever_the_vectors_would() -> None:
-    options = [
-        settings_of(model="a", dimensions=3),
-        settings_of(model="b", dimensions=3),
-        settings_of(model="a", dimensions=4),
-        settings_of(model="a", dimensions=3, query_prefix="q"),
-        settings_of(model="a", dimensions=3, document_prefix="q"),
-    ]
-    names = [OpenAIEmbedder(option, None).name for option in options]
+    changes: list[Any] = [{}, {"model": "b"}, {"dimensions": 4}, {"query_prefix": "q"}, {"document_prefix": "q"}]
+    names = [OpenAIEmbedder(settings_of(**{"model": "a", "dimensions": 3, **each}), None).name for each in changes]
     assert len(set(names)) == len(names)
     assert names[0] == "openai-a-3"

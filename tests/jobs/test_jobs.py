@@ -27,6 +27,7 @@ from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, StoreBusy
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.server.hooks.client import notify_servers
+from swarm_memory.server.hooks.listener import _warm  # pyright: ignore
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.worker import Handler, ProgressReporter, Worker
@@ -389,7 +390,7 @@ async def passes(bank: ServedBank) -> bool:
     return False
 
 
-async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_waits_while_somebody_is_served_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swarm_memory.server.served_bank.GIVE_WAY_S", 60.0)
     bank = ServedBank(never)
     assert await passes(bank)
@@ -403,13 +404,14 @@ async def test_work_waits_while_somebody_is_served(monkeypatch: pytest.MonkeyPat
             assert waiting.done()
     await bank.give_way()
     assert await passes(bank)
-
-
-async def test_work_goes_on_though_the_server_is_never_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swarm_memory.server.served_bank.GIVE_WAY_S", 0.0)
-    bank = ServedBank(never)
-    with bank.serving():
+    with bank.serving():  # a server that is never at rest
         await bank.give_way()
+
+
+async def test_a_server_goes_on_though_nothing_can_be_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.hooks.listener.FIRST_LOOK_S", 0.0)
+    await _warm(ServedBank(AsyncMock(side_effect=RuntimeError("can't start new thread"))), lambda: True)
 
 
 async def test_consolidation_does_nothing_while_it_gives_way(toolbox: Toolbox) -> None:

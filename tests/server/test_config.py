@@ -306,10 +306,13 @@ def test_a_list_is_a_list_and_a_text_its_lines(
         assert resolve_settings(tmp_path, environ=environ).settings.sources.allowed_folders == expected
 
 
-def test_a_file_of_the_configuration_folder_of_the_environment_is_read(tmp_path: Path) -> None:
+def test_a_file_of_the_named_configuration_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "xdg" / "swarm-memory").mkdir(parents=True)
     (tmp_path / "xdg" / "swarm-memory" / "config.yaml").write_text("retrieve: {k: 9}")
     assert resolve_settings(tmp_path, environ={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).settings.retrieve.k == 9
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # pyright: ignore
+    with pytest.raises(ConfigError, match="set HOME"):
+        resolve_settings(tmp_path, environ={})
 
 
 @pytest.mark.parametrize(

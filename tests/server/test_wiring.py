@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from indexed_items import Numbers
@@ -18,11 +19,13 @@ from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.alone import answer_alone
 from swarm_memory.server.jobs.reembed import reembed
+from swarm_memory.server.storage.store import Store
 from swarm_memory.server.wiring import (
     api_key_of,
     empty_toolbox,
     make_care,
     make_embedder,
+    open_toolbox,
     opened_toolbox,
     place_of,
     scope_of,
@@ -31,17 +34,32 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
+ENDPOINT = EmbeddingSettings(provider="openai", model="m", dimensions=64, base_url="http://127.0.0.1:9")
+
 
 def test_the_shipped_embedder_is_used_unless_another_is_named() -> None:
     assert isinstance(make_embedder(EmbeddingSettings()), MiniLMEmbedder)
     assert isinstance(make_embedder(EmbeddingSettings(), in_haste=True), StaticEmbedder)
     assert isinstance(make_embedder(EmbeddingSettings(provider="static")), StaticEmbedder)
-    endpoint = EmbeddingSettings(provider="openai", model="m", dimensions=64, base_url="http://127.0.0.1:9")
-    embedder = make_embedder(endpoint)
-    assert isinstance(embedder, OpenAIEmbedder)
+    assert isinstance(embedder := make_embedder(ENDPOINT), OpenAIEmbedder)
     assert embedder.dimensions == 64
     with pytest.raises(ConfigError, match=r"embedding\.model"):
         make_embedder(EmbeddingSettings(provider="openai"))
+
+
+async def test_what_was_opened_is_closed_after_a_fault_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.model_validate({"embedding": ENDPOINT, "team": {"url": "https://hub.example"}})
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text('[remote "origin"]\nurl = https://[::1/no-address.git\n')
+    place = place_of(tmp_path, settings)
+    with patch.object(OpenAIEmbedder, "aclose") as closed:
+        async with opened_toolbox(place, settings):
+            closed.assert_not_awaited()
+    closed.assert_awaited_once()
+    monkeypatch.setattr("swarm_memory.server.wiring.make_reranker", lambda _: 1 / 0)  # pyright: ignore
+    with patch.object(Store, "close", autospec=True, side_effect=Store.close) as shut, pytest.raises(ZeroDivisionError):
+        await open_toolbox(place, settings)
+    shut.assert_awaited_once()
 
 
 async def test_without_onnxruntime_the_static_table_embeds_and_the_status_says_so(

@@ -92,7 +92,7 @@ def examine(invocation: Invocation) -> list[Finding]:
     for at, (what, part) in enumerate(PARTS.items(), 1):
         try:
             findings.extend(part(invocation))
-        except SwarmMemoryError as error:
+        except (SwarmMemoryError, OSError) as error:
             findings.append(Finding(what, "fail", str(error)))
             if what == "settings":
                 unseen = [*list(PARTS)[at:], UNSEEN]

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
@@ -18,7 +18,7 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import SqliteConnection
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
+from swarm_memory.server.storage.engine.files import flush, make_folder, make_private, size_of
 from swarm_memory.tools.text.cleaning import lazy
 
 FOLDER = "backups"
@@ -70,7 +70,7 @@ def list_backups(database: Path) -> list[Backup]:
         name = _NAME.fullmatch(path.name)
         if name and name["stem"] == database.stem and not path.is_symlink() and registry.knows(path):
             made = datetime.strptime(name["stamp"], _STAMP).replace(tzinfo=UTC)
-            found.append(Backup(path, made, name["reason"], path.stat().st_size))
+            found.append(Backup(path, made, name["reason"], size_of(str(path))))
     return sorted(found, key=lambda backup: (backup.made, backup.path.name), reverse=True)
 
 
@@ -182,7 +182,11 @@ def unfinished_copies(database: Path) -> list[Path]:
 def abandoned_copies(database: Path) -> list[Path]:
     """Return the half copies that no process can still be working on."""
     latest = time.time() - _LEFT_BEHIND_S
-    return sorted(path for path in unfinished_copies(database) if path.stat().st_mtime < latest)
+    found: list[Path] = []
+    for path in unfinished_copies(database):
+        with suppress(FileNotFoundError):  # it was just completed
+            found.extend([path] if path.stat().st_mtime < latest else ())
+    return sorted(found)
 
 
 def _drop(backup: Backup) -> None:

@@ -185,6 +185,8 @@ class PostgresStore(Store):
         try:
             running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
         except RuntimeError as error:
+            if "shutdown" not in str(error):  # but that no thread can be started, say
+                raise
             raise StorageError("the bank is closed") from error
         return await asyncio.shield(running)
 
