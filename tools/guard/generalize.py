@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from swarm_memory.tools.guard.rules import GENERAL, MARK, compiled, table
+from swarm_memory.tools.guard.rules import FILE_NAME, GENERAL, MARK, compiled, table
 from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ _METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
 
 _OF_MACHINES = frozenset({"home", "users", "root", "mnt", "media", "volumes", "private", "tmp", "var", "srv"})
 """How paths to folders of people and of one machine begin; they are those even after a method."""
-
-FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}")
 
 
 def generalize(text: str) -> str:

@@ -199,7 +199,6 @@ ABOUT_THE_SAME = 0.5
 """The share of the shorter text's words that two texts about the same thing have in common."""
 
 _LOOKED_AT = 20
-
 _PLACE = re.compile(rf"<(?:{PLACEHOLDERS})>|{MARKS}")
 """The marks in a note for what was removed from it."""
 

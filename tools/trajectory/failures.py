@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from swarm_memory.tools.guard.generalize import FILE_NAME
-from swarm_memory.tools.guard.rules import MARKS
+from swarm_memory.tools.guard.rules import FILE_NAME, MARKS
 from swarm_memory.tools.text.cleaning import PLACEHOLDERS, clean
 from swarm_memory.tools.trajectory.shell import parse_command
 
