@@ -48,13 +48,8 @@ def is_teams(scope: Scope) -> bool:
     return scope.project.startswith(TEAM)
 
 
-def ensure_aware(at: datetime) -> datetime:
-    """Return a moment with a zone: this machine's where it names none. Raises `OverflowError`, `ValueError`."""
-    return at if at.tzinfo is not None else at.astimezone()
-
-
-LocalTimestamp = Annotated[datetime, AfterValidator(ensure_aware)]
-"""A moment that some program may have written without a zone."""
+LocalTimestamp = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo is not None else at.astimezone())]
+"""A moment that some program may have written without a zone: then it is in this machine's."""
 
 
 def digest(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from typing import cast
 
-_OUT_OF_RAM = ("can't start new thread", "failed to map segment", "cannot allocate memory")
+OUT_OF_RAM = "the process ran out of RAM; nothing was left half-written; send less at a time"
+_SIGNS = ("can't start new thread", "failed to map segment", "cannot allocate memory")
 
 
 def is_out_of_ram(error: BaseException | None) -> bool:
@@ -11,8 +12,7 @@ def is_out_of_ram(error: BaseException | None) -> bool:
         grouped = cast("BaseExceptionGroup[BaseException]", error)
         return any(is_out_of_ram(each) for each in grouped.exceptions)
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError | ImportError | OSError)
-        and any(sign in str(error).lower() for sign in _OUT_OF_RAM)
+        isinstance(error, RuntimeError | ImportError | OSError) and any(sign in str(error).lower() for sign in _SIGNS)
     )
 
 

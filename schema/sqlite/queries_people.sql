@@ -45,7 +45,7 @@ FROM (
 ) AS t
 LEFT JOIN people AS p ON p.id = t.person_id
 LEFT JOIN people AS o ON o.id = t.subject_id
-WHERE t.at < :before ORDER BY t.at DESC LIMIT :limit;
+ORDER BY t.at DESC LIMIT :limit;
 
 -- name: scopes_of_tenant
 -- Every scope of a tenant.

@@ -1,11 +1,12 @@
 """What people share over a team's server: proposals and what became of them, evidence, and changes."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, TEAM, Model, Scope, Timestamp, Unit, counted
 from swarm_memory.schema.memory import Distiller, MemoryDraft, Outcome
+from swarm_memory.schema.team.person import Role
 
 MAX_TEAM_PROJECT_CHARS = MAX_PROJECT_CHARS - len(TEAM)
 MAX_WORD_CHARS = MAX_SUSPECT_CHARS = 500
@@ -19,6 +20,7 @@ MAX_EVIDENCE = 500
 ProposalStatus = Literal["waiting", "accepted", "declined"]
 Act = Literal["accept", "edit", "decline", "undo"]
 
+MemoryId = Annotated[str, Field(pattern=r"^rm_[0-9A-Z]{26}$")]
 Signature = Field(min_length=1, max_length=128, pattern=r"^[0-9a-zA-Z:_-]+$")
 
 
@@ -76,7 +78,7 @@ class Shareable(Model):
 class Proposed(Shareable):
     """What a person proposes to the team."""
 
-    origin_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    origin_id: MemoryId
     """The id of the memory in the proposer's own bank."""
     project: str = Field(min_length=1, max_length=MAX_TEAM_PROJECT_CHARS)
     word: str = Field(default="", max_length=MAX_WORD_CHARS)
@@ -129,7 +131,7 @@ class SentProposal(Model):
 class SharedMemory(Shareable):
     """A memory that the team shares, as its server returns it."""
 
-    id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    id: MemoryId
     proposed_by: tuple[str, ...] = Field(default=(), max_length=100)
     """Names."""
     accepted_by: str | None = Field(default=None, max_length=200)
@@ -153,7 +155,7 @@ class Changes(Model):
 class ItemEvidence(Model):
     """The evidence of one person, in one bank, about one shared memory."""
 
-    memory_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    memory_id: MemoryId
     evidence: Evidence
 
 
@@ -162,7 +164,7 @@ class Member(Model):
 
     name: str | None = None
     """None: the user of the server's own bank."""
-    role: Literal["read", "write", "review", "admin"]
+    role: Role
 
 
 class SharedMemoryInfo(Model):

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.store import Store
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.text.cleaning import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 SUITES = {
@@ -186,5 +187,4 @@ def read_file(file: Path) -> BenchmarkRun:
         listed = "`swarm-memory benchmark report --list` shows the ids of runs"
         raise InputError(f"{file} cannot be read as a run's file: {error.strerror}; {listed}") from error
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        raise InputError(f"{file} is not a run's file: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise InputError(f"{file} is not a run's file: {faults(error)}") from error

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from swarm_memory.schema.errors import (
+    OUT_OF_RAM,
     ConfigError,
     InputError,
     ModelError,
@@ -180,9 +181,7 @@ def main() -> None:
         if log.isEnabledFor(logging.DEBUG):
             sys.excepthook(type(error), error, error.__traceback__)
         elif is_out_of_ram(error):
-            click.echo(
-                "swarm-memory: the process ran out of RAM; nothing was left half-written; send less at a time", err=True
-            )
+            click.echo(f"swarm-memory: {OUT_OF_RAM}", err=True)
         else:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.stdout.flush()

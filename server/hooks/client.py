@@ -83,9 +83,9 @@ def ask(
     return None
 
 
-def notify_servers(root: str | os.PathLike[str], session_id: str) -> bool:
-    """Wake the servers of a project, as there may be work from this session; return whether there is a server."""
-    return len(list(_reached(root, session_id))) > 0
+def notify_servers(root: str | os.PathLike[str], session_id: str) -> None:
+    """Wake the servers of a project, as there may be work from this session."""
+    list(_reached(root, session_id))
 
 
 def _reached(

@@ -31,7 +31,7 @@ from swarm_memory.tools.ports.records import CORRECTED, BankEvent, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, MomentContext, at_start, beside_call, beside_failure
 from swarm_memory.tools.retrieve.preamble import briefing_of, render_moments
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
-from swarm_memory.tools.text.cleaning import harmless, one_line
+from swarm_memory.tools.text.cleaning import faults, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import SHOWS_TEXT, command_text
 from swarm_memory.tools.trajectory.shell import parse_command
@@ -173,7 +173,7 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
         if named == "SessionStart":
             return {"systemMessage": f"swarm-memory: {reason}"} if claim_first_notice(place.database) else {}
     except ValidationError as error:
-        reason = f"not a hook event: {error.errors(include_url=False, include_input=False)[0]['msg']}"
+        reason = f"not a hook event: {faults(error)}"
         log.warning("%s", reason)
     except SwarmMemoryError as error:
         reason = str(error)

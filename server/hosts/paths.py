@@ -32,10 +32,8 @@ def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> 
     return checked_file(text, folders, (".jsonl", *DATABASES))
 
 
-def checked_file(
-    text: str, folders: Iterable[str | os.PathLike[str]] | None = None, suffixes: tuple[str, ...] = SUFFIXES
-) -> str:
-    """Return the real path of a file with one of `suffixes`, below one of `folders` if those are given.
+def checked_file(text: str, folders: Iterable[str | os.PathLike[str]], suffixes: tuple[str, ...] = SUFFIXES) -> str:
+    """Return the real path of a file with one of `suffixes`, below one of `folders`.
 
     A caller's path is untrusted, and so is where a link leads. Raises `InputError` for anything else.
     """
@@ -45,8 +43,7 @@ def checked_file(
         raise InputError(f"transcript_path is not a valid path: {text[:200]!r}") from None
     if not path.endswith(suffixes):
         raise InputError(f"transcript_path must end in {' or '.join(suffixes)}: {path[:500]}")
-    if folders is not None:
-        check_place(path, folders)
+    check_place(path, folders)
     if not os.path.isfile(path):
         raise InputError(f"transcript_path is not a file: {path[:500]}")
     return path

@@ -17,6 +17,7 @@ from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, ItemEvidenc
 from swarm_memory.server.access.roles import caller_of, serving
 from swarm_memory.server.served_bank import ServedBank
 from swarm_memory.tools.team.bank import TeamBank
+from swarm_memory.tools.text.cleaning import faults
 
 MAX_CURSOR = 2**62
 STATUSES = (*get_args(ProposalStatus), "any")
@@ -111,5 +112,4 @@ async def _given(request: Request, kind: type[Model]) -> Model:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error
+        raise InputError(faults(error)) from error

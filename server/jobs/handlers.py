@@ -32,6 +32,7 @@ from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.learn.learn import embed_stored
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, not_embedded
+from swarm_memory.tools.text.cleaning import faults
 from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
@@ -74,7 +75,7 @@ def _asked(form: type[AnyModel], job: Job) -> AnyModel:
     try:
         return form.model_validate(job.payload)
     except ValidationError as error:
-        raise InputError(f"the payload of {job.kind} is invalid: {error.errors()[0]['msg']}") from error
+        raise InputError(f"the payload of {job.kind} is invalid: {faults(error)}") from error
 
 
 async def index_sources(toolbox: Toolbox, job: Job, report: ProgressReporter, *, root: Path) -> dict[str, JsonValue]:

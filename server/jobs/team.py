@@ -54,9 +54,8 @@ async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
     """
     url, store = toolbox.settings.team.url, toolbox.store.team_cache
     caches = await store.caches(toolbox.scope)
-    if url is None or not toolbox.team:
-        return None
-    if not again and any(each.checked_at or each.failures for each in caches if each.url == url):
+    is_known = any(each.checked_at or each.failures for each in caches if each.url == url)
+    if url is None or not toolbox.team or (is_known and not again):
         return None
     project = toolbox.team[0].project.removeprefix(TEAM)
     await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))

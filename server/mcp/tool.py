@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
-from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_out_of_ram
+from swarm_memory.schema.errors import OUT_OF_RAM, InputError, NotAllowed, SwarmMemoryError, is_out_of_ram
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.operations.operation import Only, Operation, Row, Site
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 AppContext: TypeAlias = Context[ServedBank]
-
-NO_MEMORY = "the process ran out of RAM; nothing was left half-written; send less at a time"
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class StrictTool(Tool):
                     refusal = f"{self.name} takes {known}. {refusal}"
                 raise ToolError(refusal) from cause
             if is_out_of_ram(cause):
-                raise ToolError(NO_MEMORY) from cause
+                raise ToolError(OUT_OF_RAM) from cause
             raise
         content: Row = result.structured_content or {}
         if bank.max_output_tokens is None or is_within(content, bank.max_output_tokens):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
 from pydantic import Field, JsonValue
@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.schema.trajectory import MAX_REASONS, Label, Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
 from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
 
@@ -27,10 +27,9 @@ Steps = Annotated[
     Field(description="In order: {role, content}, or chat messages with calls and results"),
     Only.AGENT,
 ]
-Label = Literal["Success", "Failure", "Undecided"]
 Outcome = Annotated[Label | None, Field(description="Your verdict; omit to judge from evidence"), Only.AGENT]
 Sure = Annotated[float, Field(ge=0, le=1), Only.AGENT]
-Reasons = Annotated[list[str] | None, Field(max_length=20), Only.AGENT]
+Reasons = Annotated[list[str] | None, Field(max_length=MAX_REASONS), Only.AGENT]
 AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
+from swarm_memory.schema.trajectory import Label
 from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Positional, Row, Site, row
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ def _of_found(found: ScoredMemory, project: str) -> Row:
 async def remember(
     site: Site,
     notes: Annotated[list[Note] | None, Field(max_length=3, description="At most three"), Only.AGENT] = None,
-    outcome: Annotated[
-        Literal["Success", "Failure", "Undecided"] | None, Field(description="Of the task"), Only.AGENT
-    ] = None,
+    outcome: Annotated[Label | None, Field(description="Of the task"), Only.AGENT] = None,
     text: Annotated[str | None, Field(max_length=4_000, description="The user's words"), Positional("TEXT...")] = None,
     kind: Kind = "fact",
     scope: Annotated[Literal["project", "global"], Field(description="global: all projects")] = "project",
@@ -225,7 +224,7 @@ async def manage_memories(
         list[str] | None, Field(description="list: with all tags"), "Its tags; repeatable.", "--tag"
     ] = None,
     status: Annotated[
-        Literal["active", "quarantined", "archived", "candidate"] | None,
+        MemoryStatus | None,
         Field(description="list: active by default"),
         "Active by default.",
     ] = None,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from swarm_memory.schema.job import Job, JobAction
+from swarm_memory.schema.rollout import MAX_ROLLOUTS
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.operations.operation import AGAIN, Only, Operation, Positional, Row, Site, row
 
@@ -20,7 +21,7 @@ async def run_matts(
         Field(description="given: you already made the attempts; command: run one"),
     ],
     attempts: Annotated[
-        list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
+        list[GivenAttempt] | None, Field(max_length=MAX_ROLLOUTS, description="given: yours, in order"), Only.AGENT
     ] = None,
     command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,
     check: Annotated[
@@ -30,7 +31,7 @@ async def run_matts(
     mode: Annotated[
         Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
     ] = "parallel",
-    k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
+    k: Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
         list[Path] | None,

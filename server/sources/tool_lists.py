@@ -21,7 +21,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group, bad_group, read_bytes, read_files, read_format
 from swarm_memory.tools.guard.redact import redact, redact_start
-from swarm_memory.tools.text.cleaning import shorten
+from swarm_memory.tools.text.cleaning import faults, shorten
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -231,8 +231,7 @@ def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
     try:
         return McpServer.model_validate_json(_VARIABLE.sub(value, json.dumps(entry)))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"cannot be queried for its tools: {'.'.join(map(str, first['loc']))} {first['msg']}"
+        return f"cannot be queried for its tools: {faults(error)}"
 
 
 async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:

@@ -31,7 +31,6 @@ from swarm_memory.schema.errors import (
     StorageError,
     SwarmMemoryError,
 )
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.served_bank import ServedBank
@@ -64,12 +63,8 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
     tests: dict[str, Any] = made.tests
-    tests["teams"] = _is_teams
+    tests["teams"] = is_teams
     return made
-
-
-def _is_teams(item: MemoryItem) -> bool:
-    return is_teams(item.scope)
 
 
 def _shown(value: object) -> object:

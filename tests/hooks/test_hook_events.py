@@ -133,8 +133,8 @@ async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("event", "error", "reason"),
     [
-        ({"prompt": 3}, AssertionError("it is opened"), "not a hook event: "),
-        ({"session_id": [1]}, AssertionError("it is opened"), "not a hook event: "),
+        ({"prompt": 3}, AssertionError("it is opened"), "not a hook event: prompt: "),
+        ({"session_id": [1]}, AssertionError("it is opened"), "not a hook event: session_id: "),
         ({}, StorageError("the bank is busy"), "the bank is busy"),
         ({}, StoreUntrusted("no bank of ours"), "no bank of ours"),
         ({}, ValueError("x"), "ValueError: x"),

@@ -161,14 +161,14 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
         assert run.status == "cancelled"
 
 
-async def test_a_command_that_is_no_longer_allowed_fails_the_job_with_what_to_change(
-    tools: Toolbox, tmp_path: Path
+@pytest.mark.parametrize("command", ["rm -rf .", None])
+async def test_a_command_that_is_no_longer_allowed_or_given_fails_the_job_with_what_to_change(
+    tools: Toolbox, tmp_path: Path, command: str | None
 ) -> None:
-    payload = scaling("rm -rf .")
     (tmp_path / "work").mkdir()
     working = Worker(tools, {}, long_handlers(tmp_path))
-    begun = await queued(tools, working, RUN_MATTS, payload)
+    begun = await queued(tools, working, RUN_MATTS, scaling(command) if command else {})
     await working.work_off_due()
     job = await asked(tools, "status", begun.id)
     assert (job.status, job.attempts) == ("failed", 1)
-    assert "allowed_commands" in (job.error or "")
+    assert ("allowed_commands" if command else "task: Field required") in (job.error or "")

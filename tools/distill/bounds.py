@@ -12,10 +12,11 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.rules import MARKS
 from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.text.tokens import words_as_written
 
-_PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn|person|place)\]|…")
+_PLACEHOLDER = re.compile(rf"<[^<>]*>|{MARKS}|…")
 """Marks that replace removed text."""
 
 Proposed = TypeVar("Proposed")

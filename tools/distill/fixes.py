@@ -15,7 +15,7 @@ from swarm_memory.tools.ports.records import TriedFix
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of
-from swarm_memory.tools.trajectory.errors import Error, Repair, may_have_effect, shape
+from swarm_memory.tools.trajectory.errors import LOOKS, Error, Repair, may_have_effect, shape
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading
@@ -24,7 +24,6 @@ from swarm_memory.tools.trajectory.shell import parse_command
 OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 """Kinds of errors in what the agent had just written: what ended one of them does not help with the next."""
 
-_LOOKS = frozenset({"search", "read", "print"})
 _MAX_ACTIONS = 3
 _OF_ONE_RUN = re.compile(r"(?<![\w.])\d{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[a-f])[0-9a-f]{6,}\b|<[a-z]+>|…")
 """What differs in another run: a process id, a free port, the holder of a lock."""
@@ -82,7 +81,7 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
 
 def may_come_again(failed: Call, reading: Reading) -> bool:
     """Whether another task may meet the error: it is not in the agent's own work, nor a mere search or read."""
-    is_look = failed.command is not None and failed.command.purpose in _LOOKS
+    is_look = failed.command is not None and failed.command.purpose in LOOKS
     return not (is_look or classify(failed.error).kind in OWN_FAULTS or reading.is_own_fault(failed))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from swarm_memory.tools.guard.rules import GENERAL, MARK, compiled, table
+from swarm_memory.tools.guard.rules import FILE_NAME, GENERAL, MARK, compiled, table
 from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ _METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
 
 _OF_MACHINES = frozenset({"home", "users", "root", "mnt", "media", "volumes", "private", "tmp", "var", "srv"})
 """How paths to folders of people and of one machine begin; they are those even after a method."""
-
-_FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
 def generalize(text: str) -> str:
@@ -88,7 +86,7 @@ def _shortened(path: str) -> str:
     stripped = path.rstrip("./")
     name = stripped.rpartition("/")[2]
     trailing = path[len(stripped) :].strip("/")
-    is_file = "/" in stripped.strip("/") and _FILE_NAME.match(name) is not None
+    is_file = "/" in stripped.strip("/") and FILE_NAME.fullmatch(name) is not None
     return ("<path>/" + name if is_file else "<path>") + trailing
 
 

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.text.cleaning import lazy
 
-MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]")
-"""The mark that replaces what was redacted in a text."""
+MARKS = r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]"
+"""The marks that replace what was redacted in a text."""
 
+MARK = lazy(MARKS)
+FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}")
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
 VALUES, GENERAL, COMMANDS = _DATA / "values.json", _DATA / "general.json", _DATA / "commands.json"

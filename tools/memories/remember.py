@@ -21,13 +21,14 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import portable, tool_outputs
 from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.rules import MARKS
 from swarm_memory.tools.guard.trust import MIN_WORDS, occur_together, says_all_of, sentence_chunks
 from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext, moment_of
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import set_memory_status, vouch
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
-from swarm_memory.tools.text.cleaning import clean, harmless
+from swarm_memory.tools.text.cleaning import PLACEHOLDERS, clean, harmless
 from swarm_memory.tools.text.intent import (
     LEAST_CHARS,
     asks_to_be_kept,
@@ -198,8 +199,7 @@ ABOUT_THE_SAME = 0.5
 """The share of the shorter text's words that two texts about the same thing have in common."""
 
 _LOOKED_AT = 20
-
-_PLACE = re.compile(r"<(?:path|url|host|user|id)>|\[[a-z ]{1,30}\]")
+_PLACE = re.compile(rf"<(?:{PLACEHOLDERS})>|{MARKS}")
 """The marks in a note for what was removed from it."""
 
 _CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"

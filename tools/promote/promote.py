@@ -217,11 +217,11 @@ async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, s
     readable = toolbox.readable
     items = await toolbox.store.get_memories(readable, sorted(promoted))
     histories = await toolbox.store.memory_histories(readable, [item.id for item in items], (PROMOTED, CREDITED))
-    reasons = {item.id: _why(toolbox, item, histories[item.id]) for item in items}
+    reasons = {item.id: _why(item, histories[item.id]) for item in items}
     return {memory_id: why for memory_id, why in reasons.items() if why is not None}
 
 
-def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[BankEvent]) -> str | None:
+def _why(item: MemoryItem, history: Sequence[BankEvent]) -> str | None:
     if item.status != "active":
         return f"it is {item.status}{f': {item.status_reason}' if item.status_reason else ''}"
     if item.confidence < WORTH_KEEPING and not item.provenance.is_users_word:

@@ -155,7 +155,8 @@ def score_terms(
     near it is (0…1) to a time that the query names; and what is subtracted from an item of every project in favor of
     the project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
-    reliable = candidate.confidence if settings.reliability == "confidence" else usage_score(candidate.usage_count)
+    uses = candidate.usage_count  # 0: ½; many: near 1, as in section 10 of Ruflo's outline of ReasoningBank
+    reliable = candidate.confidence if settings.reliability == "confidence" else (1 + uses) / (2 + uses)
     is_of_all = candidate.project in (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}") and candidate.project != own
     return {
         "relevance": settings.alpha * relevance,
@@ -170,14 +171,6 @@ def score_terms(
 def recency(age_s: float, half_life_days: float) -> float:
     """Return 0.5 ** (age / half-life): 1 when new, ½ after one half-life. An age below 0 counts as 0."""
     return 0.5 ** (max(0.0, age_s) / (half_life_days * 86_400.0))
-
-
-def usage_score(uses: int) -> float:
-    """Return sigmoid(log(1 + uses)) = (1 + uses) / (2 + uses): ½ for what was never used, near 1 after many uses.
-
-    The usage-based boost of Ruflo's outline of ReasoningBank (v2/docs/reasoningbank/google-research.md, section 10).
-    """
-    return (1 + uses) / (2 + uses)
 
 
 def unit(value: float) -> float:

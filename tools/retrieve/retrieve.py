@@ -135,7 +135,7 @@ async def retrieve(
         via=unasked and unasked.via,
         read=stages.choice.read,
         rested=rested,
-        gone={memory_id: each.names_gone for memory_id, each in stages.choice.stale.items() if each.gone},
+        gone={memory_id: each.names_gone for memory_id, each in stages.choice.stale.items()},
     )
     try:
         await toolbox.store.record_retrieval(record)

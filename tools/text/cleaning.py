@@ -114,9 +114,9 @@ _ID = lazy(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
 _REFERENCE = lazy(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
 _HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
 _URL = lazy(rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+")
-_PLACEHOLDERS = "path|url|host|id|time|line|user"
+PLACEHOLDERS = "path|url|host|id|time|line|user"  # in < > they replace what belongs to one machine or day
 _TAG = lazy(
-    rf"[<\uff1c\ufe64](?!(?:{_PLACEHOLDERS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
+    rf"[<\uff1c\ufe64](?!(?:{PLACEHOLDERS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
 )
 """What could begin a tag; the marks that redaction leaves do not count."""
 

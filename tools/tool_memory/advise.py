@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory, ToolTotals
+from swarm_memory.schema.tool_memory import Guidelines, KeptCall, ToolMemory, ToolTotals
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
@@ -277,17 +277,13 @@ def _tool(memory: ToolMemory, budget: int) -> str:
     summary = memory.summary
     body = _guidelines("", summary.guidelines) or "Nothing can be concluded from these calls."
     rates = (("success", summary.success_rate), ("score", summary.score))
-    parts = [f"{name} {_rate(measure)}" for name, measure in rates if measure is not None]
+    parts = [f"{name} {of.value:.0%} [{of.low or 0:.0%}, {of.high or 0:.0%}] (n={of.n})" for name, of in rates if of]
     for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
         if measure is not None:
             parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")
     made = _safe(summary.model or summary.method, MAX_NAME)
     figures = f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {made}."
     return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
-
-
-def _rate(measure: Measure) -> str:
-    return f"{measure.value:.0%} [{measure.low or 0:.0%}, {measure.high or 0:.0%}] (n={measure.n})"
 
 
 def _guidelines(tool_name: str, guidelines: Guidelines) -> str:

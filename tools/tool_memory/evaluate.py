@@ -34,8 +34,8 @@ from swarm_memory.tools.trajectory.failures import error_line
 from swarm_memory.tools.trajectory.phrasing import show_symptom
 
 PROMPT = "evaluate_tool_call"
-BATCH = 50
-"""Calls that are read, evaluated and written together."""
+BATCH, MAX_CALLS = 50, 1000
+"""Calls that are read, evaluated and written together, and in all at one time."""
 
 GIVE_UP_AFTER = 3
 """After this many failures in a row to reach the model, no more calls are tried for now."""
@@ -93,9 +93,9 @@ class EvaluateResult(NamedTuple):
 
 
 async def evaluate_tool_calls(
-    toolbox: Toolbox, tool_names: Sequence[str] | None = None, *, settled: bool = False, limit: int = 1000
+    toolbox: Toolbox, tool_names: Sequence[str] | None = None, *, settled: bool = False
 ) -> EvaluateResult:
-    """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
+    """Evaluate calls that have no evaluation, oldest first, at most `MAX_CALLS`; of the named tools, or of all.
 
     With `settled` only calls older than a minute are evaluated, so that what followed them is known. A call
     whose evaluation fails stays as it is and is tried again later. Raises `StorageError`.
@@ -105,7 +105,7 @@ async def evaluate_tool_calls(
     schemas = {each.totals.tool_name: each.tool_schema for each in await store.memories(toolbox.scope, None)}
     after = total = failures = 0
     methods, reasons = Counter[str](), dict[str, None]()
-    while (left := limit - total - failures) > 0:
+    while (left := MAX_CALLS - total - failures) > 0:
         pending = await store.pending_calls(
             toolbox.scope, now=now, until=until, tools=tool_names, after=after, limit=min(BATCH, left)
         )

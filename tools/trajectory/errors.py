@@ -19,7 +19,7 @@ _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge"
                            "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
 
 _VERB = re.compile(r"[a-z][a-z-]+")
-_LOOKS = frozenset({"search", "read", "print"})
+LOOKS = frozenset({"search", "read", "print"})
 """Purposes of commands that achieved nothing if they showed nothing."""
 
 
@@ -150,7 +150,7 @@ def same_error(left: Call, right: Call) -> bool:
 def _succeeds(failed: Call, other: Call) -> bool:
     if other.failed or other.observation is None or other.refused or other.is_background:
         return False
-    if says_nothing(other.output) and (other.command.purpose in _LOOKS if other.command else not other.writes):
+    if says_nothing(other.output) and (other.command.purpose in LOOKS if other.command else not other.writes):
         return False
     return failed.check is None or bool(other.check and other.check.passed)
 

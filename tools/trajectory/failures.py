@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.guard.rules import FILE_NAME, MARKS
+from swarm_memory.tools.text.cleaning import PLACEHOLDERS, clean
 from swarm_memory.tools.trajectory.shell import parse_command
 
 
@@ -122,13 +123,12 @@ _OF_INSIDE = re.compile(
 """A line that only says that something inside failed: the error itself is on another line."""
 
 _ADDRESS = re.compile(
-    r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn|person|place)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
+    rf"{MARKS}|<(?:{PLACEHOLDERS})>(?=$|[^/\\])"
     r"|\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'`)>\]]+|[\w.+-]+@[\w.<>-]+"
 )
 _PATH = re.compile(
     r"(?:[A-Za-z]:|~|<path>|(?<![\w.])\.{1,2})?(?:[\w.+@~-]+)?(?:[\\/][\w.+@~-]+)+[\\/]?|(?<!\S)[\\/](?!\S)"
 )
-_FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}")
 _CODE = re.compile(
     r"(?i:\b(?:http(?:/[\d.]+)?|status(?: code)?)[ :]+)[45]\d\d\b"
     r"|(?i:\b(?:error|warning|code|sqlstate)[ :\[]+)(?:[A-Z]{1,6}-?\d{2,5}|\d{2}[A-Z]\d{2})\b"
@@ -228,7 +228,7 @@ def _last_part(path: re.Match[str]) -> str:
 
 
 def _file_name(path: re.Match[str]) -> str:
-    return name if _FILE_NAME.fullmatch(name := _last_part(path)) else "#"
+    return name if FILE_NAME.fullmatch(name := _last_part(path)) else "#"
 
 
 def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:

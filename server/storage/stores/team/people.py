@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import JsonValue
@@ -89,13 +88,10 @@ class People(Part):
         note(connection, tenant_id, action, subject_id, data)
 
     @reads
-    def audit(
-        self, connection: Connection, tenant_id: str, limit: int, before: datetime | None = None
-    ) -> Sequence[AuditEntry]:
+    def audit(self, connection: Connection, tenant_id: str, limit: int) -> Sequence[AuditEntry]:
         """Return the audit trail, newest first: what was done to people, and what people did to memories."""
         kinds = {"kinds": _KINDS, "kinds_of_people": _KINDS_OF_PEOPLE}
-        before = before or datetime.max.replace(tzinfo=UTC)
-        rows = _SQL.rows(connection, "audit", **kinds, tenant_id=tenant_id, before=before, limit=limit)
+        rows = _SQL.rows(connection, "audit", **kinds, tenant_id=tenant_id, limit=limit)
         entries: list[AuditEntry] = []
         for at, action, person_id, person, subject_id, subject, text in rows:
             data: dict[str, Any] = json.loads(text)
