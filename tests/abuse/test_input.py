@@ -117,7 +117,8 @@ def test_no_shape_of_text_takes_more_than_linear_time(target: str) -> None:
         assert grows_by(run, small, large, at_most=MOST_GROWTH) <= MOST_GROWTH, name
 
 
-_REPEATED = """
+def test_no_pattern_takes_long_on_a_repetitive_text() -> None:
+    code = """
 import importlib, pkgutil, time
 from swarm_memory import tools
 for module in pkgutil.walk_packages(tools.__path__, "swarm_memory.tools."):
@@ -128,10 +129,7 @@ for module in pkgutil.walk_packages(tools.__path__, "swarm_memory.tools."):
             if time.process_time() - began > 2:
                 print(module.name, name, unit)
 """
-
-
-def test_no_pattern_takes_long_on_a_repetitive_text() -> None:
-    done = subprocess.run([sys.executable, "-c", _REPEATED], capture_output=True, text=True, timeout=HANG_S, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert done.stdout == ""
 
 

@@ -158,9 +158,7 @@ def test_the_time_for_what_was_in_vain_grows_with_the_calls_and_not_with_their_s
         for script in (few, many) if letter < "f" else (many,):
             script.shell(f"feedctl push {letter} --now", f"feedctl: error: {letter * 5} is closed", 4)
     one, other = (read(script.done()) for script in (few, many))
-    assert (
-        grows_by(lambda given: given.errors and fixes_of(copy(given)), one, other, at_most=10) <= 10
-    )  # errors are found once
+    assert grows_by(lambda given: given.errors and fixes_of(copy(given)), one, other, at_most=10) <= 10
 
 
 def test_a_slip_with_a_tool_of_the_hosts_gives_no_fix_and_one_of_a_services_does() -> None:

@@ -201,9 +201,3 @@ def test_a_question_for_what_there_is_and_how_it_is_called_is_a_probe(text: str,
     main = parse_command(text).main
     assert main is not None
     assert main.is_probe is is_probe
-
-
-def test_before_and_after_is_only_what_was_seen_to_run_before_a_change_or_with_changes_put_away() -> None:
-    for line, is_so in (("git checkout a && nosetests", False), ("git stash && nosetests", True)):
-        command = parse_command(line)
-        assert command.is_before_and_after(command.parts[-1]) is is_so
