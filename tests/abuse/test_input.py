@@ -67,7 +67,7 @@ def test_a_file_of_nothing_but_bad_lines_is_an_error_of_the_input(tmp_path: Path
 
 
 ADVERSARIAL: dict[str, Callable[[int], str]] = {
-    "one letter": lambda n: "a" * n,
+    "one letter, as a path": lambda n: "./" + "a" * n,
     "spaces": lambda n: " " * n,
     "PEM begins": lambda n: "-----BEGIN RSA PRIVATE KEY-----\n" * (n // 32),
     "assignments": lambda n: "api_key=" * (n // 8),
