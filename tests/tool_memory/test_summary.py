@@ -236,7 +236,7 @@ async def test_one_failing_tool_does_not_stop_the_others_and_is_tried_again(open
         assert known.summary.method == "extractive"
         assert "no guidelines" in (known.summary.note or "")
         progress = list[tuple[int, int]]()
-        second = await summarize_tool_memory(toolbox, "abc", on_progress=lambda *done: progress.append(done))
+        second = await summarize_tool_memory(toolbox, "abc", on_progress=lambda at, of: progress.append((at, of)))
         assert [each.status for each in second.tools] == ["summarized", "skipped", "unknown"]
         assert progress == [(2, 2)]
 
