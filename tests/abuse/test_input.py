@@ -19,7 +19,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
 from swarm_memory.tools.text.cleaning import clean, harmless
-from swarm_memory.tools.text.tokens import count_tokens, tokenize
+from swarm_memory.tools.text.tokens import count_tokens, paths_in, tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text
 
@@ -67,7 +67,7 @@ def test_a_file_of_nothing_but_bad_lines_is_an_error_of_the_input(tmp_path: Path
 
 
 ADVERSARIAL: dict[str, Callable[[int], str]] = {
-    "one letter": lambda n: "a" * n,
+    "one letter, as a path": lambda n: "./" + "a" * n,
     "spaces": lambda n: " " * n,
     "PEM begins": lambda n: "-----BEGIN RSA PRIVATE KEY-----\n" * (n // 32),
     "assignments": lambda n: "api_key=" * (n // 8),
@@ -98,6 +98,7 @@ TARGETS: dict[str, tuple[Callable[[str], object], int]] = {
     "notes": (harmless, MIB),
     "a prompt": (task_text, MIB),
     "screen": (screen, 48 * 1024),
+    "paths": (lambda text: list(paths_in(text)), MIB),
     "a command": (parse_command.__wrapped__, 20_000),
     "names in a step": (lambda text: list(terms_of(text)), 20_000),
 }
@@ -114,6 +115,22 @@ def test_no_shape_of_text_takes_more_than_linear_time(target: str) -> None:
     for name, shape in ADVERSARIAL.items():
         small, large = shape(largest // 16), shape(largest)
         assert grows_by(run, small, large, at_most=MOST_GROWTH) <= MOST_GROWTH, name
+
+
+def test_no_pattern_takes_long_on_a_repetitive_text() -> None:
+    code = """
+import importlib, pkgutil, time
+from swarm_memory import tools
+for module in pkgutil.walk_packages(tools.__path__, "swarm_memory.tools."):
+    for name, pattern in vars(importlib.import_module(module.name)).items():
+        for unit in ("a_", "a-", "10.0.0.1, ", "1..", " ", "/a", "-") if hasattr(pattern, "groupindex") else ():
+            began, text = time.process_time(), "# a" + unit * (1_600 // len(unit)) + "!"
+            found = pattern.match(text), pattern.fullmatch(text), pattern.fullmatch(text[3:])
+            if time.process_time() - began > 2:
+                print(module.name, name, unit)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True)
+    assert done.stdout == ""
 
 
 def test_each_message_of_a_list_is_read_in_its_own_time_however_long_the_task() -> None:

@@ -42,6 +42,7 @@ def shell(command: str) -> set[str]:
     [
         ("The message of `git commit -m` needs a ticket.", "cd app && git add . && git commit -qm 'x'", True),
         ("Before git commit the change log needs a line.", "git commit --amend", True),
+        ("Never git clean -fd the tree.", "git clean -fdx", True),
         ("Use `parcelctl send --box N`.", "parcelctl --help", True),
         ("`make fast` runs the quick part.", "make fast 2>&1 | tail -3", True),
         ("Regenerate `gen/api.py` after that.", "cat > gen/api.py <<'END'\nx = 1\nEND", True),
@@ -92,6 +93,7 @@ def test_plain_words_and_what_a_program_printed_are_no_names() -> None:
     printed = handles_of(note("It comes up.", when="When `storectl load` prints `no plan` or `E41 table`."))
     assert "command:storectl load" in printed
     assert not {"word:no", "command:no plan", "command:e41 table"} & set(printed)
+    assert handles_of(note("We use pnpm here. Keep the git history linear, and npm packages few.")) == ()
 
 
 def test_a_prompt_calls_for_what_it_names_a_plain_word_where_it_is_a_program_and_no_word_of_prose() -> None:

@@ -17,7 +17,7 @@ from secret_lines import VENDORS, WORD, after, context_lines, pem, run, vendor_l
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.guard.generalize import generalize, without_places
+from swarm_memory.tools.guard.generalize import generalize, with_texts, without_places
 from swarm_memory.tools.guard.redact import Redacted, archivable, is_card_number, is_iban, redact, redact_secret_fields
 from swarm_memory.tools.guard.rules import SECRETS, table
 
@@ -206,6 +206,8 @@ def test_headers_and_keys_of_the_web_lose_what_is_secret_in_them() -> None:
 def test_a_mark_names_the_kind_and_is_counted() -> None:
     secret, mark = VENDORS["github classic"](random.Random(1)), "[secret:github-token]"
     assert redact(f"a {secret} b {secret}") == Redacted(f"a {mark} b {mark}", {mark: 2})
+    keys: JsonValue = {secret: 1, VENDORS["github classic"](random.Random(2)): 2}
+    assert with_texts(keys, str, lambda key: redact(key).text) == {mark: 1, f"{mark} 2": 2}
 
 
 @pytest.mark.attack

@@ -15,7 +15,7 @@ from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.guard.trust import CREDITED, is_borne_out, unverified
+from swarm_memory.tools.guard.trust import CREDITED, DECIDED, TAKEN_BACK, is_borne_out, unverified
 from swarm_memory.tools.memories.decide import (
     Card,
     Decision,
@@ -119,6 +119,10 @@ def test_only_a_use_that_still_counts_as_a_success_bears_a_note_out() -> None:
     assert not is_borne_out(noted, [shown]), "it was shown, and nobody used it"
     assert not is_borne_out(noted, [used, task("Failure", "named", -0.05)]), "the task's verdict was changed"
     assert is_borne_out(noted, [used, task("Failure", "named", -0.05, "s3:1")])
+    kept = (DECIDED, "keep", "user")
+    said = (kept, (DECIDED, "edit", "agent"), (TAKEN_BACK, "keep", "user"), kept)
+    decided = [BankEvent(kind, NOW, noted.id, {"decision": what, "by": by}) for kind, what, by in said]
+    assert [is_borne_out(noted, decided[:n]) for n in range(1, 5)] == [True, False, False, True]
 
 
 async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_kept(toolbox: Toolbox, add: Add) -> None:

@@ -235,8 +235,10 @@ async def test_one_failing_tool_does_not_stop_the_others_and_is_tried_again(open
         assert known.summary is not None
         assert known.summary.method == "extractive"
         assert "no guidelines" in (known.summary.note or "")
-        second = await summarize_tool_memory(toolbox)
-        assert {each.tool_name: each.status for each in second.tools} == {"a": "summarized", "b": "skipped"}
+        progress = list[tuple[int, int]]()
+        second = await summarize_tool_memory(toolbox, "abc", on_progress=lambda at, of: progress.append((at, of)))
+        assert [each.status for each in second.tools] == ["summarized", "skipped", "unknown"]
+        assert progress == [(2, 2)]
 
 
 async def test_names_that_are_none_are_refused(toolbox: Toolbox) -> None:

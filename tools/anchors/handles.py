@@ -14,10 +14,11 @@ and the two are compared by equality, without embeddings. A handle is a text of 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import PurePosixPath
 
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.guard.rules import COMMANDS, table
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import STOP_WORDS, code_spans, is_path, paths_in, tokenize
 from swarm_memory.tools.trajectory.calls import Call
@@ -38,16 +39,16 @@ _LOOKS = frozenset({"search", "read", "print", "wait", "edit"})
 
 _QUOTED = re.compile(r"\"([^\"\n]{2,160})\"|\u201c([^\u201d\n]{2,160})\u201d")
 _IDENTIFIER = re.compile(
-    r"(?=.*[A-Za-z])(?:\w+(?:[_-]\w+)+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*|[A-Z][A-Z0-9]{2,}|\w*[A-Za-z]-?\d{2,}\w*)"
+    r"(?=.*[A-Za-z])(?:(?=\w+[_-]\w)\w+(?:-\w+)*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*|[A-Z][A-Z0-9]{2,}|\w*[A-Za-z]-?\d{2,}\w*)"
 )
-_NAME = re.compile(r"(?<![\w/.-])(?:\w+_\w+|[a-z]+[A-Z]\w*)(?![\w/.-])")
+_NAME = re.compile(r"(?<![\w/.-])(?:(?=\w+_\w)\w++|[a-z]+[A-Z]\w*)(?![\w/.-])")
 """An identifier that no word of prose looks like."""
 
 _ERROR_CODE = re.compile(r"(?<![\w.-])[A-Z]{1,6}-?\d{1,5}(?![\w.-])")
 """The code by which a program numbers an error: in a note's backticks, and in the output of a failed call."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
-_WORD = re.compile(r"[\w.@/+-]*\w")
+_WORD = re.compile(r"(?<![.@/+-])[.@/+-]*\w+(?:[.@/+-]+\w+)*+")
 _THROWN = re.compile(r"(\b\w*(?:Error|Exception)\b: )([^`\n\"]{3,160})")
 _CUTS = (". ", "; ", ", ", ": ")
 """Where an error's message may end in a sentence that goes on."""
@@ -68,8 +69,7 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     own = item.provenance.handles
     if item.use == "strategy":
         when = [part for span in code_spans(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
-        said = _in_text("\n".join((item.title, item.description, item.content)))
-        own = (*own, *_of_parts(filter(_may_run, when)), *said)
+        own = (*own, *_of_parts(filter(_may_run, when)), *_in_text(f"{item.title}\n{item.description}\n{item.content}"))
     return _first(MOST, own)
 
 
@@ -116,9 +116,10 @@ def _in_text(text: str) -> Iterator[str]:
     yield from (handle for span in code_spans(text) for handle in _of_span(span))
     yield from (f"file:{path.rstrip('/')}" for path in paths_in(text))
     yield from map(_word, _NAME.findall(text))
-    for pair in pairwise(_WORD.findall(text)):  # "git commit" in running text, too
-        if pair[0] in _FAMILIES and _SUBCOMMAND.fullmatch(pair[1]):
-            yield f"command:{' '.join(pair)}"
+    for said, word, option in _SAID.findall(text):  # "git commit" in running text, too, but not "git history"
+        is_known = said in table(COMMANDS).words["fine"] or word in table(COMMANDS).words["harm"]
+        if option or is_known or parse_command(said).purpose in CHECKS | {"install"}:
+            yield f"command:{said}"
     quoted = [found[1] or found[2] for found in _QUOTED.finditer(text)]
     yield from (_word(each) for each in quoted if len(each.split()) <= _MAX_WORDS)
     yield from (handle for each in quoted for handle in _errors([each]))
@@ -167,7 +168,8 @@ _RUNNERS = frozenset({"make", "npm", "pnpm", "yarn", "bun", "just", "task", "com
 """Programs whose subcommand says what is checked."""
 
 _FAMILIES = (_RUNNERS - {"make", "go", "task", "just"}) | {"git", "gh", "hg", "svn", "docker", "kubectl", "terraform"}
-"""Programs whose names are no English words and that always come with a subcommand."""
+_SAID = re.compile(rf"(?<![\w@./-])((?:{'|'.join(_FAMILIES)}) ([a-z][\w:-]*+))(?![./]\w)( -)?")
+"""A word behind a program whose name is no English word and that always comes with a subcommand."""
 
 
 def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str, ...]:

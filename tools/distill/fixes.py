@@ -5,9 +5,10 @@ An error occurred, something was done, then the call went through. One task cann
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from swarm_memory.schema.memory import CANDIDATE, FIX, MemoryDraft, MemoryItem
 from swarm_memory.tools.distill.drafts import MAX_SHOWN, draft_of, guardrail_draft, is_repeatable, repair_draft
@@ -54,26 +55,23 @@ class Fix(NamedTuple):
 def fixes_of(reading: Reading) -> tuple[Fix, ...]:
     """Return one fix for each error that something ended; if it ended twice, with what was done both times."""
     found: dict[str, Fix] = {}
-    vain = _in_vain(reading)
-    for fix in filter(None, (_fix(error, reading, vain) for error in reading.errors)):
+    for fix in filter(None, (_fix(error, reading) for error in reading.errors)):
         earlier = found.get(fix.signature, fix)
         found[fix.signature] = fix.common(earlier.actions, reading.particulars) or earlier
     return tuple(found.values())
 
 
-def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> Fix | None:
+def _fix(error: Error, reading: Reading) -> Fix | None:
     """Return the fix of an error that later tasks may meet, if it can be repeated and was not in vain before."""
     repair, failed, names = error.repair, error.calls[0], reading.particulars
-    if repair is None or failed.signature is None or not is_seen(repair) or reading.is_own(repair.success):
-        return None
-    if not may_come_again(failed, reading):
+    if repair is None or failed.signature is None or not (is_seen(repair) and may_come_again(failed, reading)):
         return None
     done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
     steps = {show_call(call, names, MAX_SHOWN): call for call in others}
-    if not 0 < len(steps) <= _MAX_ACTIONS or not all(map(is_repeatable, steps.values())):
+    if not 0 < len(steps) <= _MAX_ACTIONS or any(map(is_of_one_run, steps)) or reading.is_own(repair.success):
         return None
-    if any(map(is_of_one_run, steps)) or not steps.keys().isdisjoint(vain[failed.signature.digest]):
+    if steps.keys() & _in_vain(reading)[failed.signature.digest] or not all(map(is_repeatable, steps.values())):
         return None
     actions = tuple(call for call in steps.values() if call is not repair.success)
     return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(steps))
@@ -90,13 +88,12 @@ def guardrails(reading: Reading) -> Iterator[MemoryDraft]:
 
     It certainly did not help there, but may help elsewhere: a person decides whether others are shown it.
     """
-    vain = _in_vain(reading)
     for error in reading.errors:
         first, *again = error.calls
         signature = first.signature
         if error.repair is not None or not again or signature is None or not may_come_again(first, reading):
             continue
-        done = (text for text in vain[signature.digest] if not is_of_one_run(text))
+        done = (text for text in _in_vain(reading)[signature.digest] if not is_of_one_run(text))
         draft = guardrail_draft(error.calls, done, reading.particulars, tags=(CANDIDATE,))
         if draft is not None:
             yield draft
@@ -113,11 +110,16 @@ def is_seen(repair: Repair) -> bool:
     return not is_slip and (passed or bool(success.check and success.check.passed))
 
 
+_VAIN: WeakKeyDictionary[Reading, dict[str, list[str]]] = WeakKeyDictionary()
+"""By reading: `shape` and `show_call` redact, which is slow, so they are called once for each call."""
+
+
 def _in_vain(reading: Reading) -> dict[str, list[str]]:
     """Return by signature digest what was done, or failed, in vain: before an error occurred, or occurred again."""
+    if reading in _VAIN:
+        return _VAIN[reading]
     found: dict[str, list[str]] = {}
     calls = reading.calls if reading.errors else ()
-    # Both redact, which is slow: do it once per call, not again for each error.
     shapes = {call.position: shape(call) for call in calls}
     acts = (call for call in calls if call.failed or may_have_effect(call))
     done = {call.position: show_call(call, reading.particulars, MAX_SHOWN) for call in acts}
@@ -132,7 +134,7 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
             until = max(call.position for call in runs if call.failed)
         same = {call.position for call in runs}
         found[first.signature.digest] = [done[at] for at in done if since < at < until and at not in same]
-    return found
+    return _VAIN.setdefault(reading, found)
 
 
 def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
@@ -191,7 +193,7 @@ _CUSTOMARY = re.compile(
 )
 """What everybody would try first."""
 
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_SEPARATOR = re.compile(r"(?<!\s)\s*(?:&&|\|\||;|\n)\s*")
 _MAX_CHECKS = 3
 
 
@@ -227,9 +229,7 @@ def _check(call: Call, reading: Reading) -> str:
     """Return only the check that a call ran, if it passed, is not the agent's own and can be shown; else empty."""
     result, command = call.check, call.command
     part = command.check if command else None
-    if command is None or part is None or not (result and result.passed and result.summary):
-        return ""
-    if reading.is_own(call):
+    if not (command and part and result and result.passed and result.summary) or reading.is_own(call):
         return ""
     parts = ((text, parse_command(text).parts[:1]) for text in _SEPARATOR.split(command.text))
     shown = show_command(next((text for text, alone in parts if alone and alone[0].words == part.words), ""), (), 999)

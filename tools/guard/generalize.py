@@ -1,6 +1,7 @@
 """Generalize a strategy: replace what is specific to one machine or day."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -55,8 +56,11 @@ def with_texts(
     if depth <= 0:
         return None
     if isinstance(value, Mapping):
-        fields = cast("Mapping[str, JsonValue]", value)
-        return {name(key): with_texts(part, change, name, depth - 1) for key, part in fields.items()}
+        named, times = cast("dict[str, JsonValue]", {}), Counter[str]()
+        for key, part in cast("Mapping[str, JsonValue]", value).items():
+            times[own := name(key)] += 1  # several keys may get one name, as two addresses one mark
+            named[own if times[own] == 1 else f"{own} {times[own]}"] = with_texts(part, change, name, depth - 1)
+        return named
     return [with_texts(part, change, name, depth - 1) for part in value]
 
 

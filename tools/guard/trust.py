@@ -69,7 +69,7 @@ def is_borne_out(item: MemoryItem, history: Iterable[BankEvent]) -> bool:
     proves nothing. (`learn.new_items` reinforces for no other task.)
     """
     doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
-    own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
+    own = {session_of(each) for each in (item.provenance.task_id, item.provenance.session_id) if each is not None}
     vouched, is_found = 0, False
     uses: dict[str, bool] = {}  # by task; a later outcome of a task replaces its earlier one
     for event in history:
@@ -80,18 +80,13 @@ def is_borne_out(item: MemoryItem, history: Iterable[BankEvent]) -> bool:
         if event.kind == RESTORED:
             vouched += "run_id" not in event.data
         elif decision in ("keep", "restore") and not is_agents:  # the user vouches for it
-            vouched += {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
+            vouched = max(0, vouched + {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0))
         # A task that follows planted advice succeeds as well: only one that finds it unprompted is a witness.
         if event.kind not in (REINFORCED, CREDITED):
             continue
         said_by = cast("list[str]", event.data.get("said_by") or [event.data.get("session_id")])
-        others = [str(each) for each in (event.data.get("task_id"), *said_by) if each is not None]
-        # Two tasks of one session of a host (`<session>:<number>`) are not independent witnesses.
-        is_another = bool(others) and not any(
-            task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
-            for task in others
-            for origin in own
-        )
+        others = {session_of(str(each)) for each in (event.data.get("task_id"), *said_by) if each is not None}
+        is_another = bool(others) and others.isdisjoint(own)  # two tasks of one session are not independent witnesses
         change, was_used = event.data.get("change"), event.data.get("method", "none") != "none"
         helped = event.data.get("label") == "Success" and isinstance(change, int | float) and change > 0
         if event.kind == REINFORCED:
@@ -186,9 +181,10 @@ async def may_have_written(toolbox: Toolbox, item: MemoryItem, by: str | None, t
     return any(event.at <= item.created_at for event in hooked)
 
 
-def _session(task: str) -> str:
-    head, colon, number = task.rpartition(":")
-    return head if colon and number.isdigit() else task
+def session_of(task: str) -> str:
+    """Return the session of a host's task, whose tasks all share one context; of any other task its own id."""
+    session, colon, name = task.rpartition(":")
+    return session if colon and (name.isdigit() or name.startswith("agent-")) else task
 
 
 def repeats_what_was_shown(

@@ -19,11 +19,11 @@ _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\
 _WORD = re.compile(rf"[{_UNSPACED}\U00020000-\U0003ffff]{{1,2}}|[^\s{_UNSPACED}\U00020000-\U0003ffff]{{1,24}}")
 _SENTENCE = re.compile(r"[.!?][)\]\"'\u2019\u201d]{0,3}\s+|[\u3002\uff01\uff1f]|\n")
 _LINE = re.compile(r"\n")
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#*)?[ \t]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,}|~{3,}|\^{3,})[ \t]*$")
 _LEVELS = {"=": 1, "-": 2, "~": 3, "^": 4}
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_TABLE_RULE = re.compile(r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 
 _MAX_LINE = 2000
@@ -86,7 +86,7 @@ def _block_at(lines: Sequence[str], at: int) -> tuple[Kind, int, int, str]:
         until = next((end + 1 for end in range(until, len(lines)) if closing.match(lines[end])), len(lines))
         return "code", until, 0, ""
     if atx := _ATX.match(line):
-        return "heading", until, len(atx[1]), atx[2] or ""
+        return "heading", until, len(atx[1]), re.sub(r"(?:^|[ \t])#+$", "", (atx[2] or "").rstrip(" \t"))
     if _is_table(lines, at):
         return "table", next((end for end in range(until, len(lines)) if "|" not in lines[end]), len(lines)), 0, ""
     under = _UNDERLINE.match(lines[until]) if until < len(lines) and line.strip() and len(line) <= 200 else None

@@ -218,8 +218,8 @@ def bm25f_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCand
 
     def counted(tokens: str) -> "NDArray[np.float64]":
         """Return how often each token of the query is in a text, and how many tokens it has."""
-        every = tokens.split()
-        return np.array([*(every.count(token) for token in idf), len(every)], dtype=np.float64)
+        found = Counter(tokens.split())
+        return np.array([*(found[token] for token in idf), found.total()], dtype=np.float64)
 
     own = {
         each.seq: TITLE_WEIGHT * counted(each.title)

@@ -175,10 +175,8 @@ def is_path(text: str) -> bool:
 
 def paths_in(text: str) -> Iterator[str]:
     """Yield what looks like a path, as it is written but without a leading `./`; nothing from within a URL."""
-    for path in _PATH.findall(text):
-        plain = path.removeprefix("./").rstrip(".")
-        if is_path(plain) and len(plain) <= _MAX_PATH:
-            yield plain
+    found = (path.removeprefix("./").rstrip(".") for path in _PATH.findall(text))
+    yield from (path for path in found if len(path) <= _MAX_PATH and is_path(path))
 
 
 def packages_in(text: str) -> Iterator[str]:

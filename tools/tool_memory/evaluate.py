@@ -148,7 +148,7 @@ async def _evaluate_all(
         try:
             found = await evaluate_by_model(model, kept, was_corrected_by_user(kept, pending), schema, toolbox)
         except ModelError as error:
-            unreached += isinstance(error, ModelUnavailable)
+            unreached = unreached + 1 if isinstance(error, ModelUnavailable) else 0
             failed[kept.seq] = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
             return
         unreached = 0

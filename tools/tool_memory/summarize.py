@@ -268,16 +268,16 @@ async def summarize_tool_memory(
     evaluation = await evaluate_tool_calls(toolbox, names) if evaluate else EvaluateResult(0, 0, 0, {}, ())
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     known = {memory.totals.tool_name for memory in memories}
-    outcomes = {name: ToolOutcome(name, "unknown") for name in names or () if name not in known}
+    due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
+    outcomes = {name: ToolOutcome(name, "skipped") for name in known - {memory.totals.tool_name for memory in due}}
 
     async def one(memory: ToolMemory) -> None:
         outcomes[memory.totals.tool_name] = await _summarize(toolbox, memory)
         if on_progress is not None:
             on_progress(len(outcomes), len(memories))
 
-    due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
-    outcomes |= {name: ToolOutcome(name, "skipped") for name in known - {memory.totals.tool_name for memory in due}}
     await run_staggered(due, one, interval_of(toolbox.chat), lambda: False)
+    outcomes |= {name: ToolOutcome(name, "unknown") for name in names or () if name not in known}
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     count = Counter(each.status for each in tools)
     message = (

@@ -86,7 +86,7 @@ class Call:
     def tool(self) -> str:
         return self.step.tool_name or ("shell" if self.command else "action")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """A short name for the call: the command's name, or the tool's."""
         return self.command.name if self.command else self.tool

@@ -51,7 +51,7 @@ _PAIR = re.compile(
 _AROUND = re.compile(
     r"(?i)[\W\u2139]*(?:\[\w+\]\W*)?(?:(?:found|ran|finished|tests? results?|tests finished|results?|summary|total"
     r"|tests?|ok|test files|test suites|failed|failures|passed|success|done|all|of|and|with|no)\b\W*){0,4}"
-    r"(?:\b(?:in|and|of|finished|ms|s|secs?|seconds?|minutes?|h|m|generated|duration|tests?|ran|[\d.]+(?:ms|s|m|min)?)\b\W*)*"
+    r"(?:\b(?:in|and|of|finished|ms|s|secs?|seconds?|minutes?|h|m|generated|duration|tests?|ran|(?<!\d\.)\d+(?:\.\d+)*(?:ms|s|m|min)?)\b\W*)*"
     r"(?:\(.*\)\W*)?"
 )
 """Text that may surround the counts in a summary line."""

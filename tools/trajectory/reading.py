@@ -32,7 +32,7 @@ class FollowUp:
     """Whether the user had stopped the agent to say it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """What happened in a trajectory. Each part is computed on first access and cached."""
 

@@ -193,7 +193,7 @@ class Command(NamedTuple):
         """Whether the line runs something before its changes, or with them stashed, and then `part` with them."""
         runs = [at for at, each in enumerate(self.parts) if each.purpose in CHECKS | {"run"} and not each.is_inline]
         changed = [at for at, each in enumerate(self.parts[: self._place(part)]) if self.changes(each)]
-        return bool(changed) and (min(runs) < changed[0] or self.puts_away)
+        return bool(changed) and (min(runs, default=len(self.parts)) < changed[0] or self.puts_away)
 
     @property
     def puts_away(self) -> bool:
