@@ -8,6 +8,7 @@ looks, and much more rarely if the memory helps. A memory that reaches it is wit
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,7 @@ from math import sqrt
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.guard.trust import RESTORED, session_of
+from swarm_memory.tools.guard.trust import RESTORED
 from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -37,6 +38,10 @@ RESTARTS = (RESTORED, "reasoning_memory.edited", DECIDED, TAKEN_BACK)
 """Events after which a memory's count starts over: it has changed, or whoever decided on it may know more."""
 
 
+_IN_SESSION = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|ses_\w+):.+", re.DOTALL)
+"""A task of a host's session: what was put into the context for one task is still there for the next."""
+
+
 def is_held_out(task_id: str, rate: float) -> bool:
     """Whether a task gets no memories: a share `rate` (0…1) of all tasks, chosen by a hash of the id.
 
@@ -53,8 +58,14 @@ def is_hidden(task_id: str, memory_id: str) -> bool:
 
 def _share(of: str, task_id: str) -> float:
     """Return a pseudo-random number from 0 to 1, always the same for one session, or for one task without a session."""
-    found = hashlib.sha256(f"{of}\0{session_of(task_id)}".encode("utf-8", "replace")).digest()
+    found = hashlib.sha256(f"{of}\0{_unit_of(task_id)}".encode("utf-8", "replace")).digest()
     return int.from_bytes(found[:8], "big") / 2**64
+
+
+def _unit_of(task_id: str) -> str:
+    """Return what is chosen as a whole: the session of a host's task, or any other task itself (`JIRA:12`)."""
+    found = _IN_SESSION.fullmatch(task_id)
+    return found[1] if found else task_id
 
 
 @dataclass(slots=True)
@@ -123,7 +134,7 @@ class TaskTally:
         """Count a task; per memory only the first of each session, since later ones still have it in their context."""
         if task.label == "Undecided":
             return
-        failed, unit = task.label == "Failure", session_of(task.task_id)
+        failed, unit = task.label == "Failure", _unit_of(task.task_id)
         given = [credit.memory_id for credit in task.credits]
         for memory_id in (*given, *task.rested):
             if (unit, memory_id) in self._counted or (memory_id in self._since and task.at <= self._since[memory_id]):
