@@ -235,7 +235,7 @@ def learning_model_getter(toolbox: Toolbox, read: Callable[[], Settings]) -> Cal
 
 def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> Worker:
     """Return a worker for the jobs of the bank; `read` returns the current settings, where they may change."""
-    from swarm_memory.server.jobs.handlers import ELSEWHERE, long_handlers
+    from swarm_memory.server.jobs.handlers import PROJECT_INDEPENDENT, long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker
 
@@ -246,5 +246,5 @@ def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] 
         handlers,
         long_handlers(place.root),
         lambda: not toolbox.settings.enabled or switched_off(place.root) is not None,
-        ELSEWHERE,
+        PROJECT_INDEPENDENT,
     )

@@ -41,7 +41,7 @@ def queries(subject: str) -> dict[str, Query]:
 
 
 @cache
-def text_of(query: Query, *, in_write: bool = False) -> str:
+def sql_for(query: Query, *, in_write: bool = False) -> str:
     """Return the text that is sent to PostgreSQL for a query, with psycopg's placeholders."""
     subject, _, name = query.name.partition(".")
     own = queries(subject)

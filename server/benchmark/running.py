@@ -71,7 +71,7 @@ async def run_benchmark(
     """
     suite = find_suite(suite_name)
     options = suite.checked(given)
-    folder = await folder_of(toolbox)
+    folder = await runs_folder(toolbox)
     run = await _begun(toolbox, suite_name, options)
     file = out or folder / f"{run.run_id}.json"
     kept: list[SuiteResults] = []
@@ -151,7 +151,7 @@ async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedde
             await store.close()
 
 
-async def folder_of(toolbox: Toolbox) -> Path:
+async def runs_folder(toolbox: Toolbox) -> Path:
     """Return the folder of the runs' files."""
     return Path((await toolbox.store.health()).path).parent / FOLDER
 
@@ -162,7 +162,7 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
     Raises `NotFoundError`, and `InputError` for a file that is not that of a run.
     """
     is_id = named.startswith(f"{RUN}_")
-    file = await folder_of(toolbox) / f"{named}.json" if is_id else Path(named)
+    file = await runs_folder(toolbox) / f"{named}.json" if is_id else Path(named)
     if not is_id or await anyio.to_thread.run_sync(file.is_file):
         return await anyio.to_thread.run_sync(read_file, file)
     found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)

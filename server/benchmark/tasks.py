@@ -61,7 +61,7 @@ class TaskResult:
     """Those of all rollouts, and of judging and distilling where a model does that."""
     tokens_counted: bool
     rollouts: int
-    met_rollouts: int
+    passed_rollouts: int
     notes: int
     said: str
 
@@ -145,7 +145,7 @@ _ARM: tuple[Column[Sequence[TaskResult]], ...] = (
     Column("tokens per success", _cost, ",.0f", "tokens_per_success", len, missing="no success"),
     Column(
         "rollouts that solved the task",
-        lambda of: f"{sum(each.met_rollouts for each in of)} of {sum(each.rollouts for each in of)}",
+        lambda of: f"{sum(each.passed_rollouts for each in of)} of {sum(each.rollouts for each in of)}",
     ),
 )
 _EACH: tuple[Column[TaskResult], ...] = (
@@ -344,7 +344,7 @@ class TaskRun:
             tokens=sum(each.tokens for each in attempts) + (counted.tokens if counted else 0),
             tokens_counted=all(each.tokens_counted for each in attempts),
             rollouts=len(attempts),
-            met_rollouts=sum(each.met for each in attempts),
+            passed_rollouts=sum(each.met for each in attempts),
             notes=notes,
             said=chosen.said,
         )

@@ -22,7 +22,7 @@ def scope_of(agent: InstalledHost, wanted: InstallScope) -> InstallScope:
     return wanted if wanted in agent.scopes else "user"
 
 
-def command_of(agent: InstalledHost, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
+def install_command(agent: InstalledHost, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
     """Return the command that installs us into the files of a scope, or removes us from them."""
     name = "" if agent.name == CLAUDE else f" --agent {agent.name}"
     return f"`swarm-memory {verb}{name}{'' if scope == scope_of(agent, 'local') else f' --{scope}'}`"
@@ -83,12 +83,12 @@ def examined(root: Path) -> Iterator[Finding]:
             yield Finding(title, "ok", "on this machine, but not set up", advice)
         for scope in scopes:
             if agent.plan_install(scope, root):
-                advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
+                advice = f"run {install_command(agent, 'install', scope)} (--dry-run shows what it changes)"
                 yield Finding(title, "warn", f"set up by another version ({scope})", advice)
             else:
                 yield Finding(title, "ok", f"server and hooks are installed ({scope})")
         if len(scopes) > 1:
-            advice = f"remove all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
+            advice = f"remove all but one: {', '.join(install_command(agent, 'uninstall', scope) for scope in scopes)}"
             yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
         if "project" in scopes and shutil.which(SERVER_NAME) is None:
             advice = "put it on the PATH, for example with `uv tool install`"

@@ -102,13 +102,13 @@ class Invocation(Site):
         return None if place.has_bank else place.database
 
     async def toolbox(self) -> "Toolbox":
-        from swarm_memory.server.mirror.mirror import folder_of
+        from swarm_memory.server.mirror.mirror import mirror_folder
         from swarm_memory.server.wiring import opened_toolbox
 
         if self._opened is None:
             self._opened = await self._stack.enter_async_context(opened_toolbox(*self.bank()))
             try:
-                if folder_of(self._opened):
+                if mirror_folder(self._opened):
                     self._before = await self._opened.store.state_of_memories(self._opened.scope)
             except ConfigError as error:  # this must not hold up the command
                 say_notices([f"no files are mirrored: {error}"], err=True)

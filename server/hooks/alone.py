@@ -13,7 +13,7 @@ from typing import Any, cast
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.folders import project_root
 from swarm_memory.server.hooks.client import notify_servers
-from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.hosts.host import HookPayload, host
 from swarm_memory.server.hosts.paths import session_transcript
 from swarm_memory.server.location import Location, locate, log_line
 from swarm_memory.server.missed_hooks import note_missed
@@ -67,7 +67,7 @@ def end_session(of: str, text: bytes) -> None:
     The host hardly gives the hook time to open a bank, so the worker queues the session itself and outlives the host.
     """
     agent, root = host(of), project_root()
-    event = agent.heard("SessionEnd", event_of(text))
+    event = agent.normalize_event("SessionEnd", event_of(text))
     if not event or switched_off(Path(root)) is not None:
         return
     session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")
@@ -101,12 +101,12 @@ def go_to_project(of: str, text: bytes) -> None:
         os.chdir(named)
 
 
-def event_of(text: bytes) -> Said:
+def event_of(text: bytes) -> HookPayload:
     """Return an event. Raises `InputError`, `ValueError`."""
     event: Any = json.loads(text)
     if not isinstance(event, dict):
         raise InputError("the event is not a JSON object")
-    return cast(Said, event)
+    return cast(HookPayload, event)
 
 
 def note_fault(name: str, error: Exception) -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BEGAN, BRIEFING, CLEARED, INJECTED, LISTED, RESTED
-from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.hosts.host import HookPayload, host
 from swarm_memory.server.hosts.paths import session_transcript
 from swarm_memory.server.hosts.records import all_text, as_list, as_object, parsed
 from swarm_memory.server.location import Location
@@ -30,7 +30,7 @@ from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.records import CORRECTED, BankEvent, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, MomentContext, at_start, beside_call, beside_failure
 from swarm_memory.tools.retrieve.preamble import briefing_of, render_moments
-from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, stages_of
+from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve, run_stages
 from swarm_memory.tools.text.cleaning import faults, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import SHOWS_TEXT, command_text
@@ -149,7 +149,9 @@ class HookEvent(BaseModel):
         return self.tool_input if isinstance(self.tool_input, dict) else {}
 
 
-async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str) -> HookAnswer:
+async def answer_hook(
+    open_toolbox: OpenToolbox, event: HookPayload, via: Way, place: Location, called: str
+) -> HookAnswer:
     """Return the answer of a host's hook to an event; `{}`, "go on", when that is invalid or anything went wrong.
 
     `called` is that of `client.ask`. A fault is noted as a missed event; the user is told once of an untrusted bank.
@@ -157,7 +159,7 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
     of, named, attended = called.split(" ")
     try:
         agent = host(of)
-        heard = agent.heard(named, event)
+        heard = agent.normalize_event(named, event)
         if event and not heard:
             return {}
         told = {"host": of, "attended": attended == "1", "hook_event_name": named}
@@ -167,7 +169,7 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Said, via: Way, place: L
             transcript = session_transcript(checked.session_id or "", checked.transcript_path or "", folders)
             checked = checked.model_copy(update={"transcript_path": transcript})
         done = await handle_hook(open_toolbox, checked, via, place)
-        return agent.answered(named, done) if done else {}
+        return agent.format_answer(named, done) if done else {}
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
         if named == "SessionStart":
@@ -403,7 +405,7 @@ async def _question(toolbox: Toolbox, session: HostSession) -> str:
     shown = await _shown_before(toolbox, session.session_id, session.task_number)
     items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
     task = session.task.strip()
-    near = (await stages_of(toolbox, task, 3, unasked=Unasked())).choice.memories if task else ()
+    near = (await run_stages(toolbox, task, 3, unasked=Unasked())).choice.memories if task else ()
     titles = dict.fromkeys([*(each.item.title for each in near), *(item.title for item in items)])
     return question([one_line(harmless(title), 80) for title in titles][:_KNOWN_SHOWN])
 

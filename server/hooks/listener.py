@@ -139,13 +139,13 @@ async def _serve(stream: ByteStream, bank: "ServedBank", root: str, may_answer: 
 async def _warm(bank: "ServedBank", may_answer: Callable[[], bool]) -> None:
     """Do what makes a first retrieval slow, such as loading the embedder: a server starts when a session begins."""
     await anyio.sleep(FIRST_LOOK_S)  # the client's first requests are served first
-    from swarm_memory.tools.retrieve.retrieve import stages_of
+    from swarm_memory.tools.retrieve.retrieve import run_stages
 
     try:
         if not (bank.is_made and may_answer()):
             return
         toolbox = await bank.toolbox()
         if toolbox.embedder.light:  # any other may be an endpoint, which costs
-            await stages_of(toolbox, "begin")
+            await run_stages(toolbox, "begin")
     except (SwarmMemoryError, OSError, MemoryError, RuntimeError, ImportError) as error:
         log.info("nothing was made ready: %s", error)  # for lack of RAM, say: the first use says why

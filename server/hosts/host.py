@@ -19,7 +19,7 @@ ROOMS: Mapping[str, str] = {
 }  # fmt: skip
 """Each host's folder here, by the host's name; it has the modules `host` and `transcripts`."""
 
-Said: TypeAlias = dict[str, Any]
+HookPayload: TypeAlias = dict[str, Any]
 """A hook's event, or our answer to it, as a JSON object."""
 
 InstallScope = Literal["local", "project", "user"]
@@ -32,7 +32,7 @@ class Host:
     Our own vocabulary is that of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
     PostToolUseFailure, Stop and SessionEnd; their fields `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
     `tool_input`, `error`, `stop_hook_active`; and the answer `hookSpecificOutput` with `additionalContext`.
-    `answered` translates only that context.
+    `format_answer` translates only that context.
     """
 
     name: ClassVar[str]
@@ -66,13 +66,13 @@ class Host:
         """Return the folders that hold its transcripts; they may not exist."""
         return tuple(str(self.home() / each) for each in self.sessions)
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Translate what its hook sent for our `event` into our vocabulary; `{}` means that there is nothing to do."""
         return said
 
-    def answered(self, event: str, answer: Said) -> Said:
+    def format_answer(self, event: str, answer: HookPayload) -> HookPayload:
         """Translate our answer to our `event` into its hook's format; `{}` where the hook accepts no such answer."""
-        said: Said = answer.get("hookSpecificOutput") or {}
+        said: HookPayload = answer.get("hookSpecificOutput") or {}
         context = said.get("additionalContext")
         if not context or event not in self.context_at:
             return {}

@@ -73,7 +73,7 @@ class GivenAttempt(BaseModel):
     confidence: float = Field(default=0.8, ge=0, le=1)
 
 
-def folder_of(text: str) -> str | None:
+def existing_folder(text: str) -> str | None:
     """Return the absolute path of the folder that `text` names; None if it names none."""
     try:
         path = Path(text).expanduser()

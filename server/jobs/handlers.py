@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SUMMARIZE = "summarize_tool_memory"
 
-ELSEWHERE = (EMBED, REEMBED, RETENTION, WITHDRAW, EVALUATE, SUMMARIZE)
+PROJECT_INDEPENDENT = (EMBED, REEMBED, RETENTION, WITHDRAW, EVALUATE, SUMMARIZE)
 """Run for any project: these need neither its folder, nor the files in it that agents read, nor its settings."""
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)

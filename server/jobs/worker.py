@@ -21,7 +21,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, St
 from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
-from swarm_memory.server.mirror.mirror import MIRROR, folder_of
+from swarm_memory.server.mirror.mirror import MIRROR, mirror_folder
 from swarm_memory.server.sources.indexing import REFRESH
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED
 from swarm_memory.tools.toolbox import Toolbox
@@ -167,7 +167,7 @@ class Worker:
         """Queue the mirror to be written if memories changed, in any process, and to be read when the worker begins."""
         toolbox = self._toolbox
         try:
-            if not toolbox.root or not folder_of(toolbox):
+            if not toolbox.root or not mirror_folder(toolbox):
                 return
         except ConfigError as error:  # this must not hold up other jobs
             log.warning("no files are mirrored: %s", error)

@@ -72,7 +72,7 @@ def record_of(root: Path) -> Record:
         raise ConfigError(f"{file} cannot be read: delete it; what the mirror holds then waits for review") from error
 
 
-def folder_of(toolbox: Toolbox) -> str:
+def mirror_folder(toolbox: Toolbox) -> str:
     """Return the folder of the mirror within the project; empty: there is none. Raises `ConfigError`."""
     record = record_of(Path(toolbox.root))
     return toolbox.settings.mirror.folder if record.folder is None else record.folder
@@ -94,7 +94,7 @@ async def mirror(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonVa
     Raises `InputError` if there is no mirror, `ConfigError`, `StorageError`.
     """
     root = Path(toolbox.root)
-    if not (folder := folder_of(toolbox)):
+    if not (folder := mirror_folder(toolbox)):
         raise InputError(f"there is no mirror: `swarm-memory mirror` creates one in {DEFAULT}")
     record = record_of(root)
     run = _Run(toolbox, _checked(root, folder), record)

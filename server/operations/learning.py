@@ -11,8 +11,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import MAX_REASONS, Label, Verdict
-from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
+from swarm_memory.server.hosts.input import Given, existing_folder, read_all, read_one
+from swarm_memory.server.operations.operation import IDEMPOTENT_WRITE, REPEATED_WRITE, Only, Operation, Row, Site, row
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import LearnResult, MemoryItem
@@ -168,7 +168,7 @@ async def learn_from_trajectory(
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
         raise InputError("a verdict applies to one task: give task_id")
-    if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
+    if transcript_path is not None and (folder := existing_folder(transcript_path)) is not None:
         if dry_run:
             raise InputError("--dry-run reads transcript files, not a folder")
         if task_id is not None:
@@ -232,7 +232,7 @@ def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] 
     return None if label is None else Verdict.by_agent(label, confidence, reasons or ())
 
 
-JUDGE = Operation(judge_trajectory, "Judge a trajectory", AGAIN, "write")
-DISTILL = Operation(distill_memories, "Distill memories", AGAIN, "write")
-LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", ADDS, "write")
-OUTCOME = Operation(record_outcome, "Record an outcome", ADDS, "write")
+JUDGE = Operation(judge_trajectory, "Judge a trajectory", REPEATED_WRITE, "write")
+DISTILL = Operation(distill_memories, "Distill memories", REPEATED_WRITE, "write")
+LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", IDEMPOTENT_WRITE, "write")
+OUTCOME = Operation(record_outcome, "Record an outcome", IDEMPOTENT_WRITE, "write")

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.source import ReadKind, SourceKind
-from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Positional, Row, Site, row
+from swarm_memory.server.operations.operation import (
+    IDEMPOTENT_WRITE,
+    READ_ONLY,
+    REPEATED_WRITE,
+    Only,
+    Operation,
+    Positional,
+    Row,
+    Site,
+    row,
+)
 from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
@@ -139,8 +149,8 @@ def of_passage(hit: "FoundPassage") -> Row:
     )
 
 
-LOG = Operation(log_tool_call, "Log tool calls", AGAIN, "write")
-SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", AGAIN, "write")
-TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READS, "read")
-INDEX = Operation(index_sources, "Index sources", ADDS | {"open_world_hint": True}, "admin")
-SEARCH = Operation(search_sources, "Search sources", READS | {"open_world_hint": True}, "read")
+LOG = Operation(log_tool_call, "Log tool calls", REPEATED_WRITE, "write")
+SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", REPEATED_WRITE, "write")
+TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READ_ONLY, "read")
+INDEX = Operation(index_sources, "Index sources", IDEMPOTENT_WRITE | {"open_world_hint": True}, "admin")
+SEARCH = Operation(search_sources, "Search sources", READ_ONLY | {"open_world_hint": True}, "read")

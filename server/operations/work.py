@@ -8,7 +8,7 @@ from pydantic import Field
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.schema.rollout import MAX_ROLLOUTS
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import AGAIN, Only, Operation, Positional, Row, Site, row
+from swarm_memory.server.operations.operation import REPEATED_WRITE, Only, Operation, Positional, Row, Site, row
 
 NONE: dict[str, Any] = {}
 
@@ -117,11 +117,11 @@ async def job(
     return {"jobs": [of_job(each) for each in found]}
 
 
-SCALE = Operation(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}, "admin")
-MEASURE = Operation(run_benchmark, "Run a benchmark", AGAIN, "admin")
+SCALE = Operation(run_matts, "Scale a task", REPEATED_WRITE | {"open_world_hint": True}, "admin")
+MEASURE = Operation(run_benchmark, "Run a benchmark", REPEATED_WRITE, "admin")
 JOB = Operation(
     job,
     "Manage jobs",
-    AGAIN,
+    REPEATED_WRITE,
     {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
 )

@@ -68,7 +68,7 @@ class ProjectFolder:
                     return True
         return False
 
-    async def lasting(self, files: Collection[str]) -> frozenset[str]:
+    async def tracked_by_git(self, files: Collection[str]) -> frozenset[str]:
         """Return those of the files that Git keeps; none if it does not answer.
 
         Return all of them if the folder is not a Git working tree.

@@ -43,7 +43,7 @@ class Undo(NamedTuple):
     fields: Mapping[str, str]
 
 
-class Done(NamedTuple):
+class ActionResult(NamedTuple):
     """What an action did: the next page reports it, with an undo where there is one."""
 
     to: str
@@ -60,7 +60,7 @@ class Session:
     """Is in every form: what is posted without it comes from another page."""
     seen: float
     caller: Caller = OWNER
-    notices: "deque[Done]" = field(default_factory=lambda: deque(maxlen=MAX_NOTICES))
+    notices: "deque[ActionResult]" = field(default_factory=lambda: deque(maxlen=MAX_NOTICES))
     """What the next page reports, once."""
 
 
@@ -161,7 +161,7 @@ MAX_PAGE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """One request of a browser that was let in."""
 
     toolbox: "Toolbox"
@@ -193,7 +193,7 @@ class Page(NamedTuple):
     shown: Mapping[str, object]
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Page | Done]]
+Handler: TypeAlias = Callable[[PageRequest], Awaitable[Page | ActionResult]]
 
 
 class Route(NamedTuple):

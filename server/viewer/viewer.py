@@ -34,7 +34,15 @@ from swarm_memory.schema.errors import (
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.served_bank import ServedBank
-from swarm_memory.server.viewer.page import Asked, BrowserSessions, Done, Handler, Route, Session, is_own_form
+from swarm_memory.server.viewer.page import (
+    ActionResult,
+    BrowserSessions,
+    Handler,
+    PageRequest,
+    Route,
+    Session,
+    is_own_form,
+)
 from swarm_memory.server.viewer.pages import lists, memories, overview, review, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
 
@@ -217,9 +225,9 @@ class Viewer:
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
             query = {name: clean(value) for name, value in request.query_params.items()}
-            asked = Asked(toolbox, request.path_params, query, form, bank.root, self._settings, bank.wake_worker)
+            asked = PageRequest(toolbox, request.path_params, query, form, bank.root, self._settings, bank.wake_worker)
             found = await handler(asked)
-        if isinstance(found, Done):
+        if isinstance(found, ActionResult):
             session.notices.append(found)
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
         joined = toolbox.settings.team.url is not None  # then the team's memories here are copies

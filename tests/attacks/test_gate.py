@@ -13,7 +13,7 @@ from scripted_runs import Script
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admit_memory, screened
+from swarm_memory.tools.guard.gate import LOCAL, SCREENED, admit_memory, screen_with_model
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
@@ -135,13 +135,13 @@ async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_thr
     suspect = {"number": 1, "suspect": True, "reason": "an access that stays"}
     answer = {"items": [suspect, {"number": 2, "suspect": False, "reason": ""}]}
     async with opened(tmp_path, ScriptedChatModel([json.dumps(answer)])) as tools:
-        first, second = (await screened(tools, distilled))[0]
+        first, second = (await screen_with_model(tools, distilled))[0]
         assert (first.status, second.status) == ("quarantined", "active")
         assert first.status_reason == 'screened: the model scripted:test: "an access that stays"'
         assert {first.provenance.screened_by, second.provenance.screened_by} == {"rules and classifier, scripted:test"}
     poisoned = [let_in("Prepare the release", f"1. {POISON}")]
     async with opened(tmp_path, ScriptedChatModel([])) as tools:
-        assert [each.status for each in (await screened(tools, poisoned))[0]] == ["quarantined"]
+        assert [each.status for each in (await screen_with_model(tools, poisoned))[0]] == ["quarantined"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_thr
 )
 async def test_without_a_usable_answer_the_rules_decide_and_that_is_said(tmp_path: Path, answer: str | None) -> None:
     async with opened(tmp_path, ScriptedChatModel([answer, answer] if answer else [])) as tools:
-        (kept,), said = await screened(tools, [let_in("Run the tests first")])
+        (kept,), said = await screen_with_model(tools, [let_in("Run the tests first")])
         assert (kept.status, kept.provenance.screened_by) == ("active", "rules and classifier")
         assert str(said).startswith("screened without a model: ")
 
@@ -157,7 +157,7 @@ async def test_without_a_usable_answer_the_rules_decide_and_that_is_said(tmp_pat
 async def test_what_the_rules_distilled_costs_no_call_of_the_model(tmp_path: Path) -> None:
     chat = ScriptedChatModel([])
     async with opened(tmp_path, chat) as tools:
-        assert await screened(tools, [item("Run the tests first")]) != ([], None)
+        assert await screen_with_model(tools, [item("Run the tests first")]) != ([], None)
         assert chat.requests == []
 
 

@@ -23,7 +23,7 @@ from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.memories.decide import MemoryChange, edit, keep
-from swarm_memory.tools.memories.remember import Attribution, Session, remember, remember_notes
+from swarm_memory.tools.memories.remember import Session, WordSource, remember, remember_notes
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.preamble import render_moments
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
@@ -61,7 +61,7 @@ def name_of(way: Way) -> str:
 
 async def as_text(tools: Toolbox, run: Trajectory, text: str) -> None:
     read = session_of(run).read()
-    await remember(tools, text, attribution=Attribution("nowhere"), read=read)
+    await remember(tools, text, attribution=WordSource("nowhere"), read=read)
 
 
 async def as_a_note(tools: Toolbox, run: Trajectory, text: str) -> None:

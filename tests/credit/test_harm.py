@@ -17,7 +17,15 @@ from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import WithdrawResult, withdraw_harmful
-from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, TaskTally, is_held_out, is_hidden
+from swarm_memory.tools.credit.harm import (
+    CLEARED_BY,
+    FEWEST_FAILURES,
+    TRIAL,
+    MemoryTally,
+    TaskTally,
+    is_held_out,
+    is_hidden,
+)
 from swarm_memory.tools.memories.decide import keep, to_review
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
@@ -35,11 +43,11 @@ def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Seque
     )
 
 
-def lived(with_it: float, without: float, others: float, tasks: int, seed: int = 0) -> Record:
+def lived(with_it: float, without: float, others: float, tasks: int, seed: int = 0) -> MemoryTally:
     """Return the record of the memory `m` after `tasks` tasks of its subject, or once it proved harmful."""
     rng, known, seen = Random(seed), TaskTally(), 0
     for number in count():
-        task_id, is_own, record = f"{seed}-{number}", rng.random() < 0.3, known.records.get("m", Record())
+        task_id, is_own, record = f"{seed}-{number}", rng.random() < 0.3, known.records.get("m", MemoryTally())
         if record.harmful or seen == tasks:
             return record
         seen += is_own
@@ -86,7 +94,7 @@ def test_a_trial_counts_only_what_chance_decided_after_it_had_begun() -> None:
 
 
 def test_a_memory_is_cleared_where_tasks_do_as_well_with_it_and_is_left_alone_for_long() -> None:
-    record = Record()
+    record = MemoryTally()
     for _ in range(FEWEST_FAILURES):
         record.count(failed=True, shown=True, at_random=True, expected=0.1)
     assert record.resting
@@ -108,7 +116,7 @@ def test_the_tasks_of_one_session_count_once() -> None:
 @pytest.mark.parametrize("helps", [0, 1])
 def test_a_memory_that_changes_nothing_is_withdrawn_in_few_trials_and_one_that_helps_in_fewer(helps: int) -> None:
     def harmful(rng: Random) -> bool:
-        record = Record(resting=True, is_tried=True)
+        record = MemoryTally(resting=True, is_tried=True)
         while record.resting:
             against = rng.random() < 0.5 - 0.05 * helps
             shown = rng.random() < 0.5

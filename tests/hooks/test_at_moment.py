@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import MemoryLink, Note, Provenance
 from swarm_memory.schema.settings import CreditSettings, HookSettings
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.location import Location
-from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
+from swarm_memory.tools.memories.remember import WordSource, remember, remember_notes
 from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
@@ -150,7 +150,7 @@ async def test_a_prompt_that_names_it_comes_before_what_is_near_by_meaning(toolb
 async def test_the_users_rule_on_a_command_comes_with_it_and_not_with_an_unrelated_prompt(
     toolbox: Toolbox, ask: Ask
 ) -> None:
-    await remember(toolbox, "Never run `git push` on a Friday.", "preference", attribution=Attribution("prompt"))
+    await remember(toolbox, "Never run `git push` on a Friday.", "preference", attribution=WordSource("prompt"))
     assert await ask("UserPromptSubmit", prompt="Translate the landing page into French and keep its layout") == ""
     text = await ask(**call("git push origin main"))
     assert "The user said: " in text

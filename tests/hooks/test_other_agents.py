@@ -16,11 +16,11 @@ from patience import HANG_S
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
 from swarm_memory.server.hosts.cursor.host import project_names
-from swarm_memory.server.hosts.host import InstallScope, Said, host
+from swarm_memory.server.hosts.host import HookPayload, InstallScope, host
 from swarm_memory.server.hosts.opencode.host import plugin_text
 from swarm_memory.server.hosts.settings_files import apply
 
-CONTEXT: Said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
+CONTEXT: HookPayload = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
 OTHER: dict[str, Any] = {"command": "other", "args": []}
 
 FILES: dict[tuple[str, InstallScope], dict[str, Any]] = {
@@ -113,58 +113,64 @@ def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> 
 
 def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None:
     said = {"session_id": "s", "cwd": "/", "prompt": "Fix it"}
-    assert CLAUDE_CODE.heard("UserPromptSubmit", said) == said
-    assert CLAUDE_CODE.heard("UserPromptSubmit", {**said, "timestamp": "2026-05-01T10:00:00Z"}) == {}
-    assert CLAUDE_CODE.heard("SessionStart", {**said, "cursor_version": "3.1"}) == {}
+    assert CLAUDE_CODE.normalize_event("UserPromptSubmit", said) == said
+    assert CLAUDE_CODE.normalize_event("UserPromptSubmit", {**said, "timestamp": "2026-05-01T10:00:00Z"}) == {}
+    assert CLAUDE_CODE.normalize_event("SessionStart", {**said, "cursor_version": "3.1"}) == {}
 
 
 def test_copilot_names_a_command_that_failed_in_the_result_of_one_that_ran(home: Path) -> None:
     agent = host("copilot")
     text = "no such file\n<shellId: 0 completed with exit code {}>"
 
-    def after(code: int) -> Said:
+    def after(code: int) -> HookPayload:
         result = {"result_type": "success", "text_result_for_llm": text.format(code)}
         said = {"session_id": "s-1", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_result": result}
-        return agent.heard("PostToolUseFailure", said)
+        return agent.normalize_event("PostToolUseFailure", said)
 
     assert after(0) == {}
     assert (after(2)["error"], after(2)["tool_input"]) == (text.format(2), {"command": "ls"})
-    end = agent.heard("SessionEnd", {"session_id": "s-1"})
+    end = agent.normalize_event("SessionEnd", {"session_id": "s-1"})
     assert end["transcript_path"] == str(home / ".copilot/session-state/s-1/events.jsonl")
-    assert agent.heard("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
-    assert agent.answered("UserPromptSubmit", CONTEXT) == {"additionalContext": "Run make first"}
-    assert agent.answered("PreToolUse", CONTEXT)["hookSpecificOutput"]["additionalContext"] == "Run make first"
-    assert agent.heard("PreToolUse", {"tool_name": "Read"})["tool_name"] == "view", "as its sessions call it"
-    assert agent.answered("SessionStart", {"systemMessage": "x"}) == {}
+    assert agent.normalize_event("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
+    assert agent.format_answer("UserPromptSubmit", CONTEXT) == {"additionalContext": "Run make first"}
+    assert agent.format_answer("PreToolUse", CONTEXT)["hookSpecificOutput"]["additionalContext"] == "Run make first"
+    assert agent.normalize_event("PreToolUse", {"tool_name": "Read"})["tool_name"] == "view", "as its sessions call it"
+    assert agent.format_answer("SessionStart", {"systemMessage": "x"}) == {}
 
 
 def test_gemini_names_a_command_that_failed_in_the_text_of_its_result() -> None:
     agent = host("gemini")
     text = "<untrusted_context>\nOutput: no such file\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>"
-    said: Said = {"tool_name": "run_shell_command", "tool_response": {"llmContent": text}, "transcript_path": "/a.json"}
-    assert agent.heard("PostToolUseFailure", said)["error"] == text
+    said: HookPayload = {
+        "tool_name": "run_shell_command",
+        "tool_response": {"llmContent": text},
+        "transcript_path": "/a.json",
+    }
+    assert agent.normalize_event("PostToolUseFailure", said)["error"] == text
     assert (
-        agent.heard("PostToolUseFailure", {**said, "tool_response": {"llmContent": "Output: Exit Code: 2 is bad"}})
+        agent.normalize_event(
+            "PostToolUseFailure", {**said, "tool_response": {"llmContent": "Output: Exit Code: 2 is bad"}}
+        )
         == {}
     )
-    assert agent.heard("PostToolUseFailure", {**said, "tool_response": None}) == {}
-    assert "transcript_path" not in agent.heard("Stop", said)
-    assert agent.answered("UserPromptSubmit", {**CONTEXT, "systemMessage": "Look"}) == {
+    assert agent.normalize_event("PostToolUseFailure", {**said, "tool_response": None}) == {}
+    assert "transcript_path" not in agent.normalize_event("Stop", said)
+    assert agent.format_answer("UserPromptSubmit", {**CONTEXT, "systemMessage": "Look"}) == {
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "Run make first"}
     }
-    assert agent.answered("Stop", {"decision": "block", "reason": "x"}) == {}
+    assert agent.format_answer("Stop", {"decision": "block", "reason": "x"}) == {}
 
 
 def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path) -> None:
     agent = host("cursor")
-    said: Said = {"conversation_id": "c-1", "workspace_roots": ["/home/dev/shop"], "user_email": "a@example.org"}
-    answer = agent.heard("Stop", said)
+    said: HookPayload = {"conversation_id": "c-1", "workspace_roots": ["/home/dev/shop"], "user_email": "a@example.org"}
+    answer = agent.normalize_event("Stop", said)
     assert (answer["session_id"], answer["cwd"], "user_email" in answer) == ("c-1", "/home/dev/shop", False)
     assert answer["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
     store = written(home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db", "")
-    assert agent.heard("Stop", said)["transcript_path"] == str(store)
-    assert agent.answered("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
-    assert agent.answered("Stop", CONTEXT) == {}
+    assert agent.normalize_event("Stop", said)["transcript_path"] == str(store)
+    assert agent.format_answer("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
+    assert agent.format_answer("Stop", CONTEXT) == {}
 
 
 def test_cursor_is_shown_beside_a_failed_command_what_ended_that_error_before(learned: HookProject) -> None:

@@ -22,14 +22,14 @@ from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.memories.manage import forget_memories
-from swarm_memory.tools.memories.remember import Attribution, remember, remember_notes
+from swarm_memory.tools.memories.remember import WordSource, remember, remember_notes
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-PROMPT = Attribution("prompt")
+PROMPT = WordSource("prompt")
 FIRST = "Run the migrations of the shop before its tests."
 SAID = (FIRST, "Never run the migrations of the shop before its tests.", "The export writes metres.")
 NOTES = (

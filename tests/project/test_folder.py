@@ -67,9 +67,9 @@ async def test_git_says_which_files_last_and_no_program_of_the_repository_is_run
     program.chmod(0o755)
     for key in ("core.fsmonitor", "core.pager", "diff.external", "gpg.program", "core.sshCommand", "core.editor"):
         git(tmp_path, "config", key, str(program))
-    assert await ProjectFolder(tmp_path).lasting(["kept.py", "src", "scratch.py"]) == {"kept.py", "src"}
+    assert await ProjectFolder(tmp_path).tracked_by_git(["kept.py", "src", "scratch.py"]) == {"kept.py", "src"}
     assert not ran.exists()
 
 
 async def test_without_a_repository_all_files_last(tmp_path: Path) -> None:
-    assert await ProjectFolder(tmp_path).lasting(["a.py"]) == {"a.py"}
+    assert await ProjectFolder(tmp_path).tracked_by_git(["a.py"]) == {"a.py"}

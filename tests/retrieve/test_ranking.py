@@ -21,10 +21,10 @@ from swarm_memory.tools.retrieve.rank import (
     WORDS,
     FitFilter,
     Scored,
-    best_of,
+    clamp01,
     query_vector_weight,
     scaled_fusion,
-    unit,
+    select_diverse,
 )
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -46,13 +46,14 @@ def scored(place: int, score: float, vector: list[float] | None, applies: bool =
 class Everything:
     """All candidates fit."""
 
-    def is_met_by(self, candidate: Candidate) -> bool:
+    def admits(self, candidate: Candidate) -> bool:
         return True
 
 
 def chosen(pool: list[Scored], k: int, penalty: float) -> list[tuple[int, float]]:
     return [
-        (int(each.candidate.id), each.penalty) for each in best_of(pool, cast("FitFilter", Everything()), k, penalty)
+        (int(each.candidate.id), each.penalty)
+        for each in select_diverse(pool, cast("FitFilter", Everything()), k, penalty)
     ]
 
 
@@ -76,7 +77,7 @@ def test_the_choice_is_that_of_marginal_relevance_among_all_that_apply(
 
     def value(place: int) -> float:
         return pool[place][0] - penalty * max(
-            (unit(sum(map(mul, vectors[place], vectors[c]))) for c in before), default=0.0
+            (clamp01(sum(map(mul, vectors[place], vectors[c]))) for c in before), default=0.0
         )
 
     for place, subtracted in found:
@@ -141,16 +142,16 @@ def fit_of(toolbox: Toolbox, *candidates: Candidate, documents: int = 100) -> Fi
 def test_the_best_alone_decides_and_its_near_followers_come_too(toolbox: Toolbox) -> None:
     best, near, far = candidate(0.41), candidate(0.4 * FOLLOWS + 0.01), candidate(0.4 * FOLLOWS - 0.01)
     fit = fit_of(toolbox, far, best, near)
-    assert [fit.is_met_by(each) for each in (best, near, far)] == [True, True, False]
+    assert [fit.admits(each) for each in (best, near, far)] == [True, True, False]
     alone = fit_of(toolbox, near, far)
-    assert [alone.is_met_by(each) for each in (near, far)] == [False, False]
+    assert [alone.admits(each) for each in (near, far)] == [False, False]
 
 
 def test_what_is_not_half_as_near_as_the_best_stays_away(toolbox: Toolbox) -> None:
     best, half, less = candidate(0.9), candidate(0.9 * NEAR + 0.01), candidate(0.9 * NEAR - 0.01)
     fit = fit_of(toolbox, best, half, less)
-    assert fit.needed_beside > FOLLOWS * fit.needed
-    assert [fit.is_met_by(each) for each in (best, half, less)] == [True, True, False]
+    assert fit.min_strength_of_rest > FOLLOWS * fit.needed
+    assert [fit.admits(each) for each in (best, half, less)] == [True, True, False]
 
 
 def test_coverage_weighs_rare_words_more(toolbox: Toolbox) -> None:
@@ -165,8 +166,8 @@ def test_coverage_weighs_rare_words_more(toolbox: Toolbox) -> None:
 
 def test_shared_words_add_to_nearness(toolbox: Toolbox) -> None:
     cosine = 0.4 - WORDS / 2 + 0.01
-    assert fit_of(toolbox, candidate(cosine, QUERY[:2])).is_met_by(candidate(cosine, QUERY[:2]))
-    assert not fit_of(toolbox, candidate(cosine)).is_met_by(candidate(cosine))
+    assert fit_of(toolbox, candidate(cosine, QUERY[:2])).admits(candidate(cosine, QUERY[:2]))
+    assert not fit_of(toolbox, candidate(cosine)).admits(candidate(cosine))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_most_of_the_words_are_enough_however_far_the_vector_is_and_half_where_t
     toolbox: Toolbox, cosine: float | None, words: int, fits: bool
 ) -> None:
     its = candidate(cosine, QUERY[:words])
-    assert fit_of(toolbox, its).is_met_by(its) is fits
+    assert fit_of(toolbox, its).admits(its) is fits
 
 
 def test_the_larger_the_bank_the_nearer_the_best_must_be(toolbox: Toolbox) -> None:
@@ -191,4 +192,4 @@ def test_a_floor_of_0_lets_everything_in(toolbox: Toolbox) -> None:
     own = replace(toolbox, settings=Settings(retrieve=RetrieveSettings(min_cosine=0.0)))
     for each in (candidate(-1.0), candidate(None)):
         fit = FitFilter(own, SearchResult((each,), ("vector",), 5, {}), ())
-        assert fit.is_met_by(each)
+        assert fit.admits(each)

@@ -10,7 +10,7 @@ from scripted_chat import ScriptedChatModel
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, reordered
+from swarm_memory.tools.retrieve.rerank import MEMORIES, Order, rerank
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -37,7 +37,7 @@ class Silent:
 
 async def put(toolbox: Toolbox, way: str, timeout_s: float = 5) -> Order:
     setting = ("retrieve.rerank", way)
-    return await reordered(toolbox, "the migration hangs", SHOWN, MEMORIES, setting, timeout_s)
+    return await rerank(toolbox, "the migration hangs", SHOWN, MEMORIES, setting, timeout_s)
 
 
 async def asked(toolbox: Toolbox, chat: ScriptedChatModel) -> tuple[list[int], tuple[str, ...]]:

@@ -61,7 +61,7 @@ def test_postgresql_understands_every_query_that_it_may_be_given(raw: RawConnect
             if name not in own and _names_an_index(query):
                 continue  # PostgreSQL's index uses another query
             for in_write in (False, True):
-                text = postgres.text_of(query, in_write=in_write)
+                text = postgres.sql_for(query, in_write=in_write)
                 named = set(re.findall(r"%\((\w+)\)s", text))
                 values = dict.fromkeys(named) if named else [None] * text.count("%s")
                 try:

@@ -60,7 +60,7 @@ async def set_anchors(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Mem
     own = [item for item in items if item.scope == toolbox.scope and _named(item)]
     found = await anyio.to_thread.run_sync(lambda: {item.id: anchors_of(item, project) for item in own}) if own else {}
     files = {each.removeprefix(_FILE) for anchors in found.values() for each in anchors if each.startswith(_FILE)}
-    passing = {_FILE + file for file in files - await project.lasting(files)}
+    passing = {_FILE + file for file in files - await project.tracked_by_git(files)}
     kept = {item_id: tuple(each for each in anchors if each not in passing) for item_id, anchors in found.items()}
     sources = {item.id: item.provenance.model_copy(update={"anchors": kept[item.id]}) for item in own}
     return [item.model_copy(update={"provenance": sources.get(item.id, item.provenance)}) for item in items]

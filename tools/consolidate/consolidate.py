@@ -12,7 +12,7 @@ from swarm_memory.tools.consolidate.contradictions import DOUBTED, WELL_USED, Co
 from swarm_memory.tools.consolidate.pairs import OnProgress, Survey, find_duplicates, in_parts, links_of, retire, survey
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.records import Aging, UpkeepChange, UpkeepItem, UpkeepState
-from swarm_memory.tools.retrieve.rank import recency, unit
+from swarm_memory.tools.retrieve.rank import clamp01, recency
 from swarm_memory.tools.toolbox import Toolbox
 
 AGING_STEP = timedelta(days=1)
@@ -36,7 +36,7 @@ def decayed(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
     start = item.last_used or item.created_at
     if since is not None and since > start:
         start = since
-    confidence = unit(item.confidence)
+    confidence = clamp01(item.confidence)
     if now - start < AGING_STEP:
         return confidence
     return min(confidence, round(confidence * recency((now - start).total_seconds(), HALF_LIFE_DAYS), _DIGITS))

@@ -205,7 +205,7 @@ def near_pairs(
     stored = numpy.frombuffer(b"".join(directions), dtype="i1" if element == "int8" else "f4")
     stored = stored.reshape(len(directions), -1)
 
-    def unit(rows: "slice | NDArray[Any]") -> "NDArray[Any]":
+    def normalized_rows(rows: "slice | NDArray[Any]") -> "NDArray[Any]":
         part = stored[rows].astype("f4")  # a part at a time: all of a large bank would take four times its vectors
         return part / numpy.linalg.norm(part, axis=1, keepdims=True)
 
@@ -214,9 +214,11 @@ def near_pairs(
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[start : start + _ROWS_AT_ONCE]
         width = int(block[-1]) if all_fresh else len(stored)  # where all are new, only those of better rank count
-        own, products = unit(block), numpy.empty((len(block), width), dtype="f4")
+        own, products = normalized_rows(block), numpy.empty((len(block), width), dtype="f4")
         for at in range(0, width, _COLUMNS_AT_ONCE):
-            products[:, at : at + _COLUMNS_AT_ONCE] = own @ unit(slice(at, min(at + _COLUMNS_AT_ONCE, width))).T
+            products[:, at : at + _COLUMNS_AT_ONCE] = (
+                own @ normalized_rows(slice(at, min(at + _COLUMNS_AT_ONCE, width))).T
+            )
         partners = [found]
         for place, cosines in zip(block.tolist(), products, strict=True):
             is_partner = (cosines >= floor) & ((numpy.arange(width) < place) | ~fresh[:width])

@@ -69,7 +69,7 @@ def _unit_of(task_id: str) -> str:
 
 
 @dataclass(slots=True)
-class Record:
+class MemoryTally:
     """What the decided tasks say about one memory."""
 
     tasks: int = 0
@@ -125,7 +125,7 @@ class TaskTally:
 
     def __init__(self, since: Mapping[str, datetime] | None = None) -> None:
         """`since` gives, by memory id, the moment after which the memory's tasks are counted."""
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, MemoryTally] = {}
         self._since = since or {}
         self._counted = set[tuple[str, str]]()
         self._decided = self._failed = 0
@@ -140,13 +140,13 @@ class TaskTally:
             if (unit, memory_id) in self._counted or (memory_id in self._since and task.at <= self._since[memory_id]):
                 continue
             self._counted.add((unit, memory_id))
-            record, shown = self.records.setdefault(memory_id, Record()), memory_id in given
+            record, shown = self.records.setdefault(memory_id, MemoryTally()), memory_id in given
             at_random, expected = shown != is_hidden(task.task_id, memory_id), self._failed / max(1, self._decided)
             record.count(failed=failed, shown=shown, at_random=at_random, expected=expected)
         self._decided, self._failed = self._decided + 1, self._failed + failed
 
 
-async def memory_records(toolbox: Toolbox) -> dict[str, Record]:
+async def memory_records(toolbox: Toolbox) -> dict[str, MemoryTally]:
     """Return what the tasks of the toolbox's scope say about their memories, by memory id. Raises `StorageError`."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     ids = list({each for task in outcomes for each in (*(use.memory_id for use in task.credits), *task.rested)})

@@ -27,7 +27,7 @@ _OUTSIDE = frozenset({
 """Kinds of errors that say nothing about what was done before."""
 
 
-async def put_to_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) -> None:
+async def send_for_review(toolbox: Toolbox, reading: Reading, verdict: Verdict) -> None:
     """Quarantine, with the reason, memories that a failed task was shown and followed in vain, the first time they are.
 
     Exempt are what the user said, restored or kept, what helped more tasks than not, and fixes, which are counted by

@@ -168,7 +168,7 @@ class ScreeningAnswer(BaseAnswer):
     items: list[ItemVerdict]
 
 
-async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
+async def screen_with_model(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
     """Return admitted items after a model screened them, with a note of who did; and a notice if the model did not.
 
     The model is asked about items that a model distilled and the gate let pass, if `distill.screen_with_model` is on.

@@ -43,15 +43,15 @@ from swarm_memory.tools.distill.bounds import check_drafts, tool_outputs
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
 from swarm_memory.tools.distill.fixes import fixes_tried, match_fixes
-from swarm_memory.tools.distill.review import put_to_review
-from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of, screened
+from swarm_memory.tools.distill.review import send_for_review
+from swarm_memory.tools.guard.gate import LOCAL, admit_memory, check_daily_quota, notice_of, screen_with_model
 from swarm_memory.tools.guard.redact import archivable, strip_places
 from swarm_memory.tools.guard.trust import REINFORCED, may_have_written, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext
 from swarm_memory.tools.judge.judge import judge, judge_by_evidence
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.records import LearnedBefore, LearnRecord
-from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_say
+from swarm_memory.tools.retrieve.embed import embed_backlog, prepare_or_report
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -155,7 +155,7 @@ def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SortedOut:
+class NewAndKnown:
     """What is new, and what the bank already says."""
 
     new: tuple[StoredMemory, ...] = ()
@@ -180,7 +180,7 @@ class SortedOut:
 
 async def new_items(
     toolbox: Toolbox, trajectory: Trajectory, made: Callable[[Sequence[MemoryItem]], Sequence[MemoryItem]]
-) -> SortedOut:
+) -> NewAndKnown:
     """Return the items `made` from what a trajectory taught, ready to be stored, and which memories are known already.
 
     `made` gets the memories that the task had and nobody vouches for, and runs in a thread. Suspect items come back
@@ -194,8 +194,8 @@ async def new_items(
     had = await toolbox.store.get_memories(toolbox.readable, given) if given else []
     doubtful = await unverified(toolbox, had)
     drafted = await asyncio.to_thread(made, [item for item in had if item.id in doubtful])
-    items, unscreened = await screened(toolbox, drafted)
-    memories, unembedded = await prepare_or_say(toolbox, await set_anchors(toolbox, items))
+    items, unscreened = await screen_with_model(toolbox, drafted)
+    memories, unembedded = await prepare_or_report(toolbox, await set_anchors(toolbox, items))
     new: list[StoredMemory] = []
     known: dict[str, None] = {}
     is_witness = not any(item.provenance.repeats_shown for item in items)
@@ -210,7 +210,7 @@ async def new_items(
         is_repetition |= await _is_own(toolbox, same, REINFORCED, trajectory, trajectory.session_id)
         is_witness = is_witness and not is_repetition
     fault = "; ".join(filter(None, (unscreened, unembedded))) or None
-    return SortedOut(tuple(new), tuple(known), REINFORCEMENT * is_witness, fault)
+    return NewAndKnown(tuple(new), tuple(known), REINFORCEMENT * is_witness, fault)
 
 
 async def _is_own(toolbox: Toolbox, item: MemoryItem, kind: str, task: Trajectory, *sessions: str | None) -> bool:
@@ -246,7 +246,7 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory, *, by_words_first
         alike = {each.id for each in found.candidates if len(each.words) >= least}
         same = [other for other in others if other.id in alike and is_same(item, other)]
         if same:  # items stored a moment ago may have no vector yet
-            (own, *theirs), _ = await prepare_or_say(toolbox, [item, *same])
+            (own, *theirs), _ = await prepare_or_report(toolbox, [item, *same])
             cosines = {each.item.id: sum(map(mul, own.vector or (), each.vector or ())) for each in theirs}
             others = sorted(same, key=lambda other: -cosines[other.id])
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
@@ -278,7 +278,7 @@ async def learn(
     archived = await asyncio.to_thread(strip_places, kept, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, archived)
     if before is not None:
-        return await _already(toolbox, kept, before)
+        return await _earlier_result(toolbox, kept, before)
     if kept.broken_off is not None and not kept.has_acts and agent_verdict is None:
         verdict = judge_by_evidence(kept, toolbox.settings)
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
@@ -286,7 +286,7 @@ async def learn(
     reading = read(kept)
     verdict = await judge(toolbox, reading, agent_verdict=agent_verdict)
     distillations = await _distillations(toolbox, reading, verdict, agent_drafts)
-    return await _learned(toolbox, reading, verdict, distillations, archived, had_read=had_read)
+    return await _store_lessons(toolbox, reading, verdict, distillations, archived, had_read=had_read)
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -297,7 +297,7 @@ async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory,
     """
     reading = read(kept)
     distillations = [await distill(toolbox, reading, verdict)]
-    return await _learned(toolbox, reading, verdict, distillations, kept, before)
+    return await _store_lessons(toolbox, reading, verdict, distillations, kept, before)
 
 
 async def _distillations(
@@ -316,7 +316,7 @@ async def _distillations(
     return [own, seen.model_copy(update={"drafts": fixes})]
 
 
-async def _learned(
+async def _store_lessons(
     toolbox: Toolbox,
     reading: Reading,
     verdict: Verdict,
@@ -363,9 +363,9 @@ async def _learned(
     )
     written = await _write(toolbox, record)
     if isinstance(written, LearnedBefore):
-        return await _already(toolbox, kept, written)
+        return await _earlier_result(toolbox, kept, written)
     credited = () if replaces else await _credit(toolbox, reading, verdict)
-    await put_to_review(toolbox, reading, verdict)
+    await send_for_review(toolbox, reading, verdict)
     is_embedded = any(memory.vector is not None for memory in found.new)
     again = ", ".join(dict.fromkeys(each.memory_id for each in fixes if each.worked and each.memory_id not in new))
     shown_again = f"its calls again show what {again} says" if again else None
@@ -396,7 +396,7 @@ async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | Lea
     return superseded
 
 
-async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
+async def _earlier_result(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
     """Return the earlier run's result. Credit is given only if it was cut off: a later version's outcome must stay."""
     is_recorded = await toolbox.store.get_outcome(toolbox.scope, before.task_id) is not None
     trajectory = trajectory.model_copy(update={"task_id": before.task_id})

@@ -41,7 +41,7 @@ _VERDICTS = frozenset({"assertion", "error"})
 _MIN_SEEN, _MAX_EVIDENCE = 2, 20
 
 
-Mark = tuple[str, tuple[str, str]]
+ErrorKey = tuple[str, tuple[str, str]]
 """What failed, and with which error: each is a lesson of its own."""
 
 
@@ -51,9 +51,9 @@ class AnalyzedAttempt:
 
     attempt: Attempt
     reading: Reading
-    failed: dict[Mark, list[Call]] = field(default_factory=dict[Mark, list[Call]])
-    repaired: dict[Mark, list[Repair]] = field(default_factory=dict[Mark, list[Repair]])
-    vain: dict[Mark, dict[str, Call]] = field(default_factory=dict[Mark, dict[str, Call]])
+    failed: dict[ErrorKey, list[Call]] = field(default_factory=dict[ErrorKey, list[Call]])
+    repaired: dict[ErrorKey, list[Repair]] = field(default_factory=dict[ErrorKey, list[Repair]])
+    vain: dict[ErrorKey, dict[str, Call]] = field(default_factory=dict[ErrorKey, dict[str, Call]])
     """What was done after an error, by shape, where the next such call ended with the same error."""
 
     @property
@@ -61,10 +61,10 @@ class AnalyzedAttempt:
         return self.attempt.verdict.label
 
 
-class Fix(NamedTuple):
+class SharedFix(NamedTuple):
     """A way past an error, as a lesson."""
 
-    mark: Mark
+    mark: ErrorKey
     lesson: Lesson
     is_seen: bool
     """Whether an attempt was seen to get past the error by it."""
@@ -91,14 +91,14 @@ def analyze_attempt(attempt: Attempt) -> AnalyzedAttempt:
     return looked
 
 
-def fixes_of(every: Sequence[AnalyzedAttempt]) -> list[Fix]:
+def shared_fixes(every: Sequence[AnalyzedAttempt]) -> list[SharedFix]:
     """Return one way past each error that any attempt got past; the ways that most failures lacked come first."""
     marks = dict.fromkeys(mark for each in every for mark in each.failed)
     found = [_fix(mark, every) for mark in marks if any(mark in each.repaired for each in every)]
     return sorted(found, key=lambda each: (each.failures, each.went), reverse=True)
 
 
-def _fix(mark: Mark, every: Sequence[AnalyzedAttempt]) -> Fix:
+def _fix(mark: ErrorKey, every: Sequence[AnalyzedAttempt]) -> SharedFix:
     """Return the way that most attempts went, as shown by the one (a success, if any) that did the least besides."""
     repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
     vain = {key: call for each in every for key, call in each.vain.get(mark, {}).items()}
@@ -132,7 +132,7 @@ def _fix(mark: Mark, every: Sequence[AnalyzedAttempt]) -> Fix:
     evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]
     tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
     lesson = Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
-    return Fix(mark, lesson, is_seen(repair), failures, len(went))
+    return SharedFix(mark, lesson, is_seen(repair), failures, len(went))
 
 
 def _went(repair: Repair, repairs: Sequence[tuple[AnalyzedAttempt, Repair]]) -> list[AnalyzedAttempt]:
@@ -145,7 +145,7 @@ def _went(repair: Repair, repairs: Sequence[tuple[AnalyzedAttempt, Repair]]) -> 
     return list(went.values())
 
 
-def pitfalls(every: Sequence[AnalyzedAttempt], fixed: Collection[Mark]) -> Iterator[Lesson]:
+def pitfalls(every: Sequence[AnalyzedAttempt], fixed: Collection[ErrorKey]) -> Iterator[Lesson]:
     """Yield the errors that at least half of the failures, at least two, ran into again and again, and no success met.
 
     Each is a guardrail, with all that any attempt tried against it in vain.
@@ -246,7 +246,7 @@ async def self_contrast(
     why = None
     if chat is not None:
         try:
-            found = await _asked(chat, attempts, mode, settings)
+            found = await _ask_model(chat, attempts, mode, settings)
             if isinstance(found, Contrast):
                 return found
             why = found
@@ -268,7 +268,9 @@ def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tup
     return tuple(kept), "; ".join(reasons)
 
 
-async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings) -> Contrast | str:
+async def _ask_model(
+    chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> Contrast | str:
     """Return what the model extracts, even if that is nothing; or, as a text, why its answer does not count."""
     asked = await ask_about(
         chat,
@@ -343,7 +345,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
         return tuple(lessons), None if lessons else alone.reason
     looked = [analyze_attempt(attempt) for attempt in attempts]
     failures = sum(each.label == "Failure" for each in looked)
-    fixes = fixes_of(looked)
+    fixes = shared_fixes(looked)
     lessons = [each.lesson for each in fixes if each.is_seen]
     # What the user said during one attempt holds for the others too.
     lessons += [

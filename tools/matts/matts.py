@@ -23,7 +23,7 @@ from swarm_memory.tools.distill.bounds import tool_outputs
 from swarm_memory.tools.guard.gate import check_daily_quota
 from swarm_memory.tools.guard.redact import kept_text, redact
 from swarm_memory.tools.guard.wording import AgentContext
-from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
+from swarm_memory.tools.learn.learn import NewAndKnown, Origin, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered_attempt
 from swarm_memory.tools.ports.models import AgentRunner
@@ -73,7 +73,7 @@ async def run_matts(
         raise
     except (InputError, ConfigError) as error:
         await runner.settle(run.run_id, None)
-        await _end(toolbox, scaling.run.failed(redact(str(error)).text), SortedOut())
+        await _end(toolbox, scaling.run.failed(redact(str(error)).text), NewAndKnown())
         raise
     if scaling.is_cancelled:  # there is nothing to do but to clean up after the rollouts
         await runner.settle(run.run_id, None)
@@ -129,7 +129,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
     if best is None or not kept:
         why = "; ".join(dict.fromkeys(each.error for each in run.summary.rollouts if each.error)) or "no known reason"
         failed = run.failed(f"none of {run.total} rollouts left anything to learn from: {why}"[:1_000])
-        return await _end(toolbox, failed, SortedOut())
+        return await _end(toolbox, failed, NewAndKnown())
     first, trajectory, verdict = kept[0]
     if run.summary.memory_ids and first.number == 1:
         # By the first rollout alone: it is what a single attempt would have given; the best one is partly luck.
@@ -153,7 +153,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
     return ended
 
 
-async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut, session_id: str | None = None) -> MattsRun:
+async def _end(toolbox: Toolbox, ended: MattsRun, found: NewAndKnown, session_id: str | None = None) -> MattsRun:
     """Write how a run ended, with what it taught."""
     end = MattsRunEnd(
         run=ended,

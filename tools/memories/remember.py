@@ -27,7 +27,7 @@ from swarm_memory.tools.guard.wording import NOTHING_READ, AgentContext, moment_
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.decide import set_memory_status, vouch
 from swarm_memory.tools.ports.memories import SearchQuery
-from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_say, with_indexes
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, prepare_or_report, with_indexes
 from swarm_memory.tools.text.cleaning import PLACEHOLDERS, clean, harmless
 from swarm_memory.tools.text.intent import (
     LEAST_CHARS,
@@ -55,7 +55,7 @@ _WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class WordSource:
     """Where the words of a text were found."""
 
     where: Literal["prompt", "result", "nowhere", "unseen"]
@@ -67,7 +67,7 @@ class Attribution:
     rest: str = ""
 
 
-UNSEEN = Attribution("unseen")
+UNSEEN = WordSource("unseen")
 
 
 class Session(NamedTuple):
@@ -98,7 +98,7 @@ class Session(NamedTuple):
 NO_SESSION = Session()
 
 
-def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Attribution:
+def find_word_source(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> WordSource:
     """Return where the words of a text are in a session, or in prompts that its hooks saw.
 
     They are the user's if each sentence is in one prompt: `SPOKEN` of its words within two consecutive sentences, all
@@ -111,11 +111,11 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
     if not own:
         return UNSEEN
     if not tokenize(text):  # a text of no words is in every prompt
-        return Attribution("nowhere")
+        return WordSource("nowhere")
     wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
     by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
     if all(by_prompt):
-        return Attribution("prompt")
+        return WordSource("prompt")
     chosen = (by_prompt, map(not_, by_prompt)) if any(by_prompt) else ((), ())
     said, rest = ("".join(compress(wholes, each)).strip() for each in chosen)
     ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
@@ -127,9 +127,9 @@ def attributed(text: str, session: Sequence[Trajectory], prompts: Iterable[str] 
         for step in steps:
             if step.call_id not in ours and occur_together(words, step.text):
                 if step.kind == "observation":
-                    return Attribution("result", names.get(step.call_id, step.tool_name or ""), said, rest)
+                    return WordSource("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
-    return Attribution("nowhere", "", said, rest)
+    return WordSource("nowhere", "", said, rest)
 
 
 def _said_in(session: Sequence[Trajectory], prompts: Iterable[str]) -> list[str]:
@@ -227,7 +227,7 @@ async def remember(
     *,
     everywhere: bool = False,
     by_hand: bool = False,
-    attribution: Attribution = UNSEEN,
+    attribution: WordSource = UNSEEN,
     read: AgentContext = NOTHING_READ,
 ) -> Remembered:
     """Store what the user said, in the project or, with `everywhere`, in all of the user's projects.
@@ -295,17 +295,17 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     return answers
 
 
-def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Attribution | None]]:
+def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, WordSource | None]]:
     """Yield a note, or its two parts: what a prompt says, then what the agent adds."""
-    where = attributed(note.note, session.trajectories, session.prompts) if note.users_word else None
+    where = find_word_source(note.note, session.trajectories, session.prompts) if note.users_word else None
     if where is None or not where.said:
         yield note, where
         return
-    yield note.model_copy(update={"note": where.said}), Attribution("prompt", said=where.said)
+    yield note.model_copy(update={"note": where.said}), WordSource("prompt", said=where.said)
     yield note.model_copy(update={"note": where.rest, "users_word": False}), None
 
 
-def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], session: Session) -> list[MemoryItem]:
+def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, WordSource | None]], session: Session) -> list[MemoryItem]:
     calls, items, read = session.calls, list[MemoryItem](), session.read()
     for note, where in parts:
         is_users = where is not None and where.where == "prompt"
@@ -327,7 +327,7 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Attribution | None]], s
 def _item(
     toolbox: Toolbox,
     said: Mapping[str, Any],
-    attribution: Attribution | None,
+    attribution: WordSource | None,
     read: AgentContext,
     about: Mapping[str, Any] | None = None,
     *,
@@ -376,7 +376,7 @@ async def add_new(
     later = later or toolbox.wake is not None
     memories, fault = [with_indexes(item, None) for item in items if later], None
     if not later:
-        memories, fault = await prepare_or_say(toolbox, items)
+        memories, fault = await prepare_or_report(toolbox, items)
     limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
     job = toolbox.job(EMBED, BACKLOG) if later else None
     ids = await toolbox.store.add_memories(memories, toolbox.embedder.name, limit, job, once=once)
@@ -423,7 +423,7 @@ async def _said_before(toolbox: Toolbox, item: MemoryItem) -> str | None:
     return None
 
 
-def _stored(item: MemoryItem, attribution: Attribution | None, *said: str | None) -> Remembered:
+def _stored(item: MemoryItem, attribution: WordSource | None, *said: str | None) -> Remembered:
     """Return what became of a new memory: why it is held back or only a note, then the further notices in `said`."""
     parted = "only what a prompt says is kept as the user's word; the rest of this note became a note of yours"
     notices = (

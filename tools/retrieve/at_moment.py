@@ -85,7 +85,7 @@ class MomentContext(NamedTuple):
 
 async def beside_call(toolbox: Toolbox, moment: MomentContext, found: Sequence[MemoryItem]) -> str:
     """Return the notes to show with a call, of memories that it calls for, in 400 characters. Raises `StorageError`."""
-    return await _shown(toolbox, moment, CALL, found, {})
+    return await _record_and_render(toolbox, moment, CALL, found, {})
 
 
 async def beside_failure(toolbox: Toolbox, moment: MomentContext, handles: Sequence[str]) -> str:
@@ -103,10 +103,10 @@ async def beside_failure(toolbox: Toolbox, moment: MomentContext, handles: Seque
     ids = list(dict.fromkeys(each.memory_id for each in known))
     found = await toolbox.store.get_memories(toolbox.readable, ids) if ids else []
     found += [item for item in coded if item.id not in ids]
-    return await _shown(toolbox, moment, FAILURE, found, {each.memory_id: each for each in reversed(known)})
+    return await _record_and_render(toolbox, moment, FAILURE, found, {each.memory_id: each for each in reversed(known)})
 
 
-async def _shown(
+async def _record_and_render(
     toolbox: Toolbox, moment: MomentContext, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
 ) -> str:
     """Return the notes to show, and record them."""

@@ -40,7 +40,7 @@ async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredM
     return [with_indexes(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
 
-async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
+async def prepare_or_report(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
     """Return the items as `prepare` does; if the embedder fails, without vectors and with a notice that says so."""
     try:
         return await prepare(toolbox, items), None

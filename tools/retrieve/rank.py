@@ -173,7 +173,7 @@ def recency(age_s: float, half_life_days: float) -> float:
     return 0.5 ** (max(0.0, age_s) / (half_life_days * 86_400.0))
 
 
-def unit(value: float) -> float:
+def clamp01(value: float) -> float:
     """Return `value` clamped to 0…1; NaN becomes 0."""
     return min(1.0, max(0.0, value))
 
@@ -200,7 +200,7 @@ class FitFilter:
 
         @cache  # many candidates share the same words with the query
         def covered(words: frozenset[str]) -> float:
-            return unit(sum([weights[word] for word in words if word in weights]))
+            return clamp01(sum([weights[word] for word in words if word in weights]))
 
         self._covered = covered
         self._text = text if text and names_in(text) else ""
@@ -211,7 +211,7 @@ class FitFilter:
         """The greatest share of the query's words that one candidate has."""
         self.found = self.strength(nearest, self.covered)
         """The strength of the best; the nearest one and the one with the most words may be two candidates."""
-        self.needed_beside = max(0.0, FOLLOWS * self.needed, NEAR * self.found)
+        self.min_strength_of_rest = max(0.0, FOLLOWS * self.needed, NEAR * self.found)
         """The strength that the others need."""
 
     def coverage(self, candidate: Candidate) -> float:
@@ -232,7 +232,7 @@ class FitFilter:
         """Whether a candidate fits so well that an unasked retrieval shows it whole."""
         return self.needed <= 0 or self.strength(candidate.cosine, self.coverage(candidate)) >= self.needed + SURE
 
-    def is_met_by(self, candidate: Candidate) -> bool:
+    def admits(self, candidate: Candidate) -> bool:
         """Whether a candidate may be returned: the bank has something for the query, and this one is near the best.
 
         Nearness alone is not enough for a fix of an error; a problem that nobody solved is no advice.
@@ -240,7 +240,7 @@ class FitFilter:
         if self.found < self.needed:
             return False
         covered = self.coverage(candidate)
-        if self.strength(candidate.cosine, covered) < self.needed_beside:
+        if self.strength(candidate.cosine, covered) < self.min_strength_of_rest:
             return False
         if self._text and not self._is_about_the_same(candidate):
             return False
@@ -299,7 +299,7 @@ class Scored(NamedTuple):
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 
-def best_of(scored: Sequence[Scored], fit: FitFilter, k: int, penalty: float) -> list[Scored]:
+def select_diverse(scored: Sequence[Scored], fit: FitFilter, k: int, penalty: float) -> list[Scored]:
     """Return at most `k` that fit, best first: each time the best score less penalty · (cosine to the nearest chosen).
 
     Maximal marginal relevance (Carbonell, Goldstein 1998), with `penalty` as the weight of the diversity term alone, so
@@ -310,7 +310,7 @@ def best_of(scored: Sequence[Scored], fit: FitFilter, k: int, penalty: float) ->
         # No penalty is greater than this: a candidate farther below the k-th best never gets in, and is not read.
         if len(pool) >= k and each.score < pool[k - 1].score - penalty:
             break
-        if each.applies and fit.is_met_by(each.candidate):
+        if each.applies and fit.admits(each.candidate):
             pool.append(each)
     if not penalty or not pool:
         return pool[:k]

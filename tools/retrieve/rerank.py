@@ -72,7 +72,7 @@ class Order:
     notices: tuple[str, ...] = ()
 
 
-async def reordered(
+async def rerank(
     toolbox: Toolbox,
     query: str,
     shown: Sequence[tuple[str, str, str]],

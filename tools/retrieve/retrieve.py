@@ -33,16 +33,16 @@ from swarm_memory.tools.retrieve.rank import (
     HALF_LIFE_DAYS,
     FitFilter,
     Scored,
-    best_of,
+    clamp01,
     ideal_keyword_score,
     leading,
     query_vector_weight,
     recency,
     scaled_fusion,
     score_terms,
-    unit,
+    select_diverse,
 )
-from swarm_memory.tools.retrieve.rerank import MEMORIES, reordered
+from swarm_memory.tools.retrieve.rerank import MEMORIES, rerank
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -105,7 +105,7 @@ async def retrieve(
     from the store.
     """
     rate = toolbox.settings.credit.holdout_rate
-    stages = await stages_of(toolbox, query, k, only, unasked)
+    stages = await run_stages(toolbox, query, k, only, unasked)
     found, notices = stages.found, list(stages.found.notices)
     if task_id is None and rate:
         notices.append("no task_id was given: tasks are being held out, but this retrieval takes no part in that")
@@ -188,7 +188,7 @@ class Stages(NamedTuple):
     found: Retrieval
 
 
-async def stages_of(
+async def run_stages(
     toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, unasked: Unasked | None = None
 ) -> Stages:
     """Run the five steps of a retrieval and record nothing. Raises as `retrieve`.
@@ -256,7 +256,7 @@ def _score(
     best = max(relevances, default=0.0) or 1.0  # the best has 1, so that recency and confidence weigh alike everywhere
     scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
-        relevance = unit(value / best)
+        relevance = clamp01(value / best)
         near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
@@ -277,7 +277,11 @@ async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, eve
     best = tuple(each.memory() for each in picked)
     offered, histories = await without_failed_fixes(toolbox, best), Histories()
     fitting = await prefer_verified(
-        toolbox, offered, lambda most: [each.memory() for each in best_of(scored, fit, most, 0.0)], depth, histories
+        toolbox,
+        offered,
+        lambda most: [each.memory() for each in select_diverse(scored, fit, most, 0.0)],
+        depth,
+        histories,
     )
     agreeing = await without_contradictions(toolbox, fitting)
     if unasked is None and len(agreeing) < wanted:
@@ -312,7 +316,7 @@ async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, eve
     ]
     for each in memories:
         left_out.pop(each.item.id, None)
-    fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
+    fits = [each.candidate.id for each in select_diverse(every, fit, wanted, 0.0)] if known else []
     read = tuple(memory_id for memory_id in fits if unasked and memory_id in unasked.elsewhere)
     return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
@@ -320,10 +324,10 @@ async def _choose(toolbox: Toolbox, prepared: PreparedQuery, fit: FitFilter, eve
 async def _reranked(toolbox: Toolbox, prepared: PreparedQuery, scored: list[Scored], fit: FitFilter) -> list[Scored]:
     """Return the candidates, the best of which exchange their scores so that they are in the order of a reranker."""
     way = toolbox.settings.retrieve.rerank
-    top = best_of(scored, fit, RERANKED, 0.0) if prepared.unasked else scored[:RERANKED]
+    top = select_diverse(scored, fit, RERANKED, 0.0) if prepared.unasked else scored[:RERANKED]
     items = [each.candidate.read_item() for each in top]
     shown = [(item.title, "", item.embedding_text) for item in items]
-    order = await reordered(toolbox, prepared.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
+    order = await rerank(toolbox, prepared.text, shown, MEMORIES, ("retrieve.rerank", way), RERANK_TIMEOUT_S)
     prepared.notices.extend(order.notices)
     judged = [top[each.place] for each in order.ranked]
     names = {each.candidate.id for each in judged}
@@ -340,7 +344,7 @@ async def _applying(
     """Return the candidates, those of them that would be returned, and the staleness of these in the project."""
     seen, stale = set[str](), dict[str, Staleness]()
     while True:
-        chosen = best_of(scored, fit, wanted, toolbox.settings.retrieve.delta)
+        chosen = select_diverse(scored, fit, wanted, toolbox.settings.retrieve.delta)
         new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
         found = await staleness_of(toolbox, [candidate.read_item() for candidate in new]) if new else {}
         if not found:
@@ -472,7 +476,7 @@ async def explain(
 
     Raises as `retrieve`.
     """
-    stages = await stages_of(toolbox, query, k, only, unasked)
+    stages = await run_stages(toolbox, query, k, only, unasked)
     choice, fit = stages.choice, stages.fit
     at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
@@ -500,18 +504,18 @@ async def explain(
 def _not_chosen(stages: Stages, scored: Scored) -> str:
     """Return why a candidate was not chosen: it does not fit, or others come before it."""
     candidate, fit = scored.candidate, stages.fit
-    strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
+    strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.min_strength_of_rest
     if not scored.applies:
         return f"everything it names is gone from the project: {stages.choice.stale[candidate.id].names_gone}"
     if fit.found < fit.needed:
         return f"below the floor: the best has {fit.found:.2f}, but {fit.needed:.2f} is needed for any to fit"
     if strength < beside:
         return f"too far from the query: it has {strength:.2f}, but {beside:.2f} is needed next to a better one"
-    if not fit.is_met_by(candidate):
+    if not fit.admits(candidate):
         if candidate.read_item().use == "open_problem":
             return "it is about an error that was never resolved: no advice"
         return "it is a fix for an error that the query does not mention"
     wanted = stages.prepared.wanted
-    if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
+    if candidate.id in {each.candidate.id for each in select_diverse(stages.choice.scored, fit, wanted, 0.0)}:
         return "it repeats much of what a better one says: other subjects come first"
     return f"it fits, but others that fit come before it (k is {wanted})"

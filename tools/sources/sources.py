@@ -35,7 +35,7 @@ from swarm_memory.tools.ports.sources import (
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_queries
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
-from swarm_memory.tools.retrieve.rerank import TOOLS, reordered
+from swarm_memory.tools.retrieve.rerank import TOOLS, rerank
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -434,7 +434,7 @@ async def search_sources(
     passages = [hit.passage for hit in hits[:RERANKED]]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
     is_called = kind in ("tool", "api")  # for the other kinds a chat model would have to read too much
-    done = await reordered(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=is_called)
+    done = await rerank(toolbox, text, shown, TOOLS, setting, RERANK_TIMEOUT_S, may_chat=is_called)
     order = [
         hits[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
     ]

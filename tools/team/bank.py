@@ -34,7 +34,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter
-from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.embed import prepare_or_report
 from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -130,7 +130,7 @@ class TeamBank:
         held = item.status_reason if item.status != "active" else None
         memory_id = same = None
         if held is None:
-            (stored,), _ = await prepare_or_say(there, [item])
+            (stored,), _ = await prepare_or_report(there, [item])
             known = await same_in_bank(there, stored)
             memory_id = None if known is None else known.id
             same = await self._same_waiting(there, asked, stored) if known is None else None
@@ -159,7 +159,7 @@ class TeamBank:
                 other = stored.item.model_copy(update={**said, "id": each.id, "outcome": each.outcome})
                 if is_same(stored.item, other):
                     near.append((each.id, other))
-        others, _ = await prepare_or_say(there, [item for _, item in near]) if near else ([], None)
+        others, _ = await prepare_or_report(there, [item for _, item in near]) if near else ([], None)
         for (proposal_id, _), other in zip(near, others, strict=True):
             if other.vector is None or stored.vector is None:
                 continue
@@ -184,7 +184,7 @@ class TeamBank:
                 f"{proposal.id} is marked: {item.provenance.suspect}; edit it, decline it, or accept it with "
                 f"`--although-suspect` (although_suspect: true): it then keeps the mark"
             )
-        (stored,), _ = await prepare_or_say(there, [item])
+        (stored,), _ = await prepare_or_report(there, [item])
         known = await same_in_bank(there, stored)
         shared_id = item.id if known is None else known.id
         accepted = self._ruled(there, proposal, ruling, "accepted", shared_id)

@@ -33,7 +33,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.manage import get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.team import CacheState, Sent, Team
-from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.embed import prepare_or_report
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -200,7 +200,7 @@ async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tu
         before = former.get(each.id)
         is_same_text = before is not None and before.model_dump(include=WORDS) == item.model_dump(include=WORDS)
         taken.append((shared, None if is_same_text else item))
-    stored, _ = await prepare_or_say(toolbox, [item for _, item in taken if item is not None])
+    stored, _ = await prepare_or_report(toolbox, [item for _, item in taken if item is not None])
     by_id = {each.item.id: each for each in stored}
     return [(None if item is None else by_id[item.id], shared) for shared, item in taken]
 
@@ -235,7 +235,7 @@ async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[
     pairs = [(own_id, each.item.id) for each in fresh for own_id in await _say_the_same(toolbox, own, each)]
     newest = await toolbox.store.list_memories(own, MemoryFilter(limit=_COMPARED))
     items = [item for item in newest if since is None or item.created_at > since]
-    for each in (await prepare_or_say(toolbox, items))[0] if items else []:
+    for each in (await prepare_or_report(toolbox, items))[0] if items else []:
         pairs += [(each.item.id, shared_id) for shared_id in await _say_the_same(toolbox, team, each)]
     if pairs:
         await toolbox.store.team_cache.link_same(pairs)

@@ -94,7 +94,7 @@ async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
         await people.revoke(person)
     scopes = await people.scopes(person.tenant_id)
     parts: list[Forgotten] = []
-    while ids := await people.brought(person, MAX_IDS):
+    while ids := await people.contributed_ids(person, MAX_IDS):
         parts.append(await toolbox.store.forget(scopes, ids))
     records = await toolbox.store.forget_person(person)
     memories = combine_forgotten(parts)

@@ -338,7 +338,7 @@ async def summarize_calls(
     if model is None:
         guidelines = await asyncio.to_thread(extract_guidelines, kept)
     elif suffice(rated):
-        guidelines, name = await _written(rated, model, settings, tool_schema)
+        guidelines, name = await _ask_for_guidelines(rated, model, settings, tool_schema)
     return ToolSummary(
         recent=len(calls),
         evaluated=len(rated),
@@ -361,7 +361,7 @@ def _mean(values: Sequence[float]) -> Measure | None:
     return Measure(n=len(values), value=fmean(values)) if values else None
 
 
-async def _written(
+async def _ask_for_guidelines(
     rated: Sequence[KeptCall], model: ChatModel, settings: Settings, tool_schema: str | None
 ) -> tuple[Guidelines, str]:
     name, good = rated[0].call.tool_name, sum(each.is_good for each in rated)

@@ -268,7 +268,7 @@ async def mirror(
     The files are written after each change. What you edit, add or delete there is read when a server starts or this
     command runs; a deleted file's memory is archived. What a commit brought waits for your review.
     """
-    from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, folder_of, switch
+    from swarm_memory.server.mirror.mirror import DEFAULT, MIRROR, mirror_folder, switch
 
     if (folder is not None) + now + off > 1:
         raise click.UsageError("FOLDER, --now and --off cannot be combined")
@@ -277,7 +277,7 @@ async def mirror(
         return {"mirror": "off"}
     toolbox = await site.toolbox()
     if not now:
-        switch(site.root, folder or folder_of(toolbox) or DEFAULT)
+        switch(site.root, folder or mirror_folder(toolbox) or DEFAULT)
     return await site.work(MIRROR, {"reads": True})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import click
 
 from swarm_memory.schema.memory import Note
-from swarm_memory.server.cli.agents import CLAUDE, chosen, command_of, examined, scope_of
+from swarm_memory.server.cli.agents import CLAUDE, chosen, examined, install_command, scope_of
 from swarm_memory.server.cli.command import Yes, command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.file_changes import carry_out, is_asked_at, planned_learn_with, say_who_learns
@@ -136,7 +136,7 @@ def uninstall(
 
     for agent in hosts():
         for left in agent.installed_scopes(root):
-            say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} removes that.")
+            say(f"Still installed in {agent.title}: {install_command(agent, 'uninstall', left)} removes that.")
     if skill_paths_by_memory(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` removes it.")
     if (place := invocation.place).database.exists():

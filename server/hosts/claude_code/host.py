@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.host import SCOPES, InstallScope, Said
+from swarm_memory.server.hosts.host import SCOPES, HookPayload, InstallScope
 from swarm_memory.server.hosts.settings import SERVER_NAME, VERBS, InstalledHost, Places, drop_empty, list_in, object_in
 from swarm_memory.server.hosts.settings_files import Json, object_of
 
@@ -38,14 +38,14 @@ class ClaudeCode(InstalledHost):
     project_files = (".claude/settings.json", ".mcp.json")
     user_files = ("settings.json", ".claude.json")
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event of Claude Code's; `{}` for one of the other agents that run the hooks in its files too.
 
         Copilot CLI sends the time of an event, Cursor its own version; Claude Code sends neither.
         """
         return {} if "timestamp" in said or "cursor_version" in said else said
 
-    def answered(self, event: str, answer: Said) -> Said:
+    def format_answer(self, event: str, answer: HookPayload) -> HookPayload:
         """Return our answer as it is."""
         return answer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.host import HookPayload
 from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places, command_line, object_in
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
@@ -54,7 +54,7 @@ class CodexCLI(InstalledHost):
     project_files = (".codex/hooks.json", ".codex/config.toml")
     user_files = ("hooks.json", "config.toml")
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary.
 
         Return `{}` for a subagent's prompt, and for a command that seems to have worked.
@@ -64,7 +64,7 @@ class CodexCLI(InstalledHost):
                 {} if said.get("agent_id") else {**said, "prompt": strip_editor_context(str(said.get("prompt") or ""))}
             )
         if event == "PreToolUse" and said.get("tool_name") == "apply_patch":
-            given: Said = said.get("tool_input") or {}
+            given: HookPayload = said.get("tool_input") or {}
             patch = str(given.get("command") or "")
             file = PATCHED_FILE.search(patch)
             return {**said, "tool_input": {"file_path": file[1].strip() if file else "", "input": patch}}

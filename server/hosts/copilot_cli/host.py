@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
-from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.host import HookPayload
 from swarm_memory.server.hosts.settings import EVENTS, SERVER_NAME, InstalledHost, Places
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -40,18 +40,18 @@ class CopilotCLI(InstalledHost):
     project_files = (f".github/hooks/{_HOOKS_FILE}", ".mcp.json")
     user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; `{}` for a resumed session, and for a call that worked."""
         session = Path(str(said.get("session_id") or "")).name
         transcript = said.get("transcript_path") or str(Path(*self.folders(), session, EVENTS_FILE))
-        ours: Said = {**said, "transcript_path": transcript}
+        ours: HookPayload = {**said, "transcript_path": transcript}
         if event == "SessionStart" and said.get("source") == "resume":
             return {}
         if event == "PreToolUse":
             return {**ours, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
         if event != "PostToolUseFailure":
             return ours
-        result: Said = said.get("tool_result") or {}
+        result: HookPayload = said.get("tool_result") or {}
         text = str(result.get("text_result_for_llm") or "")
         code = _EXIT_CODE.search(text)
         failed = code[1] != "0" if code else result.get("result_type") == "failure"

@@ -6,7 +6,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.host import HookPayload
 from swarm_memory.server.hosts.settings import InstalledHost, command_line
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -40,7 +40,7 @@ class Cursor(InstalledHost):
     project_files = (".cursor/hooks.json", ".cursor/mcp.json")
     user_files = ("hooks.json", "mcp.json")
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary, without the user's email address."""
         session = Path(str(said.get("conversation_id") or said.get("session_id") or "")).name
         roots = said.get("workspace_roots")

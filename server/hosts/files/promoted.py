@@ -30,10 +30,10 @@ def skills_of_ours(root: Path) -> Iterator[tuple[str, str]]:
     except OSError:
         folders = []
     for name in (f"{SKILLS}/{folder}/{SKILL}" for folder in folders[:MAX_FOLDERS]):
-        yield name, text_of(root / name)
+        yield name, read_skill(root / name)
 
 
-def text_of(path: Path) -> str:
+def read_skill(path: Path) -> str:
     """Return the text of a file; empty if it is not a file or is too large."""
     with suppress(OSError):  # it may not be read, or was deleted just now
         if path.is_file() and path.stat().st_size <= MAX_BYTES:

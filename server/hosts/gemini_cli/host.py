@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.host import HookPayload
 from swarm_memory.server.hosts.settings import InstalledHost, command_line
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -35,9 +35,9 @@ class GeminiCLI(InstalledHost):
     sign = "settings.json"
     """The folder alone is no sign: Antigravity makes it too."""
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; `{}` for a resumed session, and for a command that worked."""
-        ours: Said = {**said}
+        ours: HookPayload = {**said}
         if not str(said.get("transcript_path") or "").endswith(".jsonl"):
             ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is rewritten each time
         if event == "SessionStart" and said.get("source") == "resume":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.host import Said, folder_below_env
+from swarm_memory.server.hosts.host import HookPayload, folder_below_env
 from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, VERBS, InstalledHost, Places, edited, hook_command
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
@@ -33,7 +33,7 @@ class OpenCode(InstalledHost):
         """Return the folder of its database."""
         return (str(folder_below_env("XDG_DATA_HOME", ".local/share", "opencode")),)
 
-    def heard(self, event: str, said: Said) -> Said:
+    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; the session's transcript is the database."""
         return {**said, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
 

@@ -116,13 +116,13 @@ S = TypeVar("S", bound=Engine | Part)
 
 
 Method: TypeAlias = "Callable[Concatenate[S, Connection, P], T]"
-Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
+AsyncMethod: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
-def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], Door[S, P, T]]":
+def _run_by(name: Literal["read", "write"]) -> "Callable[[Method[S, P, T]], AsyncMethod[S, P, T]]":
     """Return a decorator that makes `Engine.<name>` run a method and pass it the connection."""
 
-    def door(method: "Method[S, P, T]") -> "Door[S, P, T]":
+    def door(method: "Method[S, P, T]") -> "AsyncMethod[S, P, T]":
         @wraps(method)
         async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
             run_in: Callable[[Callable[[Connection], T]], Awaitable[T]] = getattr(self, name)

@@ -17,7 +17,7 @@ from swarm_memory.schema.errors import (
     StoreFull,
     StoreReadOnly,
 )
-from swarm_memory.schema.postgres.statements import SCHEMA, text_of
+from swarm_memory.schema.postgres.statements import SCHEMA, sql_for
 from swarm_memory.schema.sqlite.statements import Query
 
 _SENT_AT_ONCE = 500
@@ -153,7 +153,7 @@ class PostgresConnection:
     def _text(self, sql: str) -> bytes:
         if not isinstance(sql, Query):
             raise TypeError(f"a query that has no name cannot be run on PostgreSQL: {sql[:80]!r}")
-        return text_of(sql, in_write=self._in_write).encode()
+        return sql_for(sql, in_write=self._in_write).encode()
 
 
 @contextmanager

@@ -128,7 +128,7 @@ class PostgresIndex(Index):
     def _index_vectors(
         self, connection: Connection, space: Space, partition: int, entered: Sequence[tuple[Any, ...]]
     ) -> None:
-        vectors = [text_of(blob, space.quantization) for _, blob in entered]
+        vectors = [pgvector_text(blob, space.quantization) for _, blob in entered]
         values = {**self._place(connection, partition), "space_id": space.id}
         connection.execute(
             _QUERIES["enter_vectors"], {**values, "seqs": [seq for seq, _ in entered], "vectors": vectors}
@@ -161,7 +161,7 @@ class PostgresIndex(Index):
         return [words_of(seq, fields) for seq, *fields in rows]
 
 
-def text_of(blob: bytes, quantization: Quantization) -> str:
+def pgvector_text(blob: bytes, quantization: Quantization) -> str:
     """Return an encoded vector as text for pgvector. 8-bit numbers are exact in 16 bits, so that no cosine changes."""
     numbers = decode(blob, quantization)
     return f"[{','.join(map(str, numbers) if quantization == 'int8' else (f'{each:.9g}' for each in numbers))}]"

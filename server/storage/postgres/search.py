@@ -10,7 +10,7 @@ from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.postgres.connection import PostgresConnection
-from swarm_memory.server.storage.postgres.index import PostgresIndex, text_of
+from swarm_memory.server.storage.postgres.index import PostgresIndex, pgvector_text
 from swarm_memory.server.storage.search.vectors import (
     QueryVector,
     Search,
@@ -88,7 +88,7 @@ def _values(index: PostgresIndex, query: SearchQuery, vector: QueryVector | None
         "kind": index.kind,
         "model": query.embedder,
         "dims": 0 if query.vector is None else len(query.vector),
-        "vector": None if vector is None else text_of(vector.encoded, quantization),
+        "vector": None if vector is None else pgvector_text(vector.encoded, quantization),
         "near": query.pool if quantization == "int8" else 2 * query.pool,  # 16 bits round a 32-bit number
         "most_tokens": MAX_QUERY_TOKENS,
         "sure_tokens": SURE_TOKENS,

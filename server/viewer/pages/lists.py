@@ -6,7 +6,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
 from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.server.viewer.page import ActionResult, Page, PageRequest, Route
 from swarm_memory.tools.benchmark.report import run_metadata
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
@@ -18,7 +18,7 @@ HITS = 10
 STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
 
 
-async def jobs(asked: Asked) -> Page:
+async def jobs(asked: PageRequest) -> Page:
     """List the newest jobs; where a status is given, only those with it."""
     wanted = asked.query.get("status", "")
     statuses: dict[str, JobStatus] = {each: each for each in STATUSES}
@@ -27,17 +27,17 @@ async def jobs(asked: Asked) -> Page:
     return Page("jobs.html", {"jobs": found, "statuses": STATUSES, "status": wanted, "most": MOST})
 
 
-async def change_job(asked: Asked) -> Done:
+async def change_job(asked: PageRequest) -> ActionResult:
     """Cancel a job, or resume one that ended without a result. Raises `InputError`, `NotFoundError`."""
     if asked.form.get("action") not in ("cancel", "resume"):
         raise InputError("action must be cancel or resume")
     do = cancel if asked.form["action"] == "cancel" else resume
     job = await do(asked.toolbox, asked.path["job_id"])
     asked.wake_worker()
-    return Done("/jobs", f"Job {job.id} is {job.status}.")
+    return ActionResult("/jobs", f"Job {job.id} is {job.status}.")
 
 
-async def tools(asked: Asked) -> Page:
+async def tools(asked: PageRequest) -> Page:
     """List the tools and the errors of all, or show one tool. Raises `InputError`, `NotFoundError`."""
     name = asked.query.get("tool", "")
     if name:
@@ -53,7 +53,7 @@ async def tools(asked: Asked) -> Page:
     return Page("tools.html", shown)
 
 
-async def sources(asked: Asked) -> Page:
+async def sources(asked: PageRequest) -> Page:
     """List the sources, and with `q` what is found in them."""
     toolbox, query = asked.toolbox, asked.query.get("q", "").strip()
     kind = asked.query.get("kind", "")
@@ -63,13 +63,13 @@ async def sources(asked: Asked) -> Page:
     return Page("sources.html", {"sources": listed, "kinds": kinds, "q": query, "kind": kind, "found": found})
 
 
-async def benchmarks(asked: Asked) -> Page:
+async def benchmarks(asked: PageRequest) -> Page:
     """List the newest runs."""
     runs = await asked.toolbox.store.benchmarks.list_benchmarks(asked.toolbox.scope, MOST)
     return Page("benchmarks.html", {"runs": runs, "most": MOST})
 
 
-async def benchmark(asked: Asked) -> Page:
+async def benchmark(asked: PageRequest) -> Page:
     """Show one run. Raises `NotFoundError`."""
     run_id = asked.path["run_id"]
     run = await asked.toolbox.store.benchmarks.get_benchmark(asked.toolbox.scope, run_id)
@@ -78,14 +78,14 @@ async def benchmark(asked: Asked) -> Page:
     return Page("benchmark.html", {"run": run, "described": run_metadata(run)})
 
 
-async def people(asked: Asked) -> Page:
+async def people(asked: PageRequest) -> Page:
     """List the people of the team, and the newest entries of the audit trail."""
     store, tenant = asked.toolbox.store.people, asked.toolbox.scope.tenant_id
     shown = {"people": await store.list(tenant), "trail": await store.audit(tenant, MOST), "most": MOST}
     return Page("people.html", shown)
 
 
-async def settings(asked: Asked) -> Page:
+async def settings(asked: PageRequest) -> Page:
     """List the settings by section, changed ones marked; with `q`, only those with it in their name or meaning."""
     resolved, query = asked.settings(), asked.query.get("q", "").strip()
     sections: dict[str, list[tuple[str, object, str, str]]] = {}

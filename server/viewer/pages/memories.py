@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
+from swarm_memory.server.viewer.page import ActionResult, Page, PageRequest, Route, Undo
 from swarm_memory.tools.memories.decide import Decision, MemoryChange, edit, make_global, set_memory_status, vouch
 from swarm_memory.tools.memories.manage import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
@@ -40,7 +40,7 @@ _TO: Mapping[str, MemoryStatus] = {"withdraw": "archived", "restore": "active"}
 _BACK = re.compile(r"/|/review\?kind=[a-z]+|/memories(/rm_[0-9A-Z]{26}|\?[\w.~%=&+-]*)?", re.ASCII)
 
 
-def toolbox_of(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
+def toolbox_of(asked: PageRequest, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
     """Return the toolbox of the requested project, and what names it in an address: nothing for our own project."""
     project = given.get("project", "")
     if project in ("", asked.toolbox.scope.project):
@@ -48,7 +48,7 @@ def toolbox_of(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[s
     return asked.toolbox.in_project(project), {"project": project}
 
 
-async def memories(asked: Asked) -> Page:
+async def memories(asked: PageRequest) -> Page:
     """Show what a search considers, or list what passes the filters, newest first."""
     toolbox, project = toolbox_of(asked, asked.query)
     text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
@@ -90,7 +90,7 @@ async def memories(asked: Asked) -> Page:
     )
 
 
-async def preview(asked: Asked) -> Page:
+async def preview(asked: PageRequest) -> Page:
     """Show what an agent would read for a prompt, and all that was considered. Nothing is recorded or credited."""
     toolbox, project = toolbox_of(asked, asked.query)
     prompt = asked.query.get("q", "").strip()
@@ -108,7 +108,7 @@ async def preview(asked: Asked) -> Page:
     )
 
 
-async def memory(asked: Asked) -> Page:
+async def memory(asked: PageRequest) -> Page:
     """Show one memory with all that is known about it."""
     toolbox, project = toolbox_of(asked, asked.query)
     record = await memory_record(toolbox, asked.path["memory_id"])
@@ -129,31 +129,31 @@ async def memory(asked: Asked) -> Page:
     )
 
 
-async def form_page(template: str, asked: Asked) -> Page:
+async def form_page(template: str, asked: PageRequest) -> Page:
     """Show the form to change a memory, or to confirm that it shall be forgotten for good."""
     toolbox, project = toolbox_of(asked, asked.query)
     (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
     return Page(template, {"item": item, "project_query": project, "back": back_of(asked.query, "")})
 
 
-async def forget(asked: Asked) -> Done:
+async def forget(asked: PageRequest) -> ActionResult:
     """Forget a memory for good."""
     toolbox, _ = toolbox_of(asked, asked.form)
     with_task = asked.form.get("with_task") == "on"
     done = await forget_memories(toolbox, [asked.path["memory_id"]], with_trajectories=with_task)
     stayed = what_stayed(done, "forget these too and it goes", toolbox.promoted(None))
     back = in_project(back_of(asked.form, "/memories"), asked.form)
-    return Done(back, " ".join(("Forgotten for good.", "; ".join(stayed))).strip())
+    return ActionResult(back, " ".join(("Forgotten for good.", "; ".join(stayed))).strip())
 
 
-async def change_list(asked: Asked) -> Done:
+async def change_list(asked: PageRequest) -> ActionResult:
     """Add what the user says, or withdraw or restore one memory of a list or those selected in it."""
     toolbox, _ = toolbox_of(asked, asked.form)
     what, _, one = asked.form.get("what", "").partition(" ")
     if what == "add":
         added = await remember(toolbox, asked.form.get("text", ""), by_hand=True)
         says = f"{'Added' if added.is_new else 'Already there'}: {added.item.title}"
-        return Done(in_project("/memories", asked.form), "; ".join((says, *added.notices)))
+        return ActionResult(in_project("/memories", asked.form), "; ".join((says, *added.notices)))
     if what not in _TO:
         raise InputError(f"memories in a list can be added, withdrawn or restored, not {what[:20]!r}")
     ids = [one] if one else [name for name in asked.form if name.startswith("rm_")]
@@ -163,7 +163,7 @@ async def change_list(asked: Asked) -> Done:
     return decided_done(asked, decided, back_of(asked.form, "/memories"))
 
 
-async def act(asked: Asked) -> Done:
+async def act(asked: PageRequest) -> ActionResult:
     """Carry out the action on a memory that was posted."""
     toolbox, _ = toolbox_of(asked, asked.form)
     form, memory_id, what = asked.form, asked.path["memory_id"], asked.path["act"]
@@ -198,7 +198,7 @@ DONE = {
 """In words, what each kind of decision did."""
 
 
-def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
+def decided_done(asked: PageRequest, decided: Decision, back: str) -> ActionResult:
     """Return where a decision leads, the report on it, and its undo. Raises `InputError` if it changed nothing."""
     if not decided.id:
         raise InputError(f"nothing to {decided.what}: that is already the case")
@@ -208,7 +208,7 @@ def decided_done(asked: Asked, decided: Decision, back: str) -> Done:
     warning = f" It is now held back: {held}" if held and decided.what == "edit" else ""
     fields = {"id": decided.id, "back": back, "project": asked.form.get("project", "")}
     says = f"{DONE[decided.what].capitalize()}: {title}{warning}"
-    return Done(in_project(back, asked.form), says, Undo("/review/undo", fields))
+    return ActionResult(in_project(back, asked.form), says, Undo("/review/undo", fields))
 
 
 def back_of(given: Mapping[str, str], otherwise: str) -> str:

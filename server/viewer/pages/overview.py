@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.missed_hooks import lines_of_missed
-from swarm_memory.server.viewer.page import Asked, Page, Route
+from swarm_memory.server.viewer.page import Page, PageRequest, Route
 from swarm_memory.tools.credit.metrics import effect_of, sentence
 from swarm_memory.tools.memories.decide import to_review
 from swarm_memory.tools.memories.manage import list_memories
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     """The prompt or query for which they were shown."""
 
 
-async def overview(asked: Asked) -> Page:
+async def overview(asked: PageRequest) -> Page:
     """Show how things stand."""
     toolbox = asked.toolbox
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)

@@ -2,7 +2,7 @@
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.sharing import Ruling
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
+from swarm_memory.server.viewer.page import ActionResult, Page, PageRequest, Route, Undo
 from swarm_memory.server.viewer.pages.memories import DONE, WITHDRAWN, back_of, decided_done, in_project, toolbox_of
 from swarm_memory.tools.memories.decide import KINDS, keep, latest_decisions, merge, set_memory_status, to_review, undo
 from swarm_memory.tools.ports.team import ProposalFilter
@@ -12,7 +12,7 @@ PER_PAGE = 10
 LATEST = ProposalFilter(("accepted", "declined"), limit=20, leading=True, newest=True)
 
 
-async def cards(asked: Asked) -> Page:
+async def cards(asked: PageRequest) -> Page:
     """Show what waits of one kind: of the requested kind, else of the first of which something waits.
 
     Where only proposals to the team wait, these are shown.
@@ -43,7 +43,7 @@ async def cards(asked: Asked) -> Page:
     )
 
 
-async def decide(asked: Asked) -> Done:
+async def decide(asked: PageRequest) -> ActionResult:
     """Carry out the decision that was posted about one card."""
     toolbox, _ = toolbox_of(asked, asked.form)
     form, what = asked.form, asked.path["what"]
@@ -56,13 +56,13 @@ async def decide(asked: Asked) -> Done:
         decided = await set_memory_status(toolbox, [one], "archived", WITHDRAWN)
     elif what == "undo":
         decided = await undo(toolbox, one)
-        return Done(in_project(back_of(form, "/review"), form), f"Undone: {decided.what}")
+        return ActionResult(in_project(back_of(form, "/review"), form), f"Undone: {decided.what}")
     else:
         raise InputError(f"a card can be kept, merged, withdrawn or undone, not {what[:20]!r}")
     return decided_done(asked, decided, back_of(form, "/review"))
 
 
-async def proposals(asked: Asked) -> Page:
+async def proposals(asked: PageRequest) -> Page:
     """Show the proposals that wait, oldest first, and those decided lately."""
     store, tenant = asked.toolbox.store.team, asked.toolbox.scope.tenant_id
     which = ProposalFilter(limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE, leading=True)
@@ -78,7 +78,7 @@ async def proposals(asked: Asked) -> Page:
     )
 
 
-async def decide_proposal(asked: Asked) -> Done:
+async def decide_proposal(asked: PageRequest) -> ActionResult:
     """Decide about one proposal; if texts were changed on its card, they are accepted as changed."""
     form, act = asked.form, asked.path["act"]
     proposal_id, word = form.get("id", ""), form.get("word", "")[:500]
@@ -96,11 +96,11 @@ async def decide_proposal(asked: Asked) -> Done:
         found = await team.decide(proposal_id, Ruling(act="decline", word=word))
     elif act == "undo":
         found = await team.decide(proposal_id, Ruling(act="undo"))
-        return Done("/proposals", f"Waiting again: {found.draft.title}")
+        return ActionResult("/proposals", f"Waiting again: {found.draft.title}")
     else:
         raise InputError(f"a proposal can be accepted, declined or undone, not {act[:20]!r}")
     undo = Undo("/proposals/undo", {"id": found.id})
-    return Done("/proposals", f"{found.status.capitalize()}: {found.draft.title}", undo)
+    return ActionResult("/proposals", f"{found.status.capitalize()}: {found.draft.title}", undo)
 
 
 ROUTES = (

@@ -6,7 +6,7 @@ from typing import get_args
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
+from swarm_memory.server.viewer.page import ActionResult, Page, PageRequest, Route, Undo
 from swarm_memory.tools.ports.records import TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, transcript
 from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
@@ -15,7 +15,7 @@ SHOWN = 50
 LABELS: tuple[Label, ...] = get_args(Label)
 
 
-async def sessions(asked: Asked) -> Page:
+async def sessions(asked: PageRequest) -> Page:
     """List tasks; where the first day of a week is given, only those of that week. Raises `InputError`."""
     kept = {name: asked.query.get(name, "") for name in ("q", "agent", "verdict", "taught", "week", "sort")}
     try:
@@ -45,14 +45,14 @@ async def sessions(asked: Asked) -> Page:
     return Page("sessions.html", shown)
 
 
-async def task(asked: Asked) -> Page:
+async def task(asked: PageRequest) -> Page:
     """Show one task. Raises `InputError`, `NotFoundError`."""
     first = (asked.page - 1) * WINDOW
     read = await transcript(asked.toolbox, asked.path["task"], step=asked.query.get("step"), first=first)
     return Page("task.html", {"read": read, "labels": LABELS, "page": read.first // WINDOW + 1, "window": WINDOW})
 
 
-async def verdict(asked: Asked) -> Done:
+async def verdict(asked: PageRequest) -> ActionResult:
     """Put the user's verdict on a task in place of the current one. Raises `InputError`, `NotFoundError`."""
     label = asked.form.get("label", "")
     if label not in LABELS:
@@ -60,16 +60,16 @@ async def verdict(asked: Asked) -> Done:
     return _done(await say_verdict(asked.toolbox, asked.path["task"], label, asked.form.get("reason", "")))
 
 
-async def rejudge(asked: Asked) -> Done:
+async def rejudge(asked: PageRequest) -> ActionResult:
     """Have a task judged once more. Raises `NotFoundError`."""
     return _done(await judge_again(asked.toolbox, asked.path["task"]))
 
 
-def _done(revised: Revised) -> Done:
+def _done(revised: Revised) -> ActionResult:
     to, former, verdict = f"/tasks/{revised.trajectory_id}", revised.former, revised.verdict
     was = "not judged" if former is None else former.label
     if not revised.stands:
-        return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {was}.")
+        return ActionResult(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {was}.")
     parts = [f"The verdict is now {verdict.label}, by {verdict.judge}; it was {was}"]
     for ids, became in (
         (revised.stored, "learned"),
@@ -79,7 +79,7 @@ def _done(revised: Revised) -> Done:
         if ids:
             parts.append(f"{counted(len(ids), 'memory')} {became}")
     undo = None if former is None or was == verdict.label else Undo(f"{to}/verdict", {"label": was})
-    return Done(to, f"{'; '.join(parts)}.", undo)
+    return ActionResult(to, f"{'; '.join(parts)}.", undo)
 
 
 ROUTES = (

@@ -12,7 +12,7 @@ from swarm_memory.schema.benchmark import BenchmarkDocument, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.memories.remember import Attribution, remember
+from swarm_memory.tools.memories.remember import WordSource, remember
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import Unasked, retrieve
 from swarm_memory.tools.sources.dialogue import Turn, conversation_passages
@@ -147,7 +147,7 @@ class SharedBank:
         return list(dict.fromkeys(item for each in memories for item in known[each]))
 
 
-_SAID = Attribution("prompt")
+_SAID = WordSource("prompt")
 
 
 @dataclass(frozen=True, slots=True)

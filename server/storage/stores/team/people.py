@@ -105,7 +105,7 @@ class People(Part):
         return _SQL.models(connection, Scope, "scopes_of_tenant", tenant_id)
 
     @reads
-    def brought(self, connection: Connection, person: Person, limit: int) -> Sequence[str]:
+    def contributed_ids(self, connection: Connection, person: Person, limit: int) -> Sequence[str]:
         """Return the ids of at most `limit` memories that a person contributed."""
         return _SQL.column(connection, "brought", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
 
