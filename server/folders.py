@@ -27,17 +27,17 @@ def project_root(cwd: str | None = None) -> str:
 
 
 def user_state_folder() -> str:
-    """Return the folder for the state of this user's installation, which may not exist. Raises as `home_folder`."""
+    """Return the folder for the state of this user's installation, which may not exist. Raises `ConfigError`."""
     named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
     if not named or not os.path.isabs(named):
-        named = os.path.join(home_folder(), ".local", "state")
+        named = os.path.expanduser("~/.local/state")
+        if not os.path.isabs(named):
+            raise without_home()
     return os.path.join(named, "swarm-memory")
 
 
-def home_folder() -> str:
-    """Return this user's home folder. Raises `ConfigError` where there is none."""
-    if (home := os.path.expanduser("~")) != "~":
-        return home
+def without_home() -> Exception:
+    """Return the error for a user who has no home folder."""
     from swarm_memory.schema.errors import ConfigError
 
-    raise ConfigError("this user has no home folder: set HOME")
+    return ConfigError("this user has no home folder: set HOME")

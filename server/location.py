@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.folders import home_folder, project_root, user_state_folder
+from swarm_memory.server.folders import project_root, user_state_folder, without_home
 
 FOLDER = ".swarm"
 FILE = "memory.db"
@@ -62,7 +62,9 @@ def state_folder() -> Path:
 def user_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's own settings file, whether or not it exists. Raises `ConfigError`."""
     base = environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path(home_folder(), ".config")
+    folder = Path(base if Path(base).is_absolute() else os.path.expanduser("~/.config"))  # noqa: PTH111
+    if not folder.is_absolute():
+        raise without_home()
     return folder / "swarm-memory" / "config.yaml"
 
 

@@ -23,7 +23,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 NOTES = "notes/memories"
 NEW = "rm_01M8FABPP57QYJ4EEJ8NR9CR8R"
-PNPM, PORT = "We use pnpm here, never npm", "The dev server listens on port 7777"
+PNPM, PORT = "We run pnpm install, never npm", "The dev server listens on port 7777"
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -67,7 +67,7 @@ def test_a_memory_is_a_file_with_front_matter_and_a_second_run_writes_nothing(mi
     assert {path.name: path.stat() for path in (mirrored / NOTES).iterdir()} == before
     path = one_file(mirrored, PNPM)
     memory = stored(swarm)[PNPM]["id"]
-    assert path.name == f"we-use-pnpm-here-never-npm--{memory}.md"
+    assert path.name == f"we-run-pnpm-install-never-npm--{memory}.md"
     assert path.read_text().startswith(f"---\nid: {memory}\ntags:\n- convention\nhandles:\n")
     assert path.read_text().endswith(f"state: active\nevidence: the user said it\n---\n\n# {PNPM}\n\n{PNPM}\n")
     swarm("memories", "quarantine", memory)

@@ -229,7 +229,7 @@ def test_servers_are_named_as_claude_code_names_them(tmp_path: Path) -> None:
     assert (local.command, local.args) == ('the "server"', ("--root", "/srv", "$TOOL"))
     assert local.env == {"KEY": "${NONE}"}
     assert (remote.url, remote.headers) == ("https://h.example/mcp", {"authorization": "Bearer t"})
-    assert "type Input should be" in str(found["old"])
+    assert "type: Input should be" in str(found["old"])
     assert "neither a command nor an http address" in str(found["empty"])
     assert list(found) == ["local", "remote", "old", "empty"]
 

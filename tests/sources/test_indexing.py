@@ -121,7 +121,7 @@ async def test_memories_and_sources_are_apart(toolbox: Toolbox) -> None:
 
 async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(toolbox: Toolbox) -> None:
     class Down:
-        name, dimensions, quantization, fusion_weight, min_cosine = "down", 8, "float32", 0.5, 0.2
+        name, dimensions, quantization, fusion_weight, min_cosine, light = "down", 8, "float32", 0.5, 0.2, None
 
         async def embed_documents(self, texts: Any) -> Any:
             raise ModelUnavailable("it is down")
