@@ -67,7 +67,7 @@ def end_session(of: str, text: bytes) -> None:
     The host hardly gives the hook time to open a bank, so the worker queues the session itself and outlives the host.
     """
     agent, root = host(of), project_root()
-    event = agent.normalize_event("SessionEnd", event_of(text))
+    event = agent.parse_event("SessionEnd", event_of(text))
     if not event or switched_off(Path(root)) is not None:
         return
     session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")

@@ -159,7 +159,7 @@ async def answer_hook(
     of, named, attended = called.split(" ")
     try:
         agent = host(of)
-        heard = agent.normalize_event(named, event)
+        heard = agent.parse_event(named, event)
         if event and not heard:
             return {}
         told = {"host": of, "attended": attended == "1", "hook_event_name": named}

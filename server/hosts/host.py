@@ -66,7 +66,7 @@ class Host:
         """Return the folders that hold its transcripts; they may not exist."""
         return tuple(str(self.home() / each) for each in self.sessions)
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Translate what its hook sent for our `event` into our vocabulary; `{}` means that there is nothing to do."""
         return said
 

@@ -99,9 +99,7 @@ async def test_times_context_and_a_model_that_reranks_are_measured(toolbox: Tool
     assert "no item has a time: hybrid+temporal differs from hybrid only in what is asked" in run.results.notes
 
 
-async def test_of_questions_without_an_answer_it_is_measured_how_often_nothing_fits(
-    toolbox: Toolbox, root: Path
-) -> None:
+async def test_of_questions_without_answer_it_is_measured_how_often_nothing_fits(toolbox: Toolbox, root: Path) -> None:
     unanswerable = [{"query": query, "group": "a"} for query in ("how long do I bake bread", "which tide is highest")]
     data = NORMALIZED | {"questions": [*NORMALIZED["questions"], *unanswerable]}
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")

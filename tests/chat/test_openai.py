@@ -155,9 +155,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("bad", "said"), UNUSABLE.values(), ids=UNUSABLE.keys())
-async def test_an_answer_that_cannot_be_used_is_invalid_at_once_and_its_tokens_are_counted(
-    bad: Turn, said: str
-) -> None:
+async def test_an_answer_that_cannot_be_used_is_invalid_at_once_and_its_tokens_count(bad: Turn, said: str) -> None:
     async with ScriptedServer([bad, GOOD]) as server:
         tried = bench(server)
         with pytest.raises(ModelAnswerInvalid, match=said):

@@ -81,9 +81,7 @@ def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_i
     assert (ran.code, (codex / "hooks.json").exists()) == (0, True), ran.err
 
 
-def test_without_a_terminal_it_is_claude_code_and_the_others_are_named(
-    swarm: Shell, project: Path, codex: Path
-) -> None:
+def test_without_a_terminal_it_is_claude_code_and_others_are_named(swarm: Shell, project: Path, codex: Path) -> None:
     shares = "`swarm-memory install --agent codex` shares this memory with it"
     assert shares in swarm("install", "--yes").out
     assert not (codex / "hooks.json").exists()

@@ -253,9 +253,7 @@ def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
     assert "incomplete copy" not in swarm("doctor").out
 
 
-def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
-    swarm: Shell, project: Path, home: Path
-) -> None:
+def test_install_writes_claude_codes_files_and_uninstall_undoes_it(swarm: Shell, project: Path, home: Path) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "other"}}}')
     (exclude := project / ".git" / "info" / "exclude").parent.mkdir(parents=True, exist_ok=True)
     exclude.write_text("*.log")

@@ -48,9 +48,7 @@ def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_a_person_is_asked_once_and_shown_what_is_sent_and_what_it_takes(
-    project: Path, home: Path, claude: Path
-) -> None:
+def test_a_user_is_asked_once_and_shown_what_is_sent_and_what_it_takes(project: Path, home: Path, claude: Path) -> None:
     shown = at_a_terminal(project, "install", types="claude\n")
     for part in (
         "claude -p --model haiku",

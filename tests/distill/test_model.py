@@ -136,9 +136,7 @@ async def test_task_reasons_and_steps_stay_inside_the_fence(hostile: str) -> Non
         ({"evidence": ["s77", "somewhere"]}, "its evidence names no step that was shown"),
     ],
 )
-async def test_an_item_that_may_not_be_kept_is_named_with_the_reason(
-    changes: dict[str, JsonValue], reason: str
-) -> None:
+async def test_an_item_that_may_not_be_kept_is_named_with_a_reason(changes: dict[str, JsonValue], reason: str) -> None:
     found = await distilled(item(**changes), item("Look at the examples", steps=[*STEPS, "Say what was done"]))
     assert [draft.title for draft in found.drafts] == ["Look at the examples"]
     assert str(found.reason).startswith("item 1: ")

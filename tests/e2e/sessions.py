@@ -11,7 +11,7 @@ from hook_project import DEMO, second_session, wait_for_processes
 
 from tests.e2e.claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from tests.e2e.messages_api import MessagesApi, Turn, Use, bash
-from tests.e2e.record_demo import write_project
+from tests.e2e.shop_project import write_project
 
 IN_CLAUDE_CODE = [
     pytest.mark.e2e,
@@ -22,7 +22,7 @@ IN_CLAUDE_CODE = [
 """The marks of tests that run sessions."""
 
 SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
-"""The command that is learned from the agent of `record_demo.SCRIPT`."""
+"""The command that is learned from the agent of `shop_project.SCRIPT`."""
 
 NOTE = {
     "title": "Set the tests of the shop up",

@@ -12,7 +12,6 @@ from patience import AT_FULL_LENGTH, FULL
 
 from tests.e2e.claude_code import ClaudeCode
 from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
-from tests.e2e.record_demo import SCRIPT, TASK
 from tests.e2e.sessions import (
     IN_CLAUDE_CODE,
     NEXT_TASK,
@@ -26,6 +25,7 @@ from tests.e2e.sessions import (
     run_session,
     swarm_memory,
 )
+from tests.e2e.shop_project import SCRIPT, TASK
 
 pytestmark = IN_CLAUDE_CODE
 

@@ -8,8 +8,8 @@ from forked import CLI, run
 
 from tests.e2e.claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
-from tests.e2e.record_demo import TASK, write_project
 from tests.e2e.sessions import SETUP
+from tests.e2e.shop_project import TASK, write_project
 
 pytestmark = [pytest.mark.e2e, pytest.mark.enable_socket, pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT)]
 

@@ -17,9 +17,9 @@ from patience import HANG_S, STATIC
 from swarm_memory.server.location import state_folder
 from tests.e2e.claude_code import NODE, write_commands
 from tests.e2e.messages_api import Say, Turn, Use
-from tests.e2e.record_demo import TASK
 from tests.e2e.responses_api import ResponsesApi
 from tests.e2e.sessions import NEXT_TASK, SETUP, checkout
+from tests.e2e.shop_project import TASK
 
 PACKAGES = {
     "codex": "@openai/codex@0.169.0", "copilot": "@github/copilot@1.0.102", "gemini": "@google/gemini-cli@0.61.0",

@@ -17,7 +17,7 @@ from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.tools.promote.marks import digest, marked
 
 plan_install, plan_uninstall, hook_entries = HOST.plan_install, HOST.plan_uninstall, HOST.hook_entries
-heard, answered = HOST.normalize_event, HOST.format_answer
+heard, answered = HOST.parse_event, HOST.format_answer
 
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "Run make first"}}
 

@@ -113,9 +113,9 @@ def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> 
 
 def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None:
     said = {"session_id": "s", "cwd": "/", "prompt": "Fix it"}
-    assert CLAUDE_CODE.normalize_event("UserPromptSubmit", said) == said
-    assert CLAUDE_CODE.normalize_event("UserPromptSubmit", {**said, "timestamp": "2026-05-01T10:00:00Z"}) == {}
-    assert CLAUDE_CODE.normalize_event("SessionStart", {**said, "cursor_version": "3.1"}) == {}
+    assert CLAUDE_CODE.parse_event("UserPromptSubmit", said) == said
+    assert CLAUDE_CODE.parse_event("UserPromptSubmit", {**said, "timestamp": "2026-05-01T10:00:00Z"}) == {}
+    assert CLAUDE_CODE.parse_event("SessionStart", {**said, "cursor_version": "3.1"}) == {}
 
 
 def test_copilot_names_a_command_that_failed_in_the_result_of_one_that_ran(home: Path) -> None:
@@ -125,16 +125,16 @@ def test_copilot_names_a_command_that_failed_in_the_result_of_one_that_ran(home:
     def after(code: int) -> HookPayload:
         result = {"result_type": "success", "text_result_for_llm": text.format(code)}
         said = {"session_id": "s-1", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_result": result}
-        return agent.normalize_event("PostToolUseFailure", said)
+        return agent.parse_event("PostToolUseFailure", said)
 
     assert after(0) == {}
     assert (after(2)["error"], after(2)["tool_input"]) == (text.format(2), {"command": "ls"})
-    end = agent.normalize_event("SessionEnd", {"session_id": "s-1"})
+    end = agent.parse_event("SessionEnd", {"session_id": "s-1"})
     assert end["transcript_path"] == str(home / ".copilot/session-state/s-1/events.jsonl")
-    assert agent.normalize_event("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
+    assert agent.parse_event("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
     assert agent.format_answer("UserPromptSubmit", CONTEXT) == {"additionalContext": "Run make first"}
     assert agent.format_answer("PreToolUse", CONTEXT)["hookSpecificOutput"]["additionalContext"] == "Run make first"
-    assert agent.normalize_event("PreToolUse", {"tool_name": "Read"})["tool_name"] == "view", "as its sessions call it"
+    assert agent.parse_event("PreToolUse", {"tool_name": "Read"})["tool_name"] == "view", "as its sessions call it"
     assert agent.format_answer("SessionStart", {"systemMessage": "x"}) == {}
 
 
@@ -146,15 +146,15 @@ def test_gemini_names_a_command_that_failed_in_the_text_of_its_result() -> None:
         "tool_response": {"llmContent": text},
         "transcript_path": "/a.json",
     }
-    assert agent.normalize_event("PostToolUseFailure", said)["error"] == text
+    assert agent.parse_event("PostToolUseFailure", said)["error"] == text
     assert (
-        agent.normalize_event(
+        agent.parse_event(
             "PostToolUseFailure", {**said, "tool_response": {"llmContent": "Output: Exit Code: 2 is bad"}}
         )
         == {}
     )
-    assert agent.normalize_event("PostToolUseFailure", {**said, "tool_response": None}) == {}
-    assert "transcript_path" not in agent.normalize_event("Stop", said)
+    assert agent.parse_event("PostToolUseFailure", {**said, "tool_response": None}) == {}
+    assert "transcript_path" not in agent.parse_event("Stop", said)
     assert agent.format_answer("UserPromptSubmit", {**CONTEXT, "systemMessage": "Look"}) == {
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "Run make first"}
     }
@@ -164,11 +164,11 @@ def test_gemini_names_a_command_that_failed_in_the_text_of_its_result() -> None:
 def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path) -> None:
     agent = host("cursor")
     said: HookPayload = {"conversation_id": "c-1", "workspace_roots": ["/home/dev/shop"], "user_email": "a@example.org"}
-    answer = agent.normalize_event("Stop", said)
+    answer = agent.parse_event("Stop", said)
     assert (answer["session_id"], answer["cwd"], "user_email" in answer) == ("c-1", "/home/dev/shop", False)
     assert answer["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
     store = written(home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db", "")
-    assert agent.normalize_event("Stop", said)["transcript_path"] == str(store)
+    assert agent.parse_event("Stop", said)["transcript_path"] == str(store)
     assert agent.format_answer("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
     assert agent.format_answer("Stop", CONTEXT) == {}
 

@@ -109,9 +109,7 @@ def test_the_same_stream_gets_the_same_id_again() -> None:
         ("it prints exit code 1 and goes on", "it prints", None, None),
     ],
 )
-def test_how_a_call_ended_is_read_from_its_result(
-    answer: str, text: str, code: int | None, failed: bool | None
-) -> None:
+def test_how_a_call_ended_is_read_in_its_result(answer: str, text: str, code: int | None, failed: bool | None) -> None:
     made = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "fetch", "arguments": "{}"}}]}
     messages = [MESSAGES[1], made, {"role": "tool", "tool_call_id": "c1", "content": answer}]
     (trajectory,) = read_trajectories(io.StringIO(json.dumps(messages)))

@@ -96,9 +96,7 @@ async def test_what_was_shown_and_did_not_help_counts_against_it(
     assert await shown(tools, "two") == ""
 
 
-async def test_an_error_that_comes_after_another_and_is_ended_too_speaks_for_what_ended_the_first(
-    tools: Toolbox,
-) -> None:
+async def test_an_error_that_comes_after_another_and_ends_too_speaks_for_what_ended_the_first(tools: Toolbox) -> None:
     await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
     chain = pushed(2, OLD).shell("feedctl push", WIPED, 5).shell("sh rows.sh restore", "ok")
     await learn(tools, chain.shell("feedctl push", "pushed").done())

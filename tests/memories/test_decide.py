@@ -200,9 +200,7 @@ async def test_where_nothing_changes_nothing_is_decided(toolbox: Toolbox, add: A
     assert await latest_decisions(toolbox) == []
 
 
-async def test_a_title_that_was_made_of_the_text_follows_it_and_one_of_its_own_stays(
-    toolbox: Toolbox, add: Add
-) -> None:
+async def test_a_title_made_of_the_text_follows_it_and_one_of_its_own_stays(toolbox: Toolbox, add: Add) -> None:
     said = (await remember(toolbox, "Use pnpm. It is faster.", by_hand=True)).item
     named = await add("Packages", "Use pnpm. It is faster.")
     for each in (said.id, named):

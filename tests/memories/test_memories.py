@@ -188,9 +188,7 @@ async def test_a_large_import_is_written_first_and_embedded_by_a_job(
         assert sum(slow.batches) == 11
 
 
-async def test_what_waits_for_another_session_is_exported_and_forgotten_with_its_run(
-    toolbox: Toolbox, add: Add
-) -> None:
+async def test_what_waits_for_another_session_is_exported_and_forgotten_by_run(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN, status="candidate", provenance=Provenance(run_id="run_1"))
     (line,) = [line async for line in export_memories(toolbox)]
     assert await ids_of_run(toolbox, "run_1") == [memory_id]

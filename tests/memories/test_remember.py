@@ -298,9 +298,7 @@ def test_the_title_is_the_first_sentence_without_the_request(text: str, title: s
     assert title_of(without_request(text)) == title
 
 
-async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_makes_it_his_own(
-    toolbox: Toolbox,
-) -> None:
+async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_makes_it_theirs(toolbox: Toolbox) -> None:
     for words, why in (
         (WordSource("unseen"), "none of the user's prompts can be seen"),
         (WordSource("nowhere"), "no prompt of this"),

@@ -149,9 +149,7 @@ echo "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_commands_and_values_with_the_line_that_the_manual_gives(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_bash_completes_commands_and_values_with_the_line_the_manual_gives(installed: Path, tmp_path: Path) -> None:
     (line,) = re.findall(r"^    (eval .*bash_source.*)$", (ROOT / "docs/MANUAL.md").read_text("utf-8"), re.MULTILINE)
     path = f"{installed}{os.pathsep}{os.environ['PATH']}"
     out = run("bash", "--norc", "-c", COMPLETE.format(line=line), cwd=tmp_path, PATH=path)

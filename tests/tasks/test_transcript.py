@@ -288,9 +288,7 @@ async def blanked(tools: Toolbox) -> None:
     assert await tools.store.retention.remove(tools.scope, "trajectories", later, 10)
 
 
-async def test_where_the_words_were_removed_strategies_of_the_wrong_verdict_go_and_uses_stay_known(
-    bank: Opened,
-) -> None:
+async def test_where_words_were_removed_strategies_of_the_wrong_verdict_go_and_uses_stay_known(bank: Opened) -> None:
     tools, items = bank
     shop = Shop(tools)
     used = await shop.add("Check strictly", "1. Run `python -m docs.check --strict`.\n2. Run `pytest tests/docs`.")

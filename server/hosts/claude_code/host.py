@@ -38,7 +38,7 @@ class ClaudeCode(InstalledHost):
     project_files = (".claude/settings.json", ".mcp.json")
     user_files = ("settings.json", ".claude.json")
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event of Claude Code's; `{}` for one of the other agents that run the hooks in its files too.
 
         Copilot CLI sends the time of an event, Cursor its own version; Claude Code sends neither.

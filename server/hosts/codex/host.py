@@ -54,7 +54,7 @@ class CodexCLI(InstalledHost):
     project_files = (".codex/hooks.json", ".codex/config.toml")
     user_files = ("hooks.json", "config.toml")
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary.
 
         Return `{}` for a subagent's prompt, and for a command that seems to have worked.

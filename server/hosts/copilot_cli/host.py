@@ -40,7 +40,7 @@ class CopilotCLI(InstalledHost):
     project_files = (f".github/hooks/{_HOOKS_FILE}", ".mcp.json")
     user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; `{}` for a resumed session, and for a call that worked."""
         session = Path(str(said.get("session_id") or "")).name
         transcript = said.get("transcript_path") or str(Path(*self.folders(), session, EVENTS_FILE))

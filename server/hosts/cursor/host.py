@@ -40,7 +40,7 @@ class Cursor(InstalledHost):
     project_files = (".cursor/hooks.json", ".cursor/mcp.json")
     user_files = ("hooks.json", "mcp.json")
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary, without the user's email address."""
         session = Path(str(said.get("conversation_id") or said.get("session_id") or "")).name
         roots = said.get("workspace_roots")

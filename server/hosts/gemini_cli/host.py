@@ -35,7 +35,7 @@ class GeminiCLI(InstalledHost):
     sign = "settings.json"
     """The folder alone is no sign: Antigravity makes it too."""
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; `{}` for a resumed session, and for a command that worked."""
         ours: HookPayload = {**said}
         if not str(said.get("transcript_path") or "").endswith(".jsonl"):

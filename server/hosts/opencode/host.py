@@ -33,7 +33,7 @@ class OpenCode(InstalledHost):
         """Return the folder of its database."""
         return (str(folder_below_env("XDG_DATA_HOME", ".local/share", "opencode")),)
 
-    def normalize_event(self, event: str, said: HookPayload) -> HookPayload:
+    def parse_event(self, event: str, said: HookPayload) -> HookPayload:
         """Return an event in our vocabulary; the session's transcript is the database."""
         return {**said, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
 

@@ -1,23 +1,11 @@
-"""Records the transcript that `swarm-memory demo` shows: a real Claude Code run on a small project, against a script.
+"""The small project and the script of the session that `swarm-memory demo` shows."""
 
-Run as `PYTHONPATH=tests/shared python -m tests.e2e.record_demo OUTPUT`. Only lines of the person and the agent are
-kept, and the temporary folder's name is replaced, so that the file contains nothing about the machine and none of the
-host's own texts.
-"""
-
-import json
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 from made_files import written
 
-from tests.e2e.claude_code import ClaudeCode
-from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
+from tests.e2e.messages_api import Say, Turn, bash
 
-SHOWN_PROJECT = "/home/dev/shop"
-SHOWN_SESSION = "5e55104e-0000-4000-8000-000000000001"
 TASK = "The tests of this project fail on my machine. Find out why and make them pass."
 
 FILES = {
@@ -123,36 +111,3 @@ def write_project(folder: Path) -> None:
     """Write the small project into an empty folder."""
     for name, text in FILES.items():
         written(folder / name, text)
-
-
-def record(folder: Path) -> list[dict[str, Any]]:
-    """Run the session in `folder` and return the lines of its transcript that are kept."""
-    home, project = folder / "home", folder / "shop"
-    home.mkdir()
-    write_project(project)
-    with MessagesApi(SCRIPT) as api:
-        claude = ClaudeCode(home, project, api.url)
-        run = claude.run(TASK)
-    if run.code or len(api.requests) != len(SCRIPT):
-        raise SystemExit(f"the run failed with code {run.code}: {run.stderr or run.stdout}")
-    (transcript,) = claude.transcripts()
-    text = transcript.read_text(encoding="utf-8").replace(transcript.stem, SHOWN_SESSION)
-    text = text.replace(str(project), SHOWN_PROJECT).replace(str(folder), "/home/dev")
-    for private in (sys.prefix, str(Path.home())):
-        if private in text:
-            raise SystemExit(f"the transcript names {private}")
-    lines = [json.loads(line) for line in text.splitlines()]
-    return [line for line in lines if line.get("type") in ("user", "assistant")]
-
-
-def main(output: Path) -> None:
-    """Write the transcript to `output`."""
-    with tempfile.TemporaryDirectory() as folder:
-        lines = record(Path(folder).resolve())
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    output.write_text(text, encoding="utf-8")
-    print(f"{output}: {len(lines)} lines, {len(text.encode()):,} bytes")  # noqa: T201 - a script's result
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
