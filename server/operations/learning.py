@@ -12,7 +12,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import MAX_REASONS, Label, Verdict
 from swarm_memory.server.hosts.input import Given, existing_folder, read_all, read_one
-from swarm_memory.server.operations.operation import IDEMPOTENT_WRITE, REPEATED_WRITE, Only, Operation, Row, Site, row
+from swarm_memory.server.operations.operation import APPEND, WRITE, Only, Operation, Row, Site, row
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import LearnResult, MemoryItem
@@ -232,7 +232,7 @@ def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] 
     return None if label is None else Verdict.by_agent(label, confidence, reasons or ())
 
 
-JUDGE = Operation(judge_trajectory, "Judge a trajectory", REPEATED_WRITE, "write")
-DISTILL = Operation(distill_memories, "Distill memories", REPEATED_WRITE, "write")
-LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", IDEMPOTENT_WRITE, "write")
-OUTCOME = Operation(record_outcome, "Record an outcome", IDEMPOTENT_WRITE, "write")
+JUDGE = Operation(judge_trajectory, "Judge a trajectory", APPEND, "write")
+DISTILL = Operation(distill_memories, "Distill memories", APPEND, "write")
+LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", WRITE, "write")
+OUTCOME = Operation(record_outcome, "Record an outcome", WRITE, "write")

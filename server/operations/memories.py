@@ -10,17 +10,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.server.operations.operation import (
-    IDEMPOTENT_WRITE,
-    READ_ONLY,
-    REPEATED_WRITE,
-    Only,
-    Operation,
-    Positional,
-    Row,
-    Site,
-    row,
-)
+from swarm_memory.server.operations.operation import APPEND, READ, WRITE, Only, Operation, Positional, Row, Site, row
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.remember import Remembered
@@ -233,11 +223,7 @@ async def manage_memories(
     tags: Annotated[
         list[str] | None, Field(description="list: with all tags"), "Its tags; repeatable.", "--tag"
     ] = None,
-    status: Annotated[
-        MemoryStatus | None,
-        Field(description="list: active by default"),
-        "Active by default.",
-    ] = None,
+    status: Annotated[MemoryStatus | None, Field(description="list: active by default"), "Active by default."] = None,
     task_id: Annotated[str | None, Field(description="list: what this task taught"), "What this task taught."] = None,
     title: Annotated[str | None, "What to do, or what not to do."] = None,
     description: Annotated[str | None, "When it is useful."] = None,
@@ -356,17 +342,17 @@ async def consolidate_memories(
     return await site.work(CONSOLIDATE, {"dry_run": dry_run, "full": full, "undo": undo})
 
 
-RETRIEVE = Operation(retrieve_memories, "Retrieve memories", READ_ONLY, "read", meta={"anthropic/alwaysLoad": True})
-REMEMBER = Operation(remember, "Remember", IDEMPOTENT_WRITE, "review")  # it outranks what was learned, for everybody
+RETRIEVE = Operation(retrieve_memories, "Retrieve memories", READ, "read", meta={"anthropic/alwaysLoad": True})
+REMEMBER = Operation(remember, "Remember", WRITE, "review")  # it outranks what was learned, for everybody
 MANAGE = Operation(
     manage_memories,
     "Manage memories",
-    IDEMPOTENT_WRITE | {"destructive_hint": True},
+    WRITE | {"destructive_hint": True},
     {
         **dict.fromkeys(("list", "get", "history"), "read"),
         **dict.fromkeys(("edit", "quarantine", "archive", "restore"), "review"),
         "forget": "admin",
     },
 )
-STATUS = Operation(memory_status, "Memory status", READ_ONLY, "read")
-CONSOLIDATE_BANK = Operation(consolidate_memories, "Consolidate memories", REPEATED_WRITE, "review")
+STATUS = Operation(memory_status, "Memory status", READ, "read")
+CONSOLIDATE_BANK = Operation(consolidate_memories, "Consolidate memories", APPEND, "review")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 """An answer, or a part of one, as it becomes JSON."""
 
-READ_ONLY = {"read_only_hint": True, "idempotent_hint": True}
-IDEMPOTENT_WRITE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
-REPEATED_WRITE = IDEMPOTENT_WRITE | {"idempotent_hint": False}
+READ = {"read_only_hint": True, "idempotent_hint": True}
+WRITE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
+APPEND = WRITE | {"idempotent_hint": False}
 """Adds something at each call."""
 
 

@@ -5,17 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.source import ReadKind, SourceKind
-from swarm_memory.server.operations.operation import (
-    IDEMPOTENT_WRITE,
-    READ_ONLY,
-    REPEATED_WRITE,
-    Only,
-    Operation,
-    Positional,
-    Row,
-    Site,
-    row,
-)
+from swarm_memory.server.operations.operation import APPEND, READ, WRITE, Only, Operation, Positional, Row, Site, row
 from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
@@ -149,8 +139,8 @@ def of_passage(hit: "FoundPassage") -> Row:
     )
 
 
-LOG = Operation(log_tool_call, "Log tool calls", REPEATED_WRITE, "write")
-SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", REPEATED_WRITE, "write")
-TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READ_ONLY, "read")
-INDEX = Operation(index_sources, "Index sources", IDEMPOTENT_WRITE | {"open_world_hint": True}, "admin")
-SEARCH = Operation(search_sources, "Search sources", READ_ONLY | {"open_world_hint": True}, "read")
+LOG = Operation(log_tool_call, "Log tool calls", APPEND, "write")
+SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", APPEND, "write")
+TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READ, "read")
+INDEX = Operation(index_sources, "Index sources", WRITE | {"open_world_hint": True}, "admin")
+SEARCH = Operation(search_sources, "Search sources", READ | {"open_world_hint": True}, "read")

@@ -8,7 +8,7 @@ from pydantic import Field
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.schema.rollout import MAX_ROLLOUTS
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import REPEATED_WRITE, Only, Operation, Positional, Row, Site, row
+from swarm_memory.server.operations.operation import APPEND, Only, Operation, Positional, Row, Site, row
 
 NONE: dict[str, Any] = {}
 
@@ -17,8 +17,7 @@ async def run_matts(
     site: Site,
     task: Annotated[str, Field(min_length=1, max_length=20_000), Positional("TASK")],
     runner: Annotated[
-        Literal["given", "command"],
-        Field(description="given: you already made the attempts; command: run one"),
+        Literal["given", "command"], Field(description="given: you already made the attempts; command: run one")
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=MAX_ROLLOUTS, description="given: yours, in order"), Only.AGENT
@@ -117,11 +116,11 @@ async def job(
     return {"jobs": [of_job(each) for each in found]}
 
 
-SCALE = Operation(run_matts, "Scale a task", REPEATED_WRITE | {"open_world_hint": True}, "admin")
-MEASURE = Operation(run_benchmark, "Run a benchmark", REPEATED_WRITE, "admin")
+SCALE = Operation(run_matts, "Scale a task", APPEND | {"open_world_hint": True}, "admin")
+MEASURE = Operation(run_benchmark, "Run a benchmark", APPEND, "admin")
 JOB = Operation(
     job,
     "Manage jobs",
-    REPEATED_WRITE,
+    APPEND,
     {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
 )
