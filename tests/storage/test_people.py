@@ -128,7 +128,7 @@ async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(s
         await theirs.save_verdict(HERE, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
         call = ToolCall(scope=HERE, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
         await theirs.tool_memory.add_calls([call], 100)
-    ids = await store.people.brought(ada, 9)
+    ids = await store.people.contributed_ids(ada, 9)
     await store.forget(await store.people.scopes("default"), ids)
     assert await store.forget_person(ada) == 1
     assert [each.name for each in await store.people.list("default")] == ["eve"]
