@@ -74,9 +74,11 @@ class Toolbox:
 
     async def close(self) -> None:
         """Write what is queued, and close the database and the connections that the embedder holds, if any."""
-        await self.store.close()
-        if (close := getattr(self.embedder, "aclose", None)) is not None:
-            await close()
+        try:
+            await self.store.close()
+        finally:
+            if (close := getattr(self.embedder, "aclose", None)) is not None:
+                await close()
 
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for requests of agents and hooks, which are limited to the day's quota."""

@@ -51,7 +51,7 @@ ORDER BY t.at DESC LIMIT :limit;
 -- Every scope of a tenant.
 SELECT tenant_id, project FROM scopes WHERE tenant_id = ?;
 
--- name: brought
+-- name: contributed_ids
 -- Memories that a person brought; what was accepted of proposals was brought by those who proposed it.
 SELECT m.id FROM patterns AS m JOIN scopes AS s ON s.id = m.scope_id
 WHERE s.tenant_id = :tenant_id AND (

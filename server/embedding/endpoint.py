@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.server.chat.openai import open_client
+from swarm_memory.server.chat.openai import BodyTooLarge, open_client
 from swarm_memory.server.embedding.static import labels_for_errors
 from swarm_memory.tools.retrieve.embed import BATCH
 
@@ -124,6 +124,8 @@ class OpenAIEmbedder:
             return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try again later.")
         if isinstance(error, openai.APIConnectionError):
             return ModelUnavailable(f"{self._model_name} is unreachable ({type(error).__name__}): try again later.")
+        if isinstance(error, BodyTooLarge):
+            return ModelAnswerInvalid(f"{self._model_name} answers with too much, or compressed, which was declined.")
         if not isinstance(error, openai.APIStatusError):
             return ModelAnswerInvalid(
                 f"{self._model_name} did not return embeddings ({type(error).__name__}): check embedding.base_url."

@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias, cast
@@ -219,9 +219,10 @@ def _read_line(stream: IO[bytes], limit: int) -> bytes:
 
 
 def first_record(path: Path) -> JsonDict:
-    """Return the object in a file's first line; empty if it is too long or not an object. Raises `InputError`."""
-    with _opened(path) as file:
+    """Return the object in a file's first line; empty if it is too long, not an object, or cannot be read."""
+    with suppress(InputError), _opened(path) as file:  # whoever reads the whole file says why
         return as_object(parsed(_read_line(file, 1 << 20).decode("utf-8-sig", "replace")))
+    return JsonDict()
 
 
 def files_in(folder: Path, pattern: str) -> list[Path]:

@@ -53,9 +53,10 @@ async def pull(toolbox: Toolbox, *, again: bool = False) -> str | None:
     It takes at most `PULL_S`. Raises `StorageError`.
     """
     url, store = toolbox.settings.team.url, toolbox.store.team_cache
-    caches = await store.caches(toolbox.scope)
-    is_known = any(each.checked_at or each.failures for each in caches if each.url == url)
-    if url is None or not toolbox.team or (is_known and not again):
+    if url is None or not toolbox.team:
+        return None
+    caches = [] if again else await store.caches(toolbox.scope)
+    if any(each.checked_at or each.failures for each in caches if each.url == url):
         return None
     project = toolbox.team[0].project.removeprefix(TEAM)
     await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))

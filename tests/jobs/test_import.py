@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from made_tasks import opened
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.jobs.transcripts import import_files, is_memory_export
@@ -113,5 +112,4 @@ async def test_an_export_is_known_by_its_first_line_and_gives_the_same_bank(tmp_
 def test_a_transcript_is_no_such_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.jsonl").write_text(text, "utf-8")
     assert not is_memory_export(tmp_path / "x.jsonl")
-    with pytest.raises(InputError):
-        is_memory_export(tmp_path)
+    assert not is_memory_export(tmp_path)  # a folder: whoever reads it whole says why

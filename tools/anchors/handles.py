@@ -116,9 +116,9 @@ def _in_text(text: str) -> Iterator[str]:
     yield from (handle for span in code_spans(text) for handle in _of_span(span))
     yield from (f"file:{path.rstrip('/')}" for path in paths_in(text))
     yield from map(_word, _NAME.findall(text))
+    known = table(COMMANDS).words["subcommands"]
     for said, word, option in _SAID.findall(text):  # "git commit" in running text, too, but not "git history"
-        is_known = said in table(COMMANDS).words["fine"] or word in table(COMMANDS).words["harm"]
-        if option or is_known or parse_command(said).purpose in CHECKS | {"install"}:
+        if option or word in known or parse_command(said).purpose in CHECKS | {"install"}:
             yield f"command:{said}"
     quoted = [found[1] or found[2] for found in _QUOTED.finditer(text)]
     yield from (_word(each) for each in quoted if len(each.split()) <= _MAX_WORDS)

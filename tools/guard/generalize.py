@@ -59,7 +59,9 @@ def with_texts(
         named, times = cast("dict[str, JsonValue]", {}), Counter[str]()
         for key, part in cast("Mapping[str, JsonValue]", value).items():
             times[own := name(key)] += 1  # several keys may get one name, as two addresses one mark
-            named[own if times[own] == 1 else f"{own} {times[own]}"] = with_texts(part, change, name, depth - 1)
+            while (numbered := own if times[own] == 1 else f"{own} {times[own]}") in named:
+                times[own] += 1
+            named[numbered] = with_texts(part, change, name, depth - 1)
         return named
     return [with_texts(part, change, name, depth - 1) for part in value]
 

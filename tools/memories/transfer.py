@@ -66,7 +66,7 @@ async def import_memories(
         seen_ids.update(item.id for item in page)
         seen_texts.update(map(_said, page))
     batch: list[MemoryItem] = []
-    screen_with_model: list[MemoryItem] = []
+    held: list[MemoryItem] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -84,12 +84,12 @@ async def import_memories(
         seen_texts.add(_said(item))
         batch.append(item)
         if item.provenance.suspect is not None or (item.status == "quarantined" and not quarantine):
-            screen_with_model.append(item)
+            held.append(item)
         if len(batch) >= _WRITTEN_AT_ONCE:
             await _add(toolbox, batch, result)
             batch = []
     await _add(toolbox, batch, result)
-    if notice := notice_of(screen_with_model):
+    if notice := notice_of(held):
         result.notices.append(notice)
     if result.later:
         vectors = f"{counted(result.later, 'memory')}: vectors from {toolbox.embedder.name} follow in the background"

@@ -107,7 +107,7 @@ class People(Part):
     @reads
     def contributed_ids(self, connection: Connection, person: Person, limit: int) -> Sequence[str]:
         """Return the ids of at most `limit` memories that a person contributed."""
-        return _SQL.column(connection, "brought", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
+        return _SQL.column(connection, "contributed_ids", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
 
     @reads
     def authors(self, connection: Connection, scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
